@@ -18,6 +18,7 @@
 #include "front/memory_pressure.h"
 #include "front/tables.h"
 #include "front/timeouts.h"
+#include "limit/attempts.h"
 #include "limit/command.h"
 #include "limit/counts.h"
 #include "limit/demand_plan.h"
@@ -46,6 +47,7 @@ struct front_settings {
         *stopping; /* by limit id, bits by enum whom_kind: what it has done in the last seconds; run/watch.h */
     struct slice upstream_user; /* weir's own */
     struct quota_settings quota;
+    struct attempts *attempts; /* logins under way; a worker that is woken calls login_look */
     unsigned n_workers;
     struct record *unlimited; /* of subjects that no policy binds */
     /* Take over an order; front_order_done follows on the worker's own thread. */
@@ -107,6 +109,7 @@ struct front {
     struct loop *loop;
     const struct client_ops *client_ops;
     struct front_settings *settings;
+    unsigned index; /* of its worker */
     struct command_table *commands;
     struct rules *rules; /* its policies are bound to `commands` */
     struct topology *topology;

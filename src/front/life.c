@@ -153,6 +153,8 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     loop->is_unsettled = pacing_is_unsettled;
     loop->owner = front;
     front->settings = settings;
+    front->index = index;
+    attempts_set_worker(settings->attempts, index, worker);
     front->client_ops = &connection_client_ops;
     front->commands = tables->commands;
     front->rules = tables->rules;
@@ -209,6 +211,7 @@ void front_adopt(struct front *front, const struct tables *tables)
 
 void front_close(struct front *front)
 {
+    attempts_set_worker(front->settings->attempts, front->index, NULL);
     client_drain_close(front);
     while (!list_is_empty(&front->clients))
         client_close_for(container_of(front->clients.next, struct client, in_front), CLOSED_DRAIN);

@@ -14,19 +14,25 @@
 #include "upstream/own_words.h"
 
 enum stage {
-    STAGE_ASKED,   /* the door has not spoken */
+    STAGE_WAITS,   /* for others of its address that are under way */
+    STAGE_BARRED,  /* too many of them have failed */
+    STAGE_MAY,     /* Redis may be asked, by EXEC */
+    STAGE_ASKED,   /* the auth lane has not answered */
     STAGE_JUDGED,  /* it has */
     STAGE_ON_LANE, /* its own lane is being logged in */
     STAGE_PASSED,
 };
 
 struct login_step {
-    struct question question;
-    struct client *client;
+    struct question question; /* its login is NULL while AUTH is only to be queued in MULTI */
+    struct login_attempt attempt;
+    struct alarm late; /* handshake-timeout while it waits; room for it is reserved if on_due is set */
+    struct front *front;
+    struct client *client; /* NULL: it is gone, and the answer is only charged */
     enum stage stage;
     enum judgement judgement;
     char *reply;         /* Redis' words against it; heap; NULL: none */
-    bool is_behind_exec; /* its lane is asked after EXEC, not for a request */
+    bool is_behind_exec; /* it is asked after EXEC, not for a request */
 };
 
 static struct login_step *step_of(struct question *question)
@@ -36,64 +42,168 @@ static struct login_step *step_of(struct question *question)
 
 bool login_has_begun(const struct client *client)
 {
-    return client_extra(client)->login != NULL;
+    const struct login_step *step = client_extra(client)->login;
+    return step != NULL && step->question.login != NULL;
 }
 
+static void free_step(struct login_step *step)
+{
+    struct alarms *alarms = &step->front->timeouts.alarms;
+    if (step->late.on_due != NULL) {
+        alarm_stop(alarms, &step->late);
+        alarms_release(alarms, 1);
+    }
+    login_put(step->question.login);
+    free(step->reply);
+    free(step);
+}
+
+/* An answer that is on its way is waited for without the client if it may have to be charged. */
 void login_end(struct client *client)
 {
     struct login_step *step = client_extra(client)->login;
     if (step == NULL)
         return;
     client->extra->login = NULL;
+    step->client = NULL;
+    if (login_attempt_is_counted(&step->attempt) && question_is_in_flight(&step->question)) {
+        doors_ask_once(&step->question);
+        return;
+    }
     doors_forget(&step->question);
-    login_put(step->question.login);
-    free(step->reply);
-    free(step);
+    login_attempt_end(step->front, &step->attempt, question_was_lost(&step->question));
+    free_step(step);
 }
 
-/* ---- at the door ---- */
+/* ---- on an auth lane ---- */
 
-/* Others from its address may have failed while it waited for its turn. */
-static bool may_ask(struct question *question)
-{
-    return login_attempt_may_still(step_of(question)->client);
-}
+static void judged_after_exec(struct client *client, struct login_step *step);
+static void refuse_lane(struct client *client, const char *why);
 
 static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
 {
     struct login_step *step = step_of(question);
+    login_attempt_end(step->front, &step->attempt, judgement == JUDGED_FALSE || judgement == JUDGED_LOST);
+    if (step->client == NULL) {
+        free_step(step);
+        return;
+    }
     step->stage = STAGE_JUDGED;
     step->judgement = judgement;
-    if (reply.len > 0 && reply.at[0] == '-')
+    if (judgement == JUDGED_FALSE)
         step->reply = strndup(reply.at, reply.len);
-    if (judgement == JUDGED_FALSE && reply.len > 10 && memcmp(reply.at, "-WRONGPASS", 10) == 0)
-        login_attempt_failed(step->client);
-    link_wake(&step->client->link);
+    if (step->is_behind_exec)
+        judged_after_exec(step->client, step);
+    else
+        link_wake(&step->client->link);
 }
 
-static bool may_always(struct question *question)
-{
-    (void)question;
-    return true;
-}
-
-/* Takes over a reference on the login. NULL: there was no memory, and the client is closed. */
-static struct login_step *ask_door(struct client *client, struct login *login, bool is_short,
-                                   void (*on)(struct question *question, enum judgement judgement, struct slice reply))
+/* NULL: there was no memory, and the client is closed. */
+static struct login_step *make_step(struct client *client)
 {
     struct extra *extra = client_need_extra(client);
     struct login_step *step = extra != NULL ? calloc(1, sizeof *step) : NULL;
     if (step == NULL) {
-        login_put(login);
         client_close_starved(client);
         return NULL;
     }
+    step->front = client->front;
     step->client = client;
-    step->question = (struct question){.login = login, .is_short = is_short, .may_ask = may_ask, .on_judged = on};
     list_init(&step->question.in_doors);
     extra->login = step;
-    doors_ask(&front_home(client->front)->doors, &step->question);
     return step;
+}
+
+/* Takes over a reference on the login. NULL: there was no memory, and the client is closed. */
+static struct login_step *make_question(struct client *client, struct login *login, bool is_short)
+{
+    struct login_step *step = make_step(client);
+    if (step == NULL) {
+        login_put(login);
+        return NULL;
+    }
+    step->question.login = login;
+    step->question.is_short = is_short;
+    step->question.on_judged = on_judged;
+    return step;
+}
+
+static void ask_door(struct login_step *step)
+{
+    step->stage = STAGE_ASKED;
+    doors_ask(&front_home(step->front)->doors, &step->question);
+}
+
+/* ---- before that: may its address log in now? ---- */
+
+static void on_late(struct alarm *alarm)
+{
+    struct client *client = container_of(alarm, struct login_step, late)->client;
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                       "its login has waited handshake-timeout for other logins from its address");
+    client_close_for(client, CLOSED_HANDSHAKE);
+}
+
+static void wait(struct login_step *step)
+{
+    struct front *front = step->front;
+    struct alarms *alarms = &front->timeouts.alarms;
+    step->stage = STAGE_WAITS;
+    if (front->rules->handshake_timeout_ns == 0)
+        return;
+    if (!alarms_reserve(alarms, 1)) {
+        client_close_starved(step->client);
+        return;
+    }
+    step->late.on_due = on_late;
+    alarm_set(alarms, &step->late, front->loop->now_ns + front->rules->handshake_timeout_ns);
+}
+
+static void be_barred(struct login_step *step)
+{
+    login_attempt_note_barred(step->front, &step->attempt);
+    step->stage = STAGE_BARRED;
+    if (step->is_behind_exec)
+        refuse_lane(step->client, "it changed its user inside MULTI, and too many logins from its address have failed");
+}
+
+static void proceed(struct login_step *step, enum attempt_state state)
+{
+    switch (state) {
+    case ATTEMPT_UNDER_WAY:
+        if (step->question.login != NULL)
+            ask_door(step);
+        else
+            step->stage = STAGE_MAY;
+        break;
+    case ATTEMPT_WAITS:
+        wait(step);
+        break;
+    case ATTEMPT_BARRED:
+        be_barred(step);
+        break;
+    case ATTEMPT_NONE:
+    case ATTEMPT_STARVED:
+        client_close_starved(step->client);
+        break;
+    }
+}
+
+static void begin(struct login_step *step)
+{
+    proceed(step, login_attempt_begin(step->client, &step->attempt));
+}
+
+void login_look(struct front *front)
+{
+    struct attempt *attempt;
+    while ((attempt = attempts_news(front->settings->attempts, front->index)) != NULL) {
+        struct login_step *step = container_of(attempt, struct login_step, attempt.base);
+        if (step->late.on_due != NULL)
+            alarm_stop(&front->timeouts.alarms, &step->late);
+        link_wake(&step->client->link);
+        proceed(step, attempt->state);
+    }
 }
 
 /* ---- and on a lane of its own ---- */
@@ -192,18 +302,29 @@ static enum login_result pass(struct client *client, struct login_step *step)
 
 static enum login_result go_on(struct client *client, struct login_step *step)
 {
-    if (step->stage == STAGE_PASSED)
-        return LOGIN_PASSED;
-    if (step->stage != STAGE_JUDGED)
-        return LOGIN_WAITS;
-    switch (step->judgement) {
-    case JUDGED_TRUE:
-        return pass(client, step);
-    case JUDGED_BARRED:
+    switch (step->stage) {
+    case STAGE_BARRED:
         return LOGIN_BARRED;
-    default:
-        return LOGIN_WRONG;
+    case STAGE_MAY:
+    case STAGE_PASSED:
+        return LOGIN_PASSED;
+    case STAGE_JUDGED:
+        return step->judgement == JUDGED_TRUE ? pass(client, step) : LOGIN_WRONG;
+    case STAGE_WAITS:
+    case STAGE_ASKED:
+    case STAGE_ON_LANE:
+        break;
     }
+    return LOGIN_WAITS;
+}
+
+/* As go_on, of a step that has begun just now, or in which the client was closed. */
+static enum login_result begun(struct client *client, struct login_step *step)
+{
+    if (step == NULL)
+        return LOGIN_GONE;
+    begin(step);
+    return client_is_closed(client) ? LOGIN_GONE : go_on(client, step);
 }
 
 enum login_result login_ask(struct client *client, const struct hello *hello)
@@ -211,30 +332,26 @@ enum login_result login_ask(struct client *client, const struct hello *hello)
     if (login_has_begun(client))
         return go_on(client, client->extra->login);
     struct login *login = login_new(hello->user, hello->password);
-    if (login == NULL)
-        client_close_starved(client);
-    else if (ask_door(client, login, hello->is_short, on_judged) != NULL)
-        return LOGIN_WAITS;
+    if (login != NULL)
+        return begun(client, make_question(client, login, hello->is_short));
+    client_close_starved(client);
     return LOGIN_GONE;
 }
 
-static void on_proved(struct question *question, enum judgement judgement, struct slice reply)
+enum login_result login_ask_queued(struct client *client)
 {
-    struct login_step *step = step_of(question);
-    (void)reply;
-    step->stage = STAGE_JUDGED;
-    step->judgement = judgement;
-    link_wake(&step->client->link);
+    struct login_step *step = client_extra(client)->login;
+    return step != NULL ? go_on(client, step) : begun(client, make_step(client));
 }
 
 enum login_result login_prove(struct client *client)
 {
     struct login_step *step = client_extra(client)->login;
     if (step == NULL) {
-        step = ask_door(client, login_get(session_login(client)), false, on_proved);
+        step = make_question(client, login_get(session_login(client)), false);
         if (step == NULL)
             return LOGIN_GONE;
-        step->question.may_ask = may_always;
+        ask_door(step);
     }
     if (step->stage != STAGE_JUDGED)
         return LOGIN_WAITS;
@@ -258,6 +375,7 @@ struct slice login_reply(const struct client *client)
 
 void login_queue(struct client *client, const struct hello *hello)
 {
+    login_attempt_end(client->front, &client->extra->login->attempt, true);
     if (!queued_log_in(&client->extra->queued, hello))
         client_close_starved(client);
 }
@@ -284,7 +402,6 @@ static void stay(struct client *client, struct login_step *step)
     if (!become(client, step->question.login))
         return;
     step->stage = STAGE_ON_LANE;
-    step->is_behind_exec = true;
     if (!tell_lane(client, step->question.login))
         client_close_starved(client);
 }
@@ -304,12 +421,10 @@ static void stay_as_it_was(struct client *client)
     let_go_on(client);
 }
 
-static void on_judged_after_exec(struct question *question, enum judgement judgement, struct slice reply)
+static void judged_after_exec(struct client *client, struct login_step *step)
 {
-    struct client *client = step_of(question)->client;
     const struct queued *queued = &client->extra->queued;
-    (void)reply;
-    if (judgement != JUDGED_TRUE) {
+    if (step->judgement != JUDGED_TRUE) {
         refuse_lane(client, "it changed its user inside MULTI, and Redis does not take it for that user");
         return;
     }
@@ -329,8 +444,8 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
     if (session_hold(client))
         lane_choice_note_name(client);
     if (must_stay)
-        stay(client, step_of(question));
-    else if (become(client, question->login))
+        stay(client, step);
+    else if (become(client, step->question.login))
         let_go_on(client);
 }
 
@@ -339,7 +454,11 @@ void login_after_exec(struct client *client, bool is_carried_out)
     const struct queued *queued = &client->extra->queued;
     client_hold(client);
     if (is_carried_out) {
-        (void)ask_door(client, login_get(queued->login), queued->is_short, on_judged_after_exec);
+        struct login_step *step = make_question(client, login_get(queued->login), queued->is_short);
+        if (step == NULL)
+            return;
+        step->is_behind_exec = true;
+        begin(step);
         return;
     }
     if (!may_change_lane(client)) {

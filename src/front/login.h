@@ -19,11 +19,19 @@ enum login_result {
     LOGIN_GONE,   /* the client is leaving */
 };
 
-/* Has it begun? Then the gate has been passed. */
+/* True if a login that is no part of a transaction has begun: then the gate has been passed. */
 bool login_has_begun(const struct client *client);
 
 /* Begin, or go on, once login_end has not come in between. Not inside MULTI. */
 enum login_result login_ask(struct client *client, const struct hello *hello);
+
+/*
+ * Inside MULTI: may AUTH, or HELLO ... AUTH, be queued? LOGIN_PASSED: yes, and login_queue or login_end must follow.
+ */
+enum login_result login_ask_queued(struct client *client);
+
+/* Go on with the logins that waited and were decided by another worker: see limit/attempts.h. */
+void login_look(struct front *front);
 
 /*
  * Is it still who it says? Asked anew, as its user may be gone, or have another password, without any lane of its
@@ -40,7 +48,10 @@ void login_end(struct client *client);
 /* The lane of the client's own has answered the AUTH that followed the door's yes. */
 void login_lane_answered(struct client *client, const struct glimpse *reply);
 
-/* AUTH, or HELLO ... AUTH, has been queued in MULTI. */
+/*
+ * AUTH, or HELLO ... AUTH, has been queued in MULTI after login_ask_queued has passed. It is charged as a failure:
+ * weir does not look for its answer in what EXEC answers.
+ */
 void login_queue(struct client *client, const struct hello *hello);
 
 /*

@@ -6,8 +6,8 @@
 #include "limit/identity.h"
 
 /*
- * Whose failures they are: the address', under the policy that bound it when it came. Whoever it is by now could have
- * logged in as somebody whom that policy does not bind, to guess the others' passwords.
+ * Failures are charged to the address, under the policy that bound the connection when it came. A client that has logged
+ * in could be another user, whom that policy does not bind, and guess the others' passwords.
  */
 static struct account account_of_address(struct client *client)
 {
@@ -23,35 +23,62 @@ static struct account account_of_address(struct client *client)
     return (struct account){policy, {subject, NULL, NULL}};
 }
 
-static bool may_login(struct client *client, struct tally *tallies)
+static void note_barred(struct front *front, const struct account *account)
 {
-    const struct account account = account_of_address(client);
-    if (account.policy == NULL)
-        return true;
-    bool may = gate_may_login(&account, client->front->loop->now_ns, tallies);
-    if (!may)
-        stopped_note(client->front, &account,
-                     &account.policy->limits[__builtin_ctzll(account.policy->of_unit[UNIT_AUTH_FAILURES])],
-                     WHOM_REFUSED);
-    subject_put(client->front->settings->subjects, account.holders[PER_SUBJECT]);
-    return may;
+    unsigned first = (unsigned)__builtin_ctzll(account->policy->of_unit[UNIT_AUTH_FAILURES]);
+    stopped_note(front, account, &account->policy->limits[first], WHOM_REFUSED);
 }
 
 bool login_attempt_may(struct client *client)
 {
-    return may_login(client, client->front->tallies);
-}
-
-bool login_attempt_may_still(struct client *client)
-{
-    return may_login(client, NULL);
-}
-
-void login_attempt_failed(struct client *client)
-{
+    struct front *front = client->front;
     const struct account account = account_of_address(client);
     if (account.policy == NULL)
+        return true;
+    bool may = gate_may_login(&account, front->loop->now_ns, front->tallies);
+    if (!may)
+        note_barred(front, &account);
+    subject_put(front->settings->subjects, account.holders[PER_SUBJECT]);
+    return may;
+}
+
+enum attempt_state login_attempt_begin(struct client *client, struct login_attempt *attempt)
+{
+    struct front *front = client->front;
+    attempt->account = account_of_address(client);
+    if (attempt->account.policy == NULL)
+        return ATTEMPT_UNDER_WAY;
+    attempt->policies = policies_get(front->rules->policies);
+    return attempts_begin(front->settings->attempts, &attempt->base, &attempt->account, front->index,
+                          front->loop->now_ns);
+}
+
+void login_attempt_note_barred(struct front *front, const struct login_attempt *attempt)
+{
+    if (!gate_may_login(&attempt->account, front->loop->now_ns, front->tallies))
+        note_barred(front, &attempt->account);
+}
+
+/* The same subject under the rules that are in force now, which may have another rate, or no such limit. */
+static struct account account_now(const struct front *front, const struct login_attempt *attempt)
+{
+    struct account account = attempt->account;
+    if (attempt->policies == front->rules->policies)
+        return account;
+    struct subject *subject = account.holders[PER_SUBJECT];
+    account.policy = policies_find(front->rules->policies, slice_str(subject->record->name));
+    if (account.policy != NULL && !subject_grow(subject))
+        account.policy = NULL; /* out of memory: its funnel may not be there */
+    return account;
+}
+
+void login_attempt_end(struct front *front, struct login_attempt *attempt, bool is_failure)
+{
+    if (!login_attempt_is_counted(attempt))
         return;
-    gate_login_failed(&account, client->front->loop->now_ns, client->front->tallies);
-    subject_put(client->front->settings->subjects, account.holders[PER_SUBJECT]);
+    const struct account account = account_now(front, attempt);
+    attempts_end(front->settings->attempts, &attempt->base, &account, is_failure, front->loop->now_ns, front->tallies);
+    subject_put(front->settings->subjects, attempt->account.holders[PER_SUBJECT]);
+    policies_put(attempt->policies);
+    attempt->policies = NULL;
 }

@@ -176,7 +176,7 @@ static enum route ask_gate(struct client *client, struct lane *lane, struct requ
 
 /* ---- who it says it is ---- */
 
-/* ROUTE_GOES_ON: HELLO has its answer from a lane. */
+/* ROUTE_GOES_ON: HELLO has its answer from a lane, and so has what is queued in MULTI. */
 static enum route end_login(struct client *client, const struct request *request, enum login_result result)
 {
     enum route route = ROUTE_TAKEN;
@@ -192,7 +192,7 @@ static enum route end_login(struct client *client, const struct request *request
         route = answer_with(client, login_reply(client));
         break;
     case LOGIN_PASSED:
-        if (request->command->effect == EFFECT_HELLO)
+        if (request->command->effect == EFFECT_HELLO || transaction_is_open(&client->transaction))
             return ROUTE_GOES_ON;
         route = answer_with(client, SLICE("+OK\r\n"));
         break;
@@ -222,8 +222,10 @@ static enum route log_in(struct client *client, struct request *request, struct 
         if (!is_read && !transaction_is_open(&client->transaction))
             return answer_text(client, request, error);
         hello->has_auth &= is_read;
-        if (transaction_is_open(&client->transaction) || !hello->has_auth)
+        if (!hello->has_auth)
             return ROUTE_GOES_ON;
+        if (transaction_is_open(&client->transaction))
+            return end_login(client, request, login_ask_queued(client));
         lane_choice_release(client);
         enum route result = ask_gate(client, NULL, request);
         if (result != ROUTE_GOES_ON)
@@ -331,7 +333,6 @@ static enum route forward(struct client *client, struct request *request)
             return result;
         }
     }
-    login_end(client);
     return send_on(client, lane, request);
 }
 
@@ -378,12 +379,14 @@ static enum route route(struct client *client, struct request *request)
         return run_own(client, request);
     struct hello hello;
     bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !client->is_raw;
-    if (is_login) {
-        enum route result = log_in(client, request, &hello);
-        if (result != ROUTE_GOES_ON)
-            return result;
-    }
-    return forward(client, request);
+    if (!is_login)
+        return forward(client, request);
+    enum route result = log_in(client, request, &hello);
+    if (result == ROUTE_GOES_ON)
+        result = forward(client, request);
+    if (result != ROUTE_WAIT)
+        login_end(client);
+    return result;
 }
 
 /* Of what is refused no byte is counted. */

@@ -9,7 +9,6 @@
 #include "front/catalog.h"
 #include "front/holds.h"
 #include "front/login.h"
-#include "front/login_attempt.h"
 #include "front/pacing.h"
 #include "front/proof.h"
 #include "front/rewrite.h"
@@ -283,10 +282,8 @@ static void note_queued(struct client *client, const struct request *request, en
         queued_add_silent(queued, request_reply_word(request) == REPLY_ON || may_confirm(request));
     if (!queue(queued, request, effect))
         client_close_starved(client);
-    if (request->hello != NULL && request->hello->has_auth) {
-        login_attempt_failed(client); /* nobody will look for its answer in what EXEC answers */
+    if (request->hello != NULL && request->hello->has_auth)
         login_queue(client, request->hello);
-    }
     queued_add(queued);
 }
 

@@ -105,6 +105,9 @@ uint8_t gate_reconnect(const struct account *account);
  */
 __attribute__((warn_unused_result)) bool gate_may_login(const struct account *account, uint64_t now_ns,
                                                         struct tally *tallies);
+
+/* How many logins may fail now before the next is refused; UINT64_MAX: no enforced limit counts failures. */
+uint64_t gate_logins_left(const struct account *account, uint64_t now_ns);
 void gate_login_failed(const struct account *account, uint64_t now_ns, struct tally *tallies);
 
 /* The state of one limit for its holder. */

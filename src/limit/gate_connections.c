@@ -73,6 +73,18 @@ bool gate_may_login(const struct account *account, uint64_t now_ns, struct tally
     return may;
 }
 
+uint64_t gate_logins_left(const struct account *account, uint64_t now_ns)
+{
+    const struct policy *policy = account->policy;
+    uint64_t least = UINT64_MAX;
+    for (uint64_t limits = policy->of_unit[UNIT_AUTH_FAILURES] & ~policy->shadows; limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        uint64_t left = funnel_room(&policy->limits[i].rate, funnel_word(funnel_at(account, i)), now_ns);
+        least = left < least ? left : least;
+    }
+    return least;
+}
+
 void gate_login_failed(const struct account *account, uint64_t now_ns, struct tally *tallies)
 {
     for (uint64_t limits = account->policy->of_unit[UNIT_AUTH_FAILURES]; limits; limits &= limits - 1) {

@@ -40,6 +40,7 @@ void crew_settings_init(struct front_settings *settings, const struct config *co
     settings->stopping = mem_zalloc(LEDGER_LIMITS_MAX, sizeof *settings->stopping);
     settings->whoms = mem_zalloc(config->workers, sizeof(struct whom *));
     quota_settings_init(&settings->quota);
+    settings->attempts = attempts_new(config->workers, worker_stir);
     if (getrandom(&settings->share_key, sizeof settings->share_key, 0) != (ssize_t)sizeof settings->share_key)
         abort();
     for (unsigned w = 0; w < config->workers; w++) {
@@ -63,6 +64,7 @@ void crew_settings_fini(struct front_settings *settings)
     subjects_free(settings->subjects);
     subjects_free(settings->key_subjects);
     slowlog_free(settings->slowlog);
+    attempts_free(settings->attempts);
     quota_settings_fini(&settings->quota);
 }
 

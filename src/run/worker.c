@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/signals.h"
 #include "front/life.h"
+#include "front/login.h"
 #include "front/orders.h"
 #include "front/round.h"
 #include "net/listen.h"
@@ -168,6 +169,7 @@ static void on_told(uv_async_t *async)
         }
     }
     memory_pressure_look(&worker->front);
+    login_look(&worker->front);
     if (tick_ms > 0) {
         if (has_successor)
             shut_operators_out(worker);
@@ -225,8 +227,9 @@ void worker_poke(struct worker *worker)
     uv_async_send(&worker->told);
 }
 
-void worker_stir(struct worker *worker)
+void worker_stir(void *arg)
 {
+    struct worker *worker = arg;
     uv_async_send(&worker->told);
 }
 

@@ -56,8 +56,8 @@ void worker_drain(struct worker *worker, uint64_t tick_ms, bool has_successor);
 void worker_holders(struct worker *worker, struct drain_holders *out);
 enum worker_stage worker_stage(const struct worker *worker);
 
-/* Make it look at front_settings.memory_pressure. */
-void worker_stir(struct worker *worker);
+/* Make it look at front_settings.memory_pressure, and at the logins that were decided for it (front_settings.attempts). */
+void worker_stir(void *worker);
 
 /* Wake its loop: worker_beats grows by one once it has turned. */
 void worker_poke(struct worker *worker);

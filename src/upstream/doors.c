@@ -74,12 +74,18 @@ static void on_lost(struct rider *rider)
         question->is_again = true;
         list_push(&door->doors->waiting, &question->in_doors);
     } else {
-        judge(door, JUDGED_NOT, SLICE(""));
+        judge(door, JUDGED_LOST, SLICE(""));
     }
     wake(door);
 }
 
 /* ---- asking ---- */
+
+/* It is not asked, or not again. */
+static void give_up(struct question *question)
+{
+    question->on_judged(question, question->is_again ? JUDGED_LOST : JUDGED_NOT, SLICE(""));
+}
 
 static void judge_all(struct doors *doors)
 {
@@ -88,7 +94,7 @@ static void judge_all(struct doors *doors)
     while (!list_is_empty(&now)) {
         struct question *question = question_of(now.next);
         list_take(&question->in_doors);
-        question->on_judged(question, JUDGED_NOT, SLICE(""));
+        give_up(question);
     }
 }
 
@@ -130,17 +136,14 @@ static bool send_question(struct door *door, struct question *question)
     return true;
 }
 
-/* The oldest that still may. */
 static void ask_next(struct door *door)
 {
     struct doors *doors = door->doors;
     while (!list_is_empty(&doors->waiting) && !door->is_busy) {
         struct question *question = question_of(doors->waiting.next);
         list_take(&question->in_doors);
-        if (!question->may_ask(question))
-            question->on_judged(question, JUDGED_BARRED, SLICE(""));
-        else if (!send_question(door, question))
-            question->on_judged(question, JUDGED_NOT, SLICE(""));
+        if (!send_question(door, question))
+            give_up(question);
     }
 }
 
@@ -197,6 +200,11 @@ void doors_ask(struct doors *doors, struct question *question)
     wake(&doors->doors[0]);
 }
 
+void doors_ask_once(struct question *question)
+{
+    question->is_again = true;
+}
+
 void doors_forget(struct question *question)
 {
     list_take(&question->in_doors);
@@ -217,6 +225,8 @@ void doors_init(struct doors *doors, struct lanes *lanes)
 
 void doors_fini(struct doors *doors)
 {
-    for (unsigned i = 0; i < DOORS_MAX; i++)
+    for (unsigned i = 0; i < DOORS_MAX; i++) {
+        judge(&doors->doors[i], JUDGED_LOST, SLICE(""));
         weir_lane_fini(&doors->doors[i].base);
+    }
 }

@@ -23,8 +23,8 @@
 enum judgement {
     JUDGED_TRUE,  /* +OK: the password is right */
     JUDGED_FALSE, /* Redis says why not: `reply` is its whole error */
-    JUDGED_NOT,   /* there is no answer: lanes_why_none, or upstream timeout */
-    JUDGED_BARRED /* may_ask has said no */
+    JUDGED_LOST,  /* it was asked, and the answer is lost: the lane has gone, or upstream timeout */
+    JUDGED_NOT,   /* it was not asked: lanes_why_none */
 };
 
 /* A login to be judged. Embedded in whatever waits for the judgement. */
@@ -32,10 +32,8 @@ struct question {
     struct list in_doors; /* in doors.waiting, while it waits for its turn */
     struct door *door;    /* where it is being asked; NULL: nowhere */
     struct login *login;  /* the asker's reference, which stays until the judgement or doors_forget */
-    bool is_again;        /* its door was lost once: AUTH changes nothing there, so it may be asked twice */
+    bool is_again;        /* its lane was lost once: AUTH changes nothing there, so it may be asked twice */
     bool is_short;        /* sent without a user: AUTH password */
-    /* Called right before it is sent; false: it is not, and judged JUDGED_BARRED. */
-    bool (*may_ask)(struct question *question);
     /* Not from within doors_ask. The reply is good for this call only; empty without one. */
     void (*on_judged)(struct question *question, enum judgement judgement, struct slice reply);
 };
@@ -54,10 +52,25 @@ struct doors {
 };
 
 void doors_init(struct doors *doors, struct lanes *lanes);
-void doors_fini(struct doors *doors);
+void doors_fini(struct doors *doors); /* questions in flight are judged JUDGED_LOST */
 
 /* on_judged follows, later, unless doors_forget comes first. */
 void doors_ask(struct doors *doors, struct question *question);
+
+/* True if the node has been asked, and has not answered. */
+static inline bool question_is_in_flight(const struct question *question)
+{
+    return question->door != NULL;
+}
+
+/* True if the node was asked, its answer was lost, and it is to be asked again. */
+static inline bool question_was_lost(const struct question *question)
+{
+    return question->is_again && question->door == NULL;
+}
+
+/* Of a question in flight: if its lane is lost, on_judged follows with JUDGED_LOST, and it is not asked again. */
+void doors_ask_once(struct question *question);
 
 /* The asker does not wait any more: on_judged will not be called. Safe on one that is not being asked. */
 void doors_forget(struct question *question);

@@ -1,0 +1,258 @@
+"""`auth-failures` counts a login from before Redis is asked until it has answered, whether its client waits or not.
+
+What Redis was asked is what Redis counts: failed calls of AUTH in INFO commandstats.
+"""
+
+import re
+import select
+import signal
+import socket
+import struct
+import time
+
+import pytest
+from kit.harness import rounds, wait_until
+from kit.limits import OPERATOR, tallies
+from kit.reloading import reload
+from kit.resp import Closed, Conn, Error, encode, pipeline
+
+BARRED = Error("ERR too many failed logins, try again later")
+LIMIT = "[policy default]\nauth-failures = 5/d\n"
+WORDS = {
+    "AUTH": ("AUTH", "alice", "{}"),
+    "HELLO": ("HELLO", 3, "AUTH", "alice", "{}"),
+    "short": ("AUTH", "{}"),
+}
+
+
+def words(form, password):
+    return encode(*(password if word == "{}" else word for word in WORDS[form]))
+
+
+@pytest.fixture
+def locked(farm):
+    """A Redis of the test's own: alice and the default user have the password pw."""
+    server = farm.redis(password="pw")
+    server.call("ACL", "SETUSER", "alice", "on", ">pw", "~*", "&*", "+@all")
+    server.call("CONFIG", "RESETSTAT")
+    return server
+
+
+@pytest.fixture
+def guarded(farm, locked, tmp_path):
+    """Starts weir with sections before that Redis; weir's own user needs no password."""
+
+    (tmp_path / "password").write_text("any")
+
+    def start(sections=LIMIT, **settings):
+        login = {"upstream_user": "admin", "upstream_password_file": tmp_path / "password"}
+        settings = {"workers": 4, **login, **settings}
+        return farm.weir(locked, sections=sections + OPERATOR, **settings)
+
+    return start
+
+
+def tried(redis):
+    """How many logins Redis has refused."""
+    with redis.connect() as conn:
+        stats = conn.call("INFO", "commandstats").decode()
+    found = re.search(r"cmdstat_auth:.*failed_calls=(\d+)", stats)
+    return int(found[1]) if found else 0
+
+
+def leave_by_reset(conn):
+    conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    conn.close()
+
+
+def answers(conns):
+    """What each of them reads first."""
+    replies = []
+    for conn in conns:
+        try:
+            replies.append(conn.read())
+        except (Closed, OSError):
+            replies.append("closed")
+        conn.close()
+    return replies
+
+
+def at_once(weir, data, n=100):
+    """n connections that have sent the same."""
+    conns = [weir.connect() for _ in range(n)]
+    for conn in conns:
+        conn.sock.sendall(data)
+    return conns
+
+
+def charged(weir):
+    return tallies(weir)[0][1]
+
+
+@pytest.mark.parametrize("form", WORDS)
+def test_wrong_logins_at_once_try_the_allowance(form, guarded, locked):
+    replies = answers(at_once(guarded(), words(form, "wrong")))
+    assert tried(locked) == 5
+    assert sum(reply.startswith("WRONGPASS") for reply in replies) == 5
+    assert replies.count(BARRED) == 95
+
+
+@pytest.mark.parametrize("form", WORDS)
+def test_right_logins_at_once_all_come_in(form, guarded, locked):
+    weir = guarded()
+    replies = answers(at_once(weir, words(form, "pw")))
+    assert all(not isinstance(reply, Error) and reply != "closed" for reply in replies), replies
+    assert charged(weir) == 0
+
+
+def test_right_and_wrong_logins_at_once(guarded, locked):
+    """A wrong one takes a part of the allowance, a right one none, whatever stands between them."""
+    weir = guarded()
+    conns = [weir.connect() for _ in range(60)]
+    for i, conn in enumerate(conns):
+        conn.sock.sendall(words("AUTH", "wrong" if i % 15 == 0 else "pw"))
+    replies = answers(conns)
+    assert [reply != "OK" for reply in replies] == [i % 15 == 0 for i in range(60)]
+    assert (tried(locked), charged(weir)) == (4, 4)
+
+
+@pytest.mark.parametrize("leave", [leave_by_reset, Conn.close], ids=["reset", "close"])
+@pytest.mark.parametrize("form", ["AUTH", "HELLO"])
+def test_clients_that_are_gone_are_charged(form, leave, guarded, locked):
+    weir = guarded()
+    for i in range(rounds(300)):
+        conn = weir.connect()
+        conn.sock.sendall(words(form, "wrong"))
+        until = time.perf_counter() + i % 300 * 5e-6
+        while time.perf_counter() < until:
+            pass  # the login is not read yet, read, sent, or answered
+        leave(conn)
+    while charged(weir) < 5:
+        with weir.connect() as conn:
+            conn.call("AUTH", "alice", "wrong")
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "alice", "pw") == BARRED
+    assert tried(locked) == charged(weir) == 5
+
+
+def test_logins_under_way_count_when_their_clients_are_gone(guarded, locked):
+    """Redis does not answer: five are under way, the others wait or leave, and none is asked before one is answered."""
+    weir = guarded(handshake_timeout="1h")
+    with weir.connect() as conn:  # auth lanes are open
+        assert conn.call("AUTH", "alice", "pw") == "OK"
+    locked.signal(signal.SIGSTOP)
+    try:
+        for conn in at_once(weir, words("AUTH", "wrong"), 50):
+            leave_by_reset(conn)
+        waiting = at_once(weir, words("AUTH", "wrong"), 20)
+    finally:
+        locked.signal(signal.SIGCONT)
+    replies = answers(waiting)
+    assert tried(locked) == charged(weir) == 5
+    assert replies.count(BARRED) >= 15
+
+
+def test_a_login_waits_at_most_for_the_handshake_timeout(guarded, locked):
+    """Its connection is closed without an answer, and Redis is not asked."""
+    weir = guarded(handshake_timeout="200ms", upstream_timeout="1h")
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "alice", "pw") == "OK"
+    locked.signal(signal.SIGSTOP)
+    try:
+        conns = at_once(weir, words("AUTH", "pw"), 20)
+        wait_until(lambda: len(select.select([c.sock for c in conns], [], [], 0)[0]) == 15, "15 are closed")
+    finally:
+        locked.signal(signal.SIGCONT)
+    replies = answers(conns)
+    assert (replies.count("OK"), replies.count("closed")) == (5, 15)
+    assert tried(locked) == 0
+
+
+@pytest.mark.parametrize("is_gone", [False, True], ids=["", "gone"])
+def test_a_lost_answer_is_charged(is_gone, guarded, locked):
+    """Four logins are asked on four auth lanes, the fifth waits for one of them and is never asked."""
+    weir = guarded(workers=1)
+    assert answers(at_once(weir, words("AUTH", "pw"), 40)) == ["OK"] * 40
+    locked.signal(signal.SIGSTOP)
+    conns = at_once(weir, words("AUTH", "pw"), 5)
+    with weir.connect() as conn:
+        conn.call("LIMIT", "STATUS")  # weir has read all that came before
+    for conn in conns:
+        if is_gone:
+            conn.close()
+    locked.kill()
+    wait_until(lambda: charged(weir) == 4, "four answers are lost")
+    locked.start()
+    weir.wait_for_log("is back")
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "alice", "wrong").startswith("WRONGPASS")
+        assert conn.call("AUTH", "alice", "pw") == BARRED
+
+
+def test_every_refusal_is_charged(farm, redis):
+    """Also that the default user has no password."""
+    weir = farm.weir(redis, sections=LIMIT + OPERATOR)
+    conns = at_once(weir, words("short", "any"), 20)
+    replies = answers(conns)
+    assert sum(reply.startswith("ERR AUTH") for reply in replies) == 5
+    assert replies.count(BARRED) == 15
+
+
+def test_logins_inside_multi_try_the_allowance(guarded, locked):
+    """Each is charged when it is queued; after EXEC the auth lane is asked for what is left."""
+    weir = guarded(LIMIT + "[policy in]\nmatch = user:bob\n")
+    locked.call("ACL", "SETUSER", "bob", "on", ">pw", "~*", "&*", "+@all")
+    conns = [weir.connect() for _ in range(20)]
+    for conn in conns:
+        assert conn.call("AUTH", "bob", "pw") == "OK"
+    for conn in conns:
+        conn.send(pipeline("MULTI", "AUTH alice wrong", "EXEC"))
+    for conn in conns:
+        conn.read_to_end()
+        conn.close()
+    assert tried(locked) <= 5
+    assert charged(weir) == 5
+
+
+def test_waiting_logins_inside_multi(guarded, locked):
+    """They wait for those under way, and are queued once these have been right."""
+    weir = guarded(handshake_timeout="1h")
+    with weir.connect() as conn, weir.connect() as inside:
+        assert conn.call("AUTH", "alice", "pw") == "OK"
+        assert inside.call("AUTH", "alice", "pw") == "OK"
+        assert inside.call("MULTI") == "OK"
+        locked.signal(signal.SIGSTOP)
+        try:
+            conns = at_once(weir, words("AUTH", "pw"), 8)
+            inside.send(pipeline("AUTH alice pw", "EXEC", "PING"))
+        finally:
+            locked.signal(signal.SIGCONT)
+        assert answers(conns) == ["OK"] * 8
+        assert [inside.read() for _ in range(3)] == ["QUEUED", ["OK"], "PONG"]
+    assert charged(weir) == 1
+
+
+def test_a_reload_while_logins_are_under_way(guarded, locked):
+    """They count under the new limit, which lets two more of those that wait go."""
+    weir = guarded(handshake_timeout="1h")
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "alice", "pw") == "OK"
+    locked.signal(signal.SIGSTOP)
+    try:
+        conns = at_once(weir, words("AUTH", "wrong"), 10)
+        assert reload(weir, LIMIT.replace("5/d", "7/d") + OPERATOR.replace("{folder}", str(weir.folder)))
+    finally:
+        locked.signal(signal.SIGCONT)
+    replies = answers(conns)
+    assert sum(reply.startswith("WRONGPASS") for reply in replies) == tried(locked) == 7
+    assert charged(weir) == 7
+
+
+def test_logins_over_a_unix_socket(guarded, locked, tmp_path):
+    path = str(tmp_path / "weir.sock")
+    weir = guarded(listen=f"unix:{path}")
+    conns = [Conn(path) for _ in range(40)]
+    for conn in conns:
+        conn.sock.sendall(words("AUTH", "wrong"))
+    assert answers(conns).count(BARRED) == 35
+    assert tried(locked) == 5
