@@ -17,8 +17,10 @@ struct crew {
     struct list carried; /* orders carried out, which wait until every worker has adopted the tables */
     void (*on_stage)(void *arg, enum worker_stage stage); /* NULL: it does not drain */
     void *stage_arg;
-    enum worker_stage told_stage; /* the last stage that on_stage was called for */
-    unsigned pokes;               /* how often each worker was poked */
+    enum worker_stage told_stage;  /* the last stage that on_stage was called for */
+    void (*on_adopted)(void *arg); /* see crew_when_adopted; NULL: there is nothing to tell */
+    void *adopted_arg;
+    unsigned pokes; /* how often each worker was poked */
 
     pthread_mutex_t lock; /* protects the two below */
     struct list given;    /* new orders */
@@ -142,6 +144,15 @@ static void return_carried(struct crew *crew)
     }
 }
 
+static void tell_adopted(struct crew *crew)
+{
+    void (*on_adopted)(void *arg) = crew->on_adopted;
+    if (on_adopted == NULL || !is_adopted(crew))
+        return;
+    crew->on_adopted = NULL;
+    on_adopted(crew->adopted_arg);
+}
+
 static enum worker_stage stage_of_all(const struct crew *crew)
 {
     enum worker_stage least = WORKER_IS_EMPTY;
@@ -166,6 +177,7 @@ static void on_stirred(uv_async_t *async)
         carry_out(crew);
         return_carried(crew);
     } /* else it is done when the last worker has adopted the tables */
+    tell_adopted(crew);
     tell_stages(crew);
 }
 
@@ -183,6 +195,13 @@ void crew_publish(struct crew *crew, const struct tables *tables)
         struct tables own = tables_of_crew(crew, tables);
         worker_adopt(crew->workers[w], &own);
     }
+}
+
+void crew_when_adopted(struct crew *crew, void (*on_adopted)(void *arg), void *arg)
+{
+    crew->on_adopted = on_adopted;
+    crew->adopted_arg = arg;
+    tell_adopted(crew);
 }
 
 void crew_obey(struct crew *crew, void (*carry_out_fn)(void *arg, struct order *order), void *arg)

@@ -35,6 +35,12 @@ void crew_obey(struct crew *crew, void (*carry_out)(void *arg, struct order *ord
 /* Hand new tables to every worker; the caller keeps its references. The crew sets their generation. */
 void crew_publish(struct crew *crew, const struct tables *tables);
 
+/*
+ * Call on_adopted once, on the main thread, when every worker has the tables that were published last: at once if each has
+ * them already. A second call before that takes the place of the first.
+ */
+void crew_when_adopted(struct crew *crew, void (*on_adopted)(void *arg), void *arg);
+
 /* A worker's front. The caller may use only what any thread may read. */
 const struct front *crew_front(const struct crew *crew, unsigned worker);
 

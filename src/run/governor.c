@@ -72,7 +72,7 @@ static void note_starved_reload(struct governor *g)
     log_event(g->journal, LOG_ERROR, "reload", "configuration not reloaded: %s: what ran before goes on", why);
 }
 
-static char *reload(struct governor *g, struct order *order)
+static char *read_again(struct governor *g, struct order *order)
 {
     char *why = running_read_again(&g->running, &order->text);
     g->reloads.is_last_bad = why != NULL;
@@ -80,13 +80,20 @@ static char *reload(struct governor *g, struct order *order)
     if (why == NULL) {
         g->reloads.good++;
         g->reloads.last_good_unix_ms = clock_unix_ms();
-        log_order(g->journal, order, "reload", "configuration reloaded from %s", g->running.path);
         return NULL;
     }
     char *error = order_error("configuration not reloaded: %s", why);
     snprintf(g->reloads.last_error, sizeof g->reloads.last_error, "%s", why);
     log_event(g->journal, LOG_ERROR, "reload", "%s: what ran before goes on", error + 4);
     free(why);
+    return error;
+}
+
+static char *reload(struct governor *g, struct order *order)
+{
+    char *error = read_again(g, order);
+    if (error == NULL)
+        log_order(g->journal, order, "reload", "configuration reloaded from %s", g->running.path);
     return error;
 }
 
@@ -100,12 +107,25 @@ const struct reloads *governor_reloads(const struct governor *g)
     return &g->reloads;
 }
 
-void governor_reload(struct governor *g)
+bool governor_reload(struct governor *g)
 {
     struct order order = {.kind = ORDER_RELOAD};
-    governor_carry_out(g, &order);
+    size_t given = mem_given();
+    bool has_room = has_memory(g, 1);
+    if (has_room)
+        order.error = read_again(g, &order);
+    else
+        note_starved_reload(g);
+    note_memory(g, given);
+    bool is_good = has_room && order.error == NULL;
     free(order.error);
     free(order.text);
+    return is_good;
+}
+
+void governor_tell_reloaded(const struct governor *g)
+{
+    log_event(g->journal, LOG_INFO, "reload", "configuration reloaded from %s", g->running.path);
 }
 
 /* ---- orders that change the configuration ---- */

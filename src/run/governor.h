@@ -44,8 +44,12 @@ void governor_watch(struct governor *governor, void (*on_change)(void *arg), voi
 /* Use the command table that the upstream has reported; takes over the reference. */
 void governor_on_table(struct governor *governor, struct command_table *commands);
 
-/* Read the file again. The log says how that went. */
-void governor_reload(struct governor *governor);
+/*
+ * Read the file again. False: it is not used, and the log says why. True: the log says so with governor_tell_reloaded, when
+ * every worker has it.
+ */
+__attribute__((warn_unused_result)) bool governor_reload(struct governor *governor);
+void governor_tell_reloaded(const struct governor *governor);
 
 /* The file it reads; NULL: none. */
 const char *governor_path(const struct governor *governor);

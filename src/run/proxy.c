@@ -67,6 +67,7 @@ struct proxy {
     bool has_told_why;              /* ... or at first why it is not */
     bool is_wait_over;              /* for the upstream, at the start */
     bool is_upgrade_kept;           /* SIGUSR2 came before weir was ready: carried out once it is */
+    unsigned reloads_untold;        /* by SIGHUP, which not every worker has adopted yet */
     bool is_stopping;               /* a signal or a successor has asked for it */
     bool is_closing;                /* close_main has begun */
 };
@@ -267,6 +268,15 @@ static void on_stop(uv_signal_t *handle, int number)
     stop(proxy, is_at_once, false);
 }
 
+/* The limits of a reload bind every client from now on: operators, scripts and systemd may count on it. */
+static void on_adopted(void *arg)
+{
+    struct proxy *proxy = arg;
+    for (; proxy->reloads_untold > 0; proxy->reloads_untold--)
+        governor_tell_reloaded(proxy->governor);
+    sd_notify_reloaded(&proxy->service);
+}
+
 static void on_hup(uv_signal_t *handle, int number)
 {
     (void)number;
@@ -276,8 +286,11 @@ static void on_hup(uv_signal_t *handle, int number)
         return;
     }
     sd_notify_reloading(&proxy->service);
-    governor_reload(proxy->governor);
-    sd_notify_reloaded(&proxy->service);
+    proxy->reloads_untold += governor_reload(proxy->governor);
+    if (proxy->crew != NULL)
+        crew_when_adopted(proxy->crew, on_adopted, proxy);
+    else
+        on_adopted(proxy);
 }
 
 /* ---- one process takes over from another ---- */

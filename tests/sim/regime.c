@@ -228,12 +228,27 @@ static void look_at_lost(void)
     regime_reload_password();
 }
 
-static void settle(void)
+static bool have_workers_had_turns(void)
 {
     for (unsigned i = 1; i < LOOPS_MAX; i++)
         if (!has_had_turns(i, 1))
-            return;
-    change();
+            return false;
+    return true;
+}
+
+static void settle(void)
+{
+    if (have_workers_had_turns())
+        change();
+}
+
+void regime_reload_told(void)
+{
+    bool is_under_way = state.stage == STAGE_ORDERED || state.stage == STAGE_WORKERS;
+    if (state.is_operators || !is_under_way || have_workers_had_turns())
+        return;
+    run_blame("reload", "told before every worker has it");
+    run_fail(0, "the log says that the configuration is reloaded, and a worker does not have it yet");
 }
 
 void regime_look(void)

@@ -42,6 +42,9 @@ void regime_order_lost(void);
 /* weir has said that it could not read the configuration: out of memory, or a bad one. */
 void regime_reload_refused(void);
 
+/* weir has said that it has read the configuration again: every worker has it. */
+void regime_reload_told(void);
+
 /* To be asked after every step of the world. */
 void regime_look(void);
 
