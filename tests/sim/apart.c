@@ -1,5 +1,6 @@
 #include "tests/sim/apart.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -32,23 +33,23 @@ static bool wait_for(pid_t child)
     return status == 0;
 }
 
-static char *blame; /* of BLAME_ROOM bytes, which runs write */
+static struct outcome *outcome; /* in memory that this process shares with runs, which write it */
 
-static void clear_blame(void)
+static void clear_outcome(void)
 {
-    if (blame == NULL)
-        blame = mmap(NULL, BLAME_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (blame == MAP_FAILED) {
+    if (outcome == NULL)
+        outcome = mmap(NULL, sizeof *outcome, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (outcome == MAP_FAILED) {
         perror("sim");
         exit(2);
     }
-    blame[0] = '\0';
-    run_share_blame(blame);
+    *outcome = (struct outcome){0};
+    run_share_outcome(outcome);
 }
 
-const char *apart_blame(void)
+const struct outcome *apart_outcome(void)
 {
-    return blame;
+    return outcome;
 }
 
 /* In the child, before each run. */
@@ -73,7 +74,7 @@ static void begin(bool is_traced, bool is_quiet)
 static bool run_one(const struct plan *plan, bool is_traced, const char *record)
 {
     fflush(NULL);
-    clear_blame();
+    clear_outcome();
     pid_t child = fork();
     if (child == 0) {
         FILE *file = record != NULL ? fopen(record, "w") : NULL;
@@ -90,12 +91,18 @@ static void tell_failed(const struct plan *plan, const char *record)
     char place[32] = "";
     if (plan->memory.mode == MEMORY_ONE_PLACE)
         snprintf(place, sizeof place, " --fail-site %" PRIu32, plan->memory.place);
-    fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with --seed %" PRIu64 " --steps %" PRIu64 "%s\n",
-            plan->seed, plan->seed, plan->steps, place);
+    /* Another build inlines otherwise, and so counts other places. */
+    fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with %s --seed %" PRIu64 " --steps %" PRIu64 "%s\n",
+            plan->seed, program_invocation_name, plan->seed, plan->steps, place);
     if (record != NULL && !run_one(plan, false, record)) /* the same again, by construction */
         fprintf(stderr, "sim: kept in %s\n", record);
     else if (record != NULL)
         fprintf(stderr, "sim: on its own it does not fail: it has seen what a run before it left behind\n");
+}
+
+bool apart_record(const struct plan *plan, const char *record)
+{
+    return run_one(plan, false, record);
 }
 
 bool apart_run(const struct plan *plan, bool is_traced, const char *record)
@@ -190,7 +197,7 @@ bool apart_run_next(const struct plan *plan, const char *record)
         return apart_run(plan, false, record);
     if (worker.runs == RUNS_OF_ONE && !apart_end())
         return false;
-    clear_blame();
+    clear_outcome();
     if (worker.pid == 0)
         hire();
     worker.runs++;
@@ -204,7 +211,7 @@ bool apart_run_next(const struct plan *plan, const char *record)
 bool apart_replay(const struct scenario *scenario, bool is_traced, bool is_quiet)
 {
     fflush(NULL);
-    clear_blame();
+    clear_outcome();
     pid_t child = fork();
     if (child == 0) {
         struct scenario copy = *scenario;

@@ -21,7 +21,10 @@ bool apart_end(void);
 /* The same with a scenario; quietly: it says nothing. */
 bool apart_replay(const struct scenario *scenario, bool is_traced, bool is_quiet);
 
-/* What the last one that failed was blamed for; empty: it crashed. */
-const char *apart_blame(void);
+/* Runs it in a process of its own, says nothing, and keeps it in `record` whether it fails or not. False: it failed. */
+bool apart_record(const struct plan *plan, const char *record);
+
+/* Of the last run. Valid until the next one begins. */
+const struct outcome *apart_outcome(void);
 
 #endif

@@ -23,6 +23,8 @@
 #define AWAY_NS 20000000 /* it tries again when there is no Redis */
 #define STRANGER_BULK_MAX 16384
 #define PAUSE "pause" /* in a scenario: between two things that a client does */
+#define HANG_UP "hang_up"
+#define FOLLOW "follow" /* in a scenario: the client follows another one's script so much later */
 
 enum { STREAM_CLIENTS = 1000 };
 
@@ -36,6 +38,8 @@ static void rest(struct client *client, uint64_t most_ns)
 {
     const struct line *line = scenario_is_replayed() ? scenario_peek(client->number) : NULL;
     uint64_t ns = 0;
+    for (; line != NULL && strcmp(line->name, FOLLOW) == 0; line = scenario_peek(client->number))
+        scenario_take(client->number); /* of a leader that was shrunk away */
     if (line != NULL && strcmp(line->name, PAUSE) == 0) {
         ns = line->numbers[0];
         scenario_take(client->number);
@@ -43,7 +47,7 @@ static void rest(struct client *client, uint64_t most_ns)
         ns = random_below(&client->chance, most_ns + 1);
         scenario_note(client->number, PAUSE, ns, 0, 0);
     }
-    bool is_over = scenario_is_replayed() && scenario_peek(client->number) == NULL;
+    bool is_over = scenario_is_replayed() && line == NULL;
     client->acts_ns = is_over ? UINT64_MAX : world.now_ns + ns;
     if (client->acts_ns < client->quiet_ns)
         client->acts_ns = client->quiet_ns;
@@ -396,10 +400,19 @@ static void act_once(struct client *client, const struct op *op, uint64_t a, uin
     op->say(client, &one);
 }
 
+/* Its next line, if that is an act and the client may act so. The first one in a turn, and leaving, need no room. */
+static const struct line *next_act(const struct client *client, bool is_first)
+{
+    const struct line *line = client->conn != NULL ? scenario_peek(client->number) : NULL;
+    if (line == NULL || strcmp(line->name, PAUSE) == 0 || strcmp(line->name, FOLLOW) == 0)
+        return NULL;
+    return is_first || has_room(client) || strcmp(line->name, HANG_UP) == 0 ? line : NULL;
+}
+
 static void act_again(struct client *client)
 {
     const struct line *line;
-    while (has_room(client) && (line = scenario_peek(client->number)) != NULL && strcmp(line->name, PAUSE) != 0) {
+    for (bool is_first = true; (line = next_act(client, is_first)) != NULL; is_first = false) {
         const struct op *op = op_named(slice_str(line->name));
         scenario_take(client->number);
         if (op != NULL)
@@ -433,7 +446,7 @@ static void act(struct client *client)
         act_once(client, op_named(SLICE("place_round")), 0, 0, 0);
     unsigned n = 1 + (unsigned)random_below(&client->chance, run.plan.pipeline);
     if (client->is_lost && random_hits(&client->chance, 250000))
-        act_once(client, op_named(SLICE("hang_up")), 0, 0, 0);
+        act_once(client, op_named(SLICE(HANG_UP)), 0, 0, 0);
     bool was_lost = client->is_lost;
     for (unsigned i = 0; i < n && has_room(client) && client->is_lost == was_lost; i++) {
         const struct op *op = op_draw(client);
@@ -562,15 +575,32 @@ void clients_crowd(uint64_t until_ns)
     }
 }
 
+/* Until a client follows, or UINT64_MAX: a scenario that was shrunk, or is older than the word, knows nothing of it. */
+static uint64_t follow_ns(struct client *client)
+{
+    const struct line *line = scenario_is_replayed() ? scenario_peek(client->number) : NULL;
+    if (!scenario_is_replayed()) {
+        uint64_t ns = FOLLOW_NS + random_below(&client->chance, 20 * FOLLOW_NS);
+        scenario_note(client->number, FOLLOW, ns, 0, 0);
+        return ns;
+    }
+    if (line == NULL || strcmp(line->name, FOLLOW) != 0)
+        return UINT64_MAX;
+    uint64_t ns = line->numbers[0];
+    scenario_take(client->number);
+    return ns;
+}
+
 void clients_follow(const struct client *leader)
 {
-    if (scenario_is_replayed())
-        return;
     for (unsigned i = 0; i < n_clients; i++) {
         struct client *client = &clients[i];
         if (client == leader || !can_ask(client) || client->n_expected > 0)
             continue;
-        uint64_t at_ns = world.now_ns + FOLLOW_NS + random_below(&client->chance, 20 * FOLLOW_NS);
+        uint64_t ns = follow_ns(client);
+        if (ns == UINT64_MAX)
+            continue;
+        uint64_t at_ns = world.now_ns + ns;
         client->follows = true;
         client->acts_ns = at_ns > client->quiet_ns ? at_ns : client->quiet_ns;
         world_wake_at(&client->party, client->acts_ns);

@@ -23,17 +23,18 @@
 #define CROWD_NS (45000 * MS) /* by then whatever was amiss before is over */
 #define REST_NS (61000 * MS)  /* what weir gives up unused it gives up after a minute */
 
-enum { STREAM_FAULTS = 5 };
+enum { STREAM_FAULTS = 5, STREAM_RECOVERY = 9 };
 
 static struct faults {
-    struct bell next; /* fault */
-    uint64_t next_step;
+    struct bell next; /* fault: a turn of the clock at next_ns, or at the moment that a scenario waits for */
+    uint64_t next_ns, next_step;
     uint64_t rest_ns; /* nobody does anything before */
     struct bell over; /* the spell that is on */
     struct bell crowded;
     uint64_t replies;      /* of all clients, when it was looked who of a crowd waits */
     bool has_new_password; /* that weir does not know */
     struct random chance;
+    struct random recovery;        /* of its own: a scenario draws no faults */
     bool is_armed;                 /* replaying: its bytes have moved, */
     uint64_t armed_ns, armed_step; /* then */
 } faults;
@@ -319,7 +320,7 @@ static void get_well(void)
     kernel.odds = run.plan.odds;
     server_slow(run.plan.command_ns);
     if (!server_is_up())
-        rise(random_hits(&faults.chance, 700000));
+        rise(random_hits(&faults.recovery, 700000));
     if (faults.has_new_password)
         regime_reload_password();
     faults.has_new_password = false;
@@ -336,7 +337,8 @@ static void on_over(struct bell *bell)
 static void plan_next(void)
 {
     faults.next_step = world.steps + 1 + random_below(&faults.chance, run.plan.fault_steps);
-    world_ring_at(&faults.next, world.now_ns + random_below(&faults.chance, run.plan.fault_ns + 1));
+    faults.next_ns = world.now_ns + 1 + random_below(&faults.chance, run.plan.fault_ns + 1);
+    world_ring_at(&faults.next, faults.next_ns);
 }
 
 static const struct meter *meter_of(enum fault_meter meter)
@@ -386,12 +388,12 @@ static void strike(const struct fault *fault, uint64_t us, uint64_t pick)
     fault->strike(us * US, pick);
 }
 
-static void on_next(struct bell *bell)
+static void strike_next(void)
 {
-    (void)bell;
     if (world.now_ns < faults.rest_ns) {
         faults.next_step = UINT64_MAX;
-        world_ring_at(&faults.next, faults.rest_ns);
+        faults.next_ns = faults.rest_ns;
+        world_ring_at(&faults.next, faults.next_ns);
         return;
     }
     const struct fault *fault = draw();
@@ -459,21 +461,23 @@ static void look_again(void)
     }
 }
 
-static void on_next_again(struct bell *bell)
+/* Faults strike between two steps, in a run as in its scenario: here time only goes on. */
+static void on_next(struct bell *bell)
 {
     (void)bell;
-    look_again();
 }
 
 void faults_start(void)
 {
     links_start();
-    faults.next_step = UINT64_MAX;
+    faults.next_ns = faults.next_step = UINT64_MAX;
     random_init(&faults.chance, run.plan.seed, STREAM_FAULTS);
-    faults.next.ring = scenario_is_replayed() ? on_next_again : on_next;
+    random_init(&faults.recovery, run.plan.seed, STREAM_RECOVERY);
+    faults.next.ring = on_next;
     faults.over.ring = on_over;
     faults.crowded.ring = on_crowded;
     admin_start();
+    scenario_begin();
     if (scenario_is_replayed())
         scenario_arm_links();
     else if (run.plan.fault_ns > 0)
@@ -485,13 +489,13 @@ void faults_look(void)
     links_look();
     if (scenario_is_replayed())
         look_again();
-    else if (world.steps >= faults.next_step)
-        on_next(&faults.next);
+    else if (world.steps >= faults.next_step || world.now_ns >= faults.next_ns)
+        strike_next();
 }
 
 void faults_end(void)
 {
-    faults.next_step = UINT64_MAX;
+    faults.next_ns = faults.next_step = UINT64_MAX;
     world_silence(&faults.next);
     world_silence(&faults.over);
     world_silence(&faults.crowded);

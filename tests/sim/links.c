@@ -78,11 +78,12 @@ static bool stops(const struct armed *armed)
     return armed->fault.wait_ns == 0 && armed->fault.wait_steps == 0;
 }
 
-/* The next byte of that direction after which something happens. Who waits to go on beyond the last such is woken. */
+/* The next byte of that direction after which something happens. A side that was stopped at the last such is woken. */
 static void set_mark(struct conn *conn, bool to_weir)
 {
     struct pipe *pipe = pipe_of(conn, to_weir);
     uint64_t before = pipe->mark;
+    bool was_stop = pipe->is_stop;
     pipe->mark = UINT64_MAX;
     pipe->is_stop = false;
     for (size_t i = 0; i < links.n; i++) {
@@ -94,7 +95,7 @@ static void set_mark(struct conn *conn, bool to_weir)
         pipe->mark = armed->fault.upto > pipe->moved ? armed->fault.upto : pipe->moved;
         pipe->is_stop = stops(armed) || armed->state == LINK_LASTS;
     }
-    if (pipe->mark > before)
+    if (was_stop && pipe->mark > before)
         conn_stir(conn);
 }
 
@@ -103,13 +104,13 @@ static void on_bell(struct bell *bell)
     (void)bell; /* links_look does it */
 }
 
-static void wait_until(struct armed *armed, enum armed_state state, uint64_t ns)
+static void wait_until(struct armed *armed, enum armed_state state, uint64_t at_ns)
 {
     links.n_active += armed->state != LINK_WAITS && armed->state != LINK_LASTS;
     armed->state = state;
-    armed->due_ns = world.now_ns + ns;
+    armed->due_ns = at_ns;
     armed->bell.ring = on_bell;
-    world_ring_at(&armed->bell, armed->due_ns);
+    world_ring_at(&armed->bell, at_ns > world.now_ns ? at_ns : at_ns + PATIENCE_NS);
 }
 
 static void finish(struct armed *armed)
@@ -127,8 +128,8 @@ static void on_marked(struct conn *conn, bool to_weir)
         if (armed->state != LINK_AHEAD || !is_about(armed, conn, to_weir) || armed->fault.upto > pipe->moved)
             continue;
         armed->conn = conn;
-        armed->due_step = world.steps + armed->fault.wait_steps;
-        wait_until(armed, LINK_WAITS, armed->fault.wait_ns);
+        armed->due_step = pipe->moved_step + armed->fault.wait_steps;
+        wait_until(armed, LINK_WAITS, pipe->moved_ns + armed->fault.wait_ns);
     }
     set_mark(conn, to_weir);
 }
@@ -215,7 +216,7 @@ static void strike(struct armed *armed)
     place_upset(fault->us * 1000);
     note_late(fault);
     if (fault->kind == LINK_FULL) {
-        wait_until(armed, LINK_LASTS, fault->us * 1000);
+        wait_until(armed, LINK_LASTS, world.now_ns + fault->us * 1000);
         set_mark(conn, to_weir);
         return;
     }
@@ -306,15 +307,12 @@ static void note(const struct link_fault *fault)
     scenario_note_line(&line);
 }
 
-/* It happens in the next step if all its bytes have been: again so long after those. */
-static void note_from_now(struct conn *conn, struct link_fault fault, bool is_next)
+/* From the last byte that has moved to the next step. */
+static void wait_for_next_step(struct link_fault *fault, struct conn *conn)
 {
-    const struct pipe *pipe = pipe_of(conn, fault.to_weir);
-    if (is_next) {
-        fault.wait_ns = world.now_ns - pipe->moved_ns;
-        fault.wait_steps = world.steps + 1 - pipe->moved_step;
-    }
-    note(&fault);
+    const struct pipe *pipe = pipe_of(conn, fault->to_weir);
+    fault->wait_ns = world.now_ns - pipe->moved_ns;
+    fault->wait_steps = world.steps + 1 - pipe->moved_step;
 }
 
 static struct link_fault fault_on(struct conn *conn, bool to_weir, unsigned kind)
@@ -331,7 +329,7 @@ static void strike_now(struct conn *conn, struct link_fault fault)
     note(&fault);
     struct armed *armed = add(&fault);
     armed->conn = conn;
-    wait_until(armed, LINK_WAITS, 0);
+    wait_until(armed, LINK_WAITS, world.now_ns);
     strike(armed);
 }
 
@@ -352,7 +350,9 @@ void links_strike(struct conn *conn, uint64_t us, uint64_t pick)
     fault.pick = pick / 65536;
     fault.us = us;
     fault.upto += ahead;
-    note_from_now(conn, fault, ahead == 0);
+    if (ahead == 0)
+        wait_for_next_step(&fault, conn);
+    note(&fault);
     links_add(&fault);
     on_marked(conn, fault.to_weir);
 }

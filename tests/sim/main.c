@@ -9,18 +9,21 @@
 #include <unistd.h>
 
 #include "tests/sim/apart.h"
+#include "tests/sim/repeat.h"
 #include "tests/sim/shrink.h"
+
+#define REFUSALS 3000 /* of --refuses, in a million: a run of 1000 commands has some ten */
 
 struct options {
     uint64_t seed, steps, seconds, seeds;
     const char *record, *replay, *shrink, *site;
-    bool is_traced, walks;
+    bool is_traced, walks, refuses, repeats;
 };
 
 static void print_help(void)
 {
-    fputs("usage: sim [--seed N] [--steps M] [--seeds K | --seconds T] [--fail-site K | --fail-sites] [--trace]\n"
-          "           [--record FILE]\n"
+    fputs("usage: sim [--seed N] [--steps M] [--seeds K | --seconds T] [--fail-site K | --fail-sites | --refuses]\n"
+          "           [--trace | --repeats] [--record FILE]\n"
           "       sim --replay FILE [--trace]\n"
           "       sim --shrink FILE\n"
           "\n"
@@ -30,6 +33,8 @@ static void print_help(void)
           "  --seconds T    go on with the next seeds for so long; the first that fails ends it\n"
           "  --fail-site K  memory is refused once: where the run comes to its Kth place that asks for some, from 0\n"
           "  --fail-sites   the same for each place that a seed comes to, one run after the other\n"
+          "  --refuses      memory is refused by chance in each run, not only in a quarter of them\n"
+          "  --repeats      each run three times: it is the same run among others, on its own and as a scenario\n"
           "  --trace        print every event\n"
           "  --record FILE  keep a failed run there as a scenario\n"
           "  --replay FILE  run a scenario\n"
@@ -45,6 +50,8 @@ static struct options parse(int argc, char **argv)
                                           {"seeds", required_argument, NULL, 'c'},
                                           {"fail-site", required_argument, NULL, 'm'},
                                           {"fail-sites", no_argument, NULL, 'a'},
+                                          {"refuses", no_argument, NULL, 'f'},
+                                          {"repeats", no_argument, NULL, 'p'},
                                           {"trace", no_argument, NULL, 'v'},
                                           {"record", required_argument, NULL, 'w'},
                                           {"replay", required_argument, NULL, 'r'},
@@ -66,6 +73,10 @@ static struct options parse(int argc, char **argv)
             options.site = optarg;
         else if (option == 'a')
             options.walks = true;
+        else if (option == 'f')
+            options.refuses = true;
+        else if (option == 'p')
+            options.repeats = true;
         else if (option == 'v')
             options.is_traced = true;
         else if (option == 'w')
@@ -92,11 +103,17 @@ static int replay(const struct options *options)
     return is_good ? 0 : 1;
 }
 
+static uint64_t commands; /* of all runs so far */
+
 /* Many follow each other in one process, but if somebody wants to see them. */
 static bool run_plan(const struct options *options, const struct plan *plan)
 {
     bool is_one = options->is_traced || (options->seconds == 0 && options->seeds == 1 && !options->walks);
-    return is_one ? apart_run(plan, options->is_traced, options->record) : apart_run_next(plan, options->record);
+    bool is_good = options->repeats ? repeat_run(plan)
+                   : is_one         ? apart_run(plan, options->is_traced, options->record)
+                                    : apart_run_next(plan, options->record);
+    commands += apart_outcome()->commands;
+    return is_good;
 }
 
 static bool run_seed(const struct options *options, uint64_t seed)
@@ -104,6 +121,8 @@ static bool run_seed(const struct options *options, uint64_t seed)
     struct plan plan;
     plan_make(&plan, seed, options->steps);
     struct planned_memory memory = {.mode = MEMORY_ONE_PLACE};
+    if (options->refuses)
+        plan_refuse(&plan, &(struct planned_memory){.mode = MEMORY_BY_CHANCE, .odds = REFUSALS});
     if (options->site != NULL) {
         memory.place = (uint32_t)strtoul(options->site, NULL, 10);
         plan_refuse(&plan, &memory);
@@ -127,18 +146,35 @@ static bool walk_seed(const struct options *options, uint64_t seed)
     return is_good;
 }
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* In the words that tests/tools/run-sim.sh reads. */
+static void tell_all(uint64_t seeds, double seconds)
+{
+    printf("sim: %" PRIu64 " seeds, %" PRIu64 " commands, %.0f commands a second\n", seeds, commands,
+           (double)commands / seconds);
+}
+
 static int hunt(const struct options *options)
 {
-    time_t end = time(NULL) + (time_t)options->seconds;
+    double begin = seconds_now();
+    double end = begin + (double)options->seconds;
     uint64_t n = 0;
     bool is_good;
     memory_share();
     do {
         is_good = (options->walks ? walk_seed : run_seed)(options, options->seed + n++);
-    } while (is_good && (options->seconds > 0 ? time(NULL) < end : n < options->seeds));
+    } while (is_good && (options->seconds > 0 ? seconds_now() < end : n < options->seeds));
     is_good = apart_end() && is_good;
     if (options->walks || options->seconds > 0)
         memory_tell();
+    if (options->seconds > 0)
+        tell_all(n, seconds_now() - begin);
     return is_good ? 0 : 1;
 }
 

@@ -1,5 +1,6 @@
 #include "tests/sim/memory.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,6 +170,8 @@ static bool refuses(const void *caller)
         note_refused(place);
     if (also != NULL)
         also->refused += is_refused;
+    if (is_refused)
+        errno = ENOMEM; /* as the C library: else errno is what an earlier call left, perhaps one of an earlier run */
     return is_refused;
 }
 

@@ -215,7 +215,7 @@ static void rest(void)
         ns = random_scale(&me.chance, THINK_NS);
         scenario_note(SCENARIO_OPERATOR, PAUSE, ns, 0, 0);
     }
-    bool is_over = scenario_is_replayed() && scenario_peek(SCENARIO_OPERATOR) == NULL;
+    bool is_over = scenario_is_replayed() && line == NULL;
     me.acts_ns = is_over ? UINT64_MAX : world.now_ns + ns;
 }
 

@@ -1,6 +1,7 @@
 #include "tests/sim/admin.h"
 #include "tests/sim/run.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -41,25 +42,35 @@ static const char users[] = "user " SERVER_ADMIN " on >" SERVER_ADMIN " ~* &* +@
                             "user u2 on >pw2 ~* &* +@all\n"
                             "user u3 on >pw3 ~* &* +@all\n";
 
-static char *blamed; /* shared with who has started this process; NULL: nobody wants to know */
+static struct outcome *outcome; /* shared with the process that started this one; NULL: it does not ask */
 
-void run_share_blame(char out[BLAME_ROOM])
+void run_share_outcome(struct outcome *out)
 {
-    blamed = out;
+    outcome = out;
 }
 
 void run_blame(const char *what, const char *why)
 {
-    if (blamed != NULL)
-        snprintf(blamed, BLAME_ROOM, "%s: %s", what, why);
+    if (outcome != NULL)
+        snprintf(outcome->blame, sizeof outcome->blame, "%s: %s", what, why);
+}
+
+static void tell_end(void)
+{
+    if (outcome == NULL)
+        return;
+    outcome->digest = trace_digest();
+    outcome->commands = run.commands;
 }
 
 void run_fail(unsigned conn, const char *format, ...)
 {
     va_list args;
     (void)conn;
-    if (blamed != NULL && blamed[0] == '\0')
+    if (outcome != NULL && outcome->blame[0] == '\0')
         run_blame("run", format);
+    tell_end();
+    scenario_note_end();
     trace_tell(stderr, TOLD_OF_EACH);
     fprintf(stderr, "sim: FAILED seed %" PRIu64 " steps %" PRIu64 " at step %" PRIu64 " after %" PRIu64 " commands: ",
             run.plan.seed, run.plan.steps, world.steps, run.commands);
@@ -153,6 +164,7 @@ static void on_step(void)
     if (world.steps % 64 == 0)
         look_at_memory();
     if (run.phase == RUN_ACTS && is_long_enough()) {
+        scenario_note_end();
         if (run.plan.stops_amid)
             stop();
         else
@@ -222,10 +234,14 @@ void run_note_version(void)
 
 static void read_log(struct slice line)
 {
-    static const char refused[] = "configuration not reloaded";
+    static const char refused[] = "configuration not reloaded", told[] = "configuration reloaded from ";
+    static const char of_operator[] = ", by ";
     memory_read_log(line);
     if (memmem(line.at, line.len, refused, sizeof refused - 1) != NULL)
         regime_reload_refused();
+    if (memmem(line.at, line.len, told, sizeof told - 1) != NULL &&
+        memmem(line.at, line.len, of_operator, sizeof of_operator - 1) == NULL)
+        regime_reload_told();
 }
 
 void run_prepare(void)
@@ -243,6 +259,7 @@ int run_all(const struct plan *plan)
 {
     uint64_t seed = plan->seed;
     size_t memory_before = heap_bytes();
+    errno = 0;
     run = (struct run){.is_faultless = true, .plan = *plan};
     world_init(seed);
     world.tick_ns = run.plan.tick_ns;
@@ -272,6 +289,7 @@ int run_all(const struct plan *plan)
            " steps, %.3f s, digest %016" PRIx64 "\n",
            seed, run.commands, run.replies, run.faults, world.steps, (double)(world.now_ns - SIM_START_NS) / 1e9,
            trace_digest());
+    tell_end();
     world_fini();
     check_memory(memory_before);
     return status;

@@ -114,10 +114,20 @@ void run_prepare(void);
 /* Returns the exit status. */
 int run_all(const struct plan *plan);
 
-/* In one line, without numbers, what is wrong: so that a shorter run can be compared. Before run_fail. */
+/*
+ * What a run came to, told to the process that started it. Empty and 0 at the start; a run that crashes leaves both.
+ * The blame is one line without numbers, so that a shorter run can be compared.
+ */
 #define BLAME_ROOM 256
+struct outcome {
+    char blame[BLAME_ROOM]; /* empty: nothing failed */
+    uint64_t digest;        /* of the whole trace */
+    uint64_t commands;      /* of clients */
+};
+void run_share_outcome(struct outcome *out);
+
+/* Before run_fail. */
 void run_blame(const char *what, const char *why);
-void run_share_blame(char out[BLAME_ROOM]);
 
 /* Somebody has seen what may not be: said with the seed and the last events, and the process ends. */
 __attribute__((format(printf, 2, 3), noreturn)) void run_fail(unsigned conn, const char *format, ...);

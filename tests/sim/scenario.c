@@ -183,6 +183,8 @@ static bool read_line(struct scenario *scenario, const char *text)
         return add_text(scenario->plan.config, text + 7);
     if (strncmp(text, "after ", 6) == 0)
         return add_other_text(&scenario->plan, text + 6);
+    if (sscanf(text, "end %" SCNu64 " %" SCNu64, &scenario->end_step, &scenario->end_ns) == 2)
+        return true;
     if (sscanf(text, "plan %63s %" SCNu64, name, &value) == 2)
         return set_number(&scenario->plan, name, value);
     struct line *line = add_line(scenario);
@@ -209,6 +211,7 @@ struct scenario *scenario_load(const char *path)
         return NULL;
     }
     struct scenario *scenario = mem_zalloc(1, sizeof *scenario);
+    scenario->end_step = scenario->end_ns = UINT64_MAX;
     bool is_good = true;
     for (unsigned number = 1; is_good && fgets(text, sizeof text, file) != NULL; number++) {
         is_good = read_line(scenario, text);
@@ -262,6 +265,11 @@ static void write_plan(FILE *file, const struct plan *plan)
     }
 }
 
+static void write_end(FILE *file, uint64_t step, uint64_t ns)
+{
+    fprintf(file, "end %" PRIu64 " %" PRIu64 "\n", step, ns);
+}
+
 bool scenario_save(const struct scenario *scenario, const char *path)
 {
     FILE *file = fopen(path, "w");
@@ -272,6 +280,8 @@ bool scenario_save(const struct scenario *scenario, const char *path)
     write_plan(file, &scenario->plan);
     for (size_t i = 0; i < scenario->n; i++)
         write_line(file, &scenario->lines[i]);
+    if (scenario->end_step != UINT64_MAX)
+        write_end(file, scenario->end_step, scenario->end_ns);
     return fclose(file) == 0;
 }
 
@@ -303,6 +313,18 @@ void scenario_record(const struct plan *plan, FILE *file)
     write_plan(file, plan);
 }
 
+static void on_end(struct bell *bell)
+{
+    (void)bell; /* scenario_is_over sees it */
+}
+
+void scenario_begin(void)
+{
+    static struct bell end = {.ring = on_end};
+    if (replay != NULL && replay->end_ns != UINT64_MAX)
+        world_ring_at(&end, SIM_START_NS + replay->end_ns);
+}
+
 bool scenario_is_replayed(void)
 {
     return replay != NULL;
@@ -331,8 +353,17 @@ void scenario_take(uint32_t party)
     taken_ns = world.now_ns;
 }
 
+static bool has_reached_end(void)
+{
+    return world.steps >= replay->end_step && world.now_ns - SIM_START_NS >= replay->end_ns;
+}
+
+/* One that was shrunk may have fewer steps, and then ends in the time of the whole one. */
 bool scenario_is_over(void)
 {
+    if (replay->end_step != UINT64_MAX)
+        return has_reached_end() || (world.now_ns - taken_ns > PATIENCE_NS &&
+                                     world.now_ns - SIM_START_NS >= replay->end_ns && !links_are_waiting());
     if (n_taken == replay->n)
         return world.now_ns - taken_ns > LAST_WORD_NS && !links_are_waiting();
     return world.now_ns - taken_ns > PATIENCE_NS && scenario_peek(SCENARIO_FAULTS) == NULL;
@@ -364,6 +395,15 @@ void scenario_note_line(const struct line *line)
         return;
     write_line(record, line);
     fflush(record);
+}
+
+void scenario_note_end(void)
+{
+    if (record == NULL)
+        return;
+    write_end(record, world.steps, world.now_ns - SIM_START_NS);
+    fflush(record);
+    record = NULL;
 }
 
 void scenario_note(uint32_t party, const char *name, uint64_t a, uint64_t b, uint64_t c)

@@ -9,6 +9,7 @@
  *     link client 3 2 > 170 0 0 reset 20 7       of the second connection of client 3, after byte 170 to weir
  *     fault redis 3100 50 2 1500 redis_down 20 7 when weir had sent Redis 3100 bytes, 50 ns and 2 steps later, or else
  *                                  1500 ns after the start, this went wrong, for 20 us
+ *     end 9100 1700000             at step 9100, 1.7 ms after the start, nothing more was said and nothing more went wrong
  *     memory 79 1600 3 512 2 64    at step 79, 1600 ns after the start, weir was refused what it asked for as the third; in a
  *                                  build of this mark, 64, when the place at 512 asked for the second time in that moment
  */
@@ -39,6 +40,7 @@ struct scenario {
     struct plan plan;
     struct line *lines;
     size_t n, room;
+    uint64_t end_step, end_ns; /* UINT64_MAX: it tells no end */
     size_t *next; /* by client, behind them the faults' and memory's: the first line that may be its next */
 };
 
@@ -47,9 +49,15 @@ struct scenario *scenario_load(const char *path);
 __attribute__((warn_unused_result)) bool scenario_save(const struct scenario *scenario, const char *path);
 void scenario_free(struct scenario *scenario);
 
+/* The run goes on, and says no more: clients only wait for what they have asked. Once; a run that fails before ends so. */
+void scenario_note_end(void);
+
 /* What is replayed in this run. */
 void scenario_replay(struct scenario *scenario);
 bool scenario_is_replayed(void);
+
+/* In the run: its clock stops when the scenario ends. */
+void scenario_begin(void);
 
 /* Write this run down in `file`, line by line, so that it is all there whatever ends it. */
 void scenario_record(const struct plan *plan, FILE *file);

@@ -11,7 +11,7 @@ static char wanted[BLAME_ROOM]; /* it must fail for this */
 
 static bool fails(const struct scenario *scenario)
 {
-    return !apart_replay(scenario, false, true) && strcmp(apart_blame(), wanted) == 0;
+    return !apart_replay(scenario, false, true) && strcmp(apart_outcome()->blame, wanted) == 0;
 }
 
 /* Keep the shorter one if it fails too. */
@@ -77,7 +77,7 @@ bool shrink(const char *path)
     if (scenario == NULL)
         return false;
     bool is_good = !apart_replay(scenario, false, true);
-    snprintf(wanted, sizeof wanted, "%s", apart_blame());
+    snprintf(wanted, sizeof wanted, "%s", apart_outcome()->blame);
     if (!is_good)
         fprintf(stderr, "sim: %s does not fail\n", path);
     else

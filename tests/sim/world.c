@@ -91,16 +91,23 @@ static void ring_due(void)
     }
 }
 
-static void take_turn(void)
+/* One of those that are ready, by chance; NULL: each of them sleeps. */
+static struct party *take_ready(void)
 {
-    size_t i = (size_t)random_below(&world.order, world.n_ready);
-    struct party *party = world.ready[i];
-    world.ready[i] = world.ready[--world.n_ready];
-    party->is_ready = false;
-    if (party->asleep_ns > world.now_ns) {
+    while (world.n_ready > 0) {
+        size_t i = (size_t)random_below(&world.order, world.n_ready);
+        struct party *party = world.ready[i];
+        world.ready[i] = world.ready[--world.n_ready];
+        party->is_ready = false;
+        if (party->asleep_ns <= world.now_ns)
+            return party;
         world_wake_at(party, party->asleep_ns);
-        return;
     }
+    return NULL;
+}
+
+static void take_turn(struct party *party)
+{
     world.steps++;
     world.current = party;
     bool before = heap_is_weirs(party->is_weirs);
@@ -114,8 +121,9 @@ static void take_turn(void)
 bool world_step(void)
 {
     ring_due();
-    if (world.n_ready > 0) {
-        take_turn();
+    struct party *party = take_ready();
+    if (party != NULL) {
+        take_turn(party);
         return true;
     }
     struct due *first = due_first(&world.bells);

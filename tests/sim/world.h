@@ -67,7 +67,10 @@ void world_leave(struct party *party);
 void world_ring_at(struct bell *bell, uint64_t at_ns);
 void world_silence(struct bell *bell);
 
-/* One turn of one party, or the clock goes to the next moment at which something is due. False: nothing ever will be. */
+/*
+ * One turn of one party, or the clock goes to the next moment at which something is due. False: nothing ever will be.
+ * Either `steps` or `now_ns` is another afterwards: together they name a moment between two calls.
+ */
 bool world_step(void);
 
 #endif

@@ -1,30 +1,43 @@
 #!/usr/bin/env bash
-# Simulates: run-sim.sh SEED STEPS repeats a run; run-sim.sh T first replays what was found before, then hunts with new
-# seeds for T seconds, two fifths of them with sanitizers and one fifth refusing memory place by place. A failure is kept in
-# build/sim/ and shrunk. run-sim.sh alone: what was found before, the same seeds each time, and memory refused place by
-# place for one of them, with sanitizers; counts go to $TALLY when that is set.
+# Simulates. run-sim.sh SEED STEPS repeats a run. run-sim.sh T replays what was found before, then hunts with new seeds for
+# T seconds: two fifths of them with sanitizers, one fifth refusing memory place by place. A failure is kept in build/sim/
+# and shrunk. The last line counts seeds, commands, and commands a second of all hunts together. run-sim.sh alone: what was
+# found before, the same seeds each time, memory refused place by place for one of them, and the proof that runs repeat,
+# with sanitizers; counts go to $TALLY when that is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 keep=build/sim
 mkdir -p "$keep"
 
-# The same run twice, at other addresses, is the same byte for byte.
-repeat() {
-    first=$(build/release/sim --seed "$1" --steps "$2") && second=$(build/release/sim --seed "$1" --steps "$2") || exit 1
-    [ "$first" = "$second" ] || { printf 'sim: it does not repeat:\n%s\n%s\n' "$first" "$second" >&2; exit 1; }
+# Each run is the same byte for byte among others, on its own and as a scenario; and in a second process, at other
+# addresses.
+repeats() { # flavour seed seeds steps [--refuses]
+    for log in once again; do
+        build/"$1"/sim --seed "$2" --seeds "$3" --steps "$4" "${@:5}" --repeats >"$keep/$log.log" 2>&1 ||
+            { tail -n 20 "$keep/$log.log"; exit 1; }
+    done
+    cmp -s "$keep/once.log" "$keep/again.log" ||
+        { echo "sim: a second process does not repeat the first:"; diff "$keep/once.log" "$keep/again.log"; exit 1; }
 }
 
 hunt() { # flavour seed seconds [--fail-sites]
     found=$keep/$1-$2.scenario
     if build/"$1"/sim --seed "$2" --steps 5000 --seconds "$3" --record "$found" "${@:4}" >"$keep/$1.log" 2>&1; then
-        tail -n 1 "$keep/$1.log"
+        tail -n 2 "$keep/$1.log"
+        tail -n 1 "$keep/$1.log" >>"$keep/sums"
         return
     fi
     tail -n 60 "$keep/$1.log"
     build/"$1"/sim --shrink "$found" || true
     echo "sim: $found; replay it with: build/$1/sim --trace --replay $found" >&2
     exit 1
+}
+
+# Of the lines "sim: N seeds, N commands, N commands a second".
+add_up() {
+    awk '{ seeds += $2; commands += $4; seconds += $4 > 0 ? $4 / $6 : 0 }
+         END { printf "sim: %d seeds, %d commands, %d commands a second\n", seeds, commands, commands / seconds }' "$1"
 }
 
 if [ $# -eq 2 ]; then
@@ -38,13 +51,16 @@ if [ $# -eq 0 ]; then
     seq 1 25 100 | xargs -P "$(nproc)" -I{} bash -c 'build/asan/sim --seed "$1" --seeds 25 --steps 2000 >"$2/seed-$1.log" 2>&1 ||
         { tail -n 60 "$2/seed-$1.log"; exit 1; }' _ {} "$keep"
     build/asan/sim --seed 11 --steps 1000 --fail-sites >"$keep/places.log" 2>&1 || { tail -n 60 "$keep/places.log"; exit 1; }
+    repeats asan 2001 5 500 --refuses
     rm -f "$keep"/seed-*.log
-    [ -z "${TALLY:-}" ] || echo "$((100 + $(find tests/sim/seeds -name '*.scenario' | wc -l))) 0 0" >>"$TALLY"
+    [ -z "${TALLY:-}" ] || echo "$((101 + $(find tests/sim/seeds -name '*.scenario' | wc -l))) 0 0" >>"$TALLY"
     exit 0
 fi
-repeat 1 20000
-repeat 2 20000
+repeats release 1 10 5000
+repeats release 2001 20 2000 --refuses
+rm -f "$keep/sums"
 seed=$(date +%s)000
 hunt asan "$seed" $(($1 * 2 / 5))
 hunt release $((seed + 500)) $(($1 * 2 / 5))
 hunt release $((seed + 700)) $(($1 / 5)) --fail-sites
+add_up "$keep/sums"
