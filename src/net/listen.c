@@ -1,9 +1,11 @@
 #include "net/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -12,6 +14,8 @@
 #include "base/log.h"
 
 #define BACKLOG 1024
+#define ALL_RIGHTS 0777
+#define OWNERS_RIGHTS 0600
 #define PAUSE_MS 100 /* long enough to keep the processor free, short enough for nobody to time out */
 
 static bool is_live(const struct endpoint *at)
@@ -58,13 +62,66 @@ static int bind_tcp(int fd, const struct endpoint *at)
     return bind(fd, (const struct sockaddr *)&at->address, at->length);
 }
 
-int listen_open(struct endpoint *at)
+/* `file` names the file itself, whatever takes its path meanwhile. */
+static int change_rights(int file, const struct listen_rights *rights)
+{
+    char path[sizeof "/proc/self/fd/" + 3 * sizeof file];
+    struct stat is;
+    if (fstat(file, &is) != 0)
+        return -errno;
+    if (!S_ISSOCK(is.st_mode))
+        return -ENOTSOCK;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    if (rights->has_group && is.st_gid != rights->group &&
+        fchownat(file, "", (uid_t)-1, rights->group, AT_EMPTY_PATH) != 0)
+        return -errno;
+    if (rights->has_mode && (is.st_mode & ALL_RIGHTS) != rights->mode && chmod(path, rights->mode) != 0)
+        return -errno;
+    return 0;
+}
+
+int listen_set_rights(const struct endpoint *at, const struct listen_rights *rights)
+{
+    const struct sockaddr_un *un = (const void *)&at->address;
+    int file = open(un->sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0)
+        return -errno;
+    int result = change_rights(file, rights);
+    close(file);
+    return result;
+}
+
+/* The file is its owner's alone before it has its rights, and no client can connect before listen(). */
+static int bind_with_rights(int fd, const struct endpoint *at, const struct listen_rights *rights)
+{
+    const struct sockaddr_un *un = (const void *)&at->address;
+    if (!rights->has_mode && !rights->has_group)
+        return bind_unix(fd, at);
+    mode_t before = umask(ALL_RIGHTS & ~OWNERS_RIGHTS);
+    int bound = bind_unix(fd, at);
+    umask(before);
+    if (bound != 0 || (!rights->has_group && rights->mode == OWNERS_RIGHTS))
+        return bound;
+    struct listen_rights all = *rights;
+    if (!all.has_mode) {
+        all.has_mode = true;
+        all.mode = ALL_RIGHTS & ~before;
+    }
+    int error = -listen_set_rights(at, &all);
+    if (error == 0)
+        return 0;
+    unlink(un->sun_path);
+    errno = error;
+    return -1;
+}
+
+int listen_open(struct endpoint *at, const struct listen_rights *rights)
 {
     int family = at->address.ss_family;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    int bound = family == AF_UNIX ? bind_unix(fd, at) : bind_tcp(fd, at);
+    int bound = family == AF_UNIX ? bind_with_rights(fd, at, rights) : bind_tcp(fd, at);
     if (bound != 0 || listen(fd, BACKLOG) != 0) {
         int error = errno;
         close(fd);

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <uv.h>
 
 #include "net/link.h"
@@ -15,12 +16,27 @@
 
 #define ACCEPT_SHARE 64 /* connections accepted in one event, at most: a flood must not starve connected clients */
 
+/* The file of a unix socket: the processes that may connect are those that may write to it. */
+struct listen_rights {
+    bool has_mode, has_group; /* without either the file is as the umask and the process' group make it */
+    mode_t mode;
+    gid_t group;
+};
+
 /*
  * A bound, listening, non-blocking socket, or -errno. TCP sockets are bound with SO_REUSEPORT, so that every worker
  * has its own and the kernel spreads connections over them. *at is updated with the port the kernel chose for port 0.
- * For a unix socket a stale file is replaced, a live one is -EADDRINUSE; the file's mode is 0777 less the umask.
+ * For a unix socket a stale file is replaced, a live one is -EADDRINUSE. A file with rights of its own is the owner's
+ * alone until it has them; as the umask is changed for a moment, no other thread may create files meanwhile.
  */
-__attribute__((warn_unused_result)) int listen_open(struct endpoint *at);
+__attribute__((warn_unused_result)) int listen_open(struct endpoint *at, const struct listen_rights *rights);
+
+/*
+ * Give the socket's file at that path these rights, if it has others. Returns 0 or -errno: -ENOTSOCK if the file is no
+ * socket, -EPERM if the process may not give it to that group.
+ */
+__attribute__((warn_unused_result)) int listen_set_rights(const struct endpoint *at,
+                                                          const struct listen_rights *rights);
 
 /* For good, on a TCP socket: who has not connected yet does not any more; who has waits in the queue to be accepted. */
 void listen_refuse(int fd);

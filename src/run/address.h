@@ -19,12 +19,15 @@ struct address {
     bool is_tls;
 };
 
-/* Port 0 is allowed with may_choose_port. False: `why` says what is wrong, and *address is untouched. */
+/*
+ * With may_choose_port an address where weir listens, of which port 0 is one. False: `why` says what is wrong, and
+ * *address is untouched.
+ */
 __attribute__((warn_unused_result)) bool address_parse(struct address *address, struct slice text, bool may_choose_port,
                                                        char *why, size_t why_size);
-/* Only host:port or [v6]:port. */
-__attribute__((warn_unused_result)) bool address_parse_tcp(struct address *address, struct slice text,
-                                                           bool may_choose_port, char *why, size_t why_size);
+/* Where weir serves HTTP: only host:port or [v6]:port, port 0 too. */
+__attribute__((warn_unused_result)) bool address_parse_http(struct address *address, struct slice text, char *why,
+                                                            size_t why_size);
 
 /* Does the text begin with "unix:"? */
 bool address_is_unix(struct slice text);

@@ -16,6 +16,7 @@
 #include "run/config_file.h"
 #include "run/config_tls.h"
 #include "run/secret.h"
+#include "run/socket_words.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define NAME_MAX_BYTES 64 /* of `name`: it is to fit into a heading */
@@ -118,30 +119,23 @@ enum key_result key_include(const struct config_key *key, struct config *config,
 
 /* ---- addresses ---- */
 
-/* "... proxy": without the word. */
-static bool take_proxy_word(struct slice *text)
-{
-    static const struct slice word = {" proxy", 6};
-    if (text->len <= word.len || !slice_eq_nocase(slice_of(text->at + text->len - word.len, word.len), word))
-        return false;
-    *text = split_trim(slice_of(text->at, text->len - word.len));
-    return true;
-}
-
 static enum key_result add_listen(struct config *config, struct slice text, char *why, size_t why_size)
 {
-    struct listen listen = {.has_proxy_header = take_proxy_word(&text)};
+    struct socket_words words;
+    if (!socket_words_parse(&words, text, why, why_size))
+        return KEY_BAD;
+    struct listen listen = {.has_proxy_header = words.has_proxy, .rights = words.rights};
     const struct address *address = &listen.address;
     if (config->n_listens == LISTENS_MAX) {
         why_set(why, why_size, "at most %d addresses", LISTENS_MAX);
         return KEY_BAD;
     }
-    if (!address_parse(&listen.address, text, true, why, why_size))
+    if (!address_parse(&listen.address, words.address, true, why, why_size))
         return KEY_BAD;
     for (size_t i = 0; i < config->n_listens; i++)
         if (address_eq(&config->listens[i].address, address) && (address->port || address->is_unix)) {
             address_fini(&listen.address);
-            why_set(why, why_size, "%.*s is given twice", WHY_SLICE(text));
+            why_set(why, why_size, "%.*s is given twice", WHY_SLICE(words.address));
             return KEY_BAD;
         }
     config->listens = mem_realloc(config->listens, config->n_listens + 1, sizeof listen);
@@ -171,11 +165,55 @@ enum key_result key_proxies(const struct config_key *key, struct config *config,
     return KEY_SET;
 }
 
+/* What often stands behind an address elsewhere, and where it belongs. */
+static const struct behind {
+    struct slice word; /* "db", also in "db=3" */
+    const char *instead;
+} behinds[] = {
+    {{"password", 8}, "the password goes into a file: upstream-password-file = PATH"},
+    {{"pass", 4}, "the password goes into a file: upstream-password-file = PATH"},
+    {{"auth", 4}, "the password goes into a file: upstream-password-file = PATH"},
+    {{"user", 4}, "write upstream-user = NAME, and upstream-password-file = PATH"},
+    {{"username", 8}, "write upstream-user = NAME, and upstream-password-file = PATH"},
+    {{"tls", 3}, "TLS stands in front of the address: tls:host:port"},
+    {{"ssl", 3}, "TLS stands in front of the address: tls:host:port"},
+    {{"db", 2}, "clients choose their database with SELECT"},
+    {{"database", 8}, "clients choose their database with SELECT"},
+};
+
+/* Takes the first word off *rest. What stands behind it is a mistake, which `why` says. */
+static bool is_one_address(struct slice *rest, struct slice *first, char *why, size_t why_size)
+{
+    struct slice word, name;
+    split_word(rest, first);
+    split_word(rest, &word);
+    const char *comma = first->len > 0 ? memchr(first->at, ',', first->len) : NULL;
+    if (comma == NULL && word.len == 0)
+        return true;
+    name = slice_of(word.at, 0);
+    while (name.len < word.len && word.at[name.len] != '=')
+        name.len++;
+    for (size_t i = 0; comma == NULL && i < COUNT_OF(behinds); i++)
+        if (slice_eq_nocase(name, behinds[i].word))
+            return why_set(why, why_size, "%.*s may not stand behind the address: %s", WHY_SLICE(name),
+                           behinds[i].instead);
+    struct slice one = comma != NULL ? slice_of(first->at, (size_t)(comma - first->at)) : *first;
+    return why_set(why, why_size,
+                   "upstream is one address: write upstream = %.*s; a second Redis has a weir of its own",
+                   WHY_SLICE(one));
+}
+
 enum key_result key_upstream(const struct config_key *key, struct config *config, struct slice value, char *why,
                              size_t why_size)
 {
+    struct slice rest = value, first;
     (void)key;
-    return address_parse(&config->upstream, value, false, why, why_size) ? KEY_SET : KEY_BAD;
+    bool is_url = memmem(value.at, value.len, "://", 3) != NULL; /* it may hold a password, which is not repeated */
+    if (is_url)
+        first = value;
+    else if (!is_one_address(&rest, &first, why, why_size))
+        return KEY_BAD;
+    return address_parse(&config->upstream, first, false, why, why_size) ? KEY_SET : KEY_BAD;
 }
 
 /* ---- words ---- */
@@ -247,13 +285,25 @@ enum key_result key_admin_socket(const struct config_key *key, struct config *co
                                  size_t why_size)
 {
     struct address address;
+    struct slice rest = value, path;
     char text[ADDRESS_TEXT];
     (void)key;
-    if (value.at[0] != '/') {
-        why_set(why, why_size, "\"%.*s\" is not a path: the path of a unix socket starts with /", WHY_SLICE(value));
+    split_word(&rest, &path);
+    if (path.len == 0 || path.at[0] != '/') {
+        bool is_unix = address_is_unix(path);
+        why_set(why, why_size, "\"%.*s\" is not a path: %s%.*s", WHY_SLICE(value),
+                is_unix ? "write socket = " : "the path of a unix socket starts with /",
+                WHY_SLICE(is_unix ? slice_of(path.at + 5, path.len - 5) : SLICE("")));
         return KEY_BAD;
     }
-    snprintf(text, sizeof text, "unix:%.*s", (int)value.len, value.at);
+    if (rest.len > 0) {
+        why_set(why, why_size,
+                "\"%.*s\" may not stand behind the path, which has no blanks: the operators' socket has the mode 0600, "
+                "and only root and the user that weir runs as may connect",
+                WHY_SLICE(split_trim(rest)));
+        return KEY_BAD;
+    }
+    snprintf(text, sizeof text, "unix:%.*s", (int)path.len, path.at);
     if (!address_parse(&address, slice_str(text), false, why, why_size))
         return KEY_BAD;
     config->admin_socket = address.host;
@@ -278,7 +328,7 @@ enum key_result key_admin_listen(const struct config_key *key, struct config *co
     (void)key;
     if (address_is_unix(value))
         why_set(why, why_size, "HTTP needs host:port");
-    else if (address_parse_tcp(&config->admin_listen, value, true, why, why_size))
+    else if (address_parse_http(&config->admin_listen, value, why, why_size))
         return KEY_SET;
     return KEY_BAD;
 }

@@ -12,9 +12,9 @@
 #include "net/listen.h"
 #include "run/address.h"
 
-_Static_assert(LISTENS_MAX < ENTRANCES_MAX, "each address and the operators' socket has a number of its own");
+#define OPERATORS_ALONE 0600 /* the mode of the operators' socket */
 
-#define ONLY_THE_OWNER 0177 /* bits that the mode of the operators' socket must not have */
+_Static_assert(LISTENS_MAX < ENTRANCES_MAX, "each address and the operators' socket has a number of its own");
 
 /* One address, as configured. */
 struct place {
@@ -43,6 +43,8 @@ static void say_cannot_listen(const char *where, const struct entrance *entrance
 {
     bool is_admin = entrance->is_admin;
     const char *remedy = "";
+    if (error == EPERM && entrance->is_unix)
+        remedy = ": the user whom weir runs as has to be in the group that is named";
     if (error == EADDRINUSE)
         remedy = is_admin ? ": set socket= in [admin] or stop the other server"
                           : ": set listen= in [weir] or stop the other server";
@@ -59,17 +61,6 @@ static void say_cannot_listen(const char *where, const struct entrance *entrance
                          : error == ENOTSOCK ? "something that is no socket is there"
                                              : strerror(error);
     log_error("cannot listen on %s: %s%s", where, reason, remedy);
-}
-
-/* No thread has been started yet, so the process' umask can be changed for a moment. */
-static int open_socket(struct endpoint *at, bool is_admin)
-{
-    if (!is_admin)
-        return listen_open(at);
-    mode_t before = umask(ONLY_THE_OWNER);
-    int fd = listen_open(at);
-    umask(before);
-    return fd;
 }
 
 static void add_socket(struct place *place, int fd, bool is_systemds)
@@ -108,11 +99,31 @@ static bool has_peers(const struct place *place)
             (getsockopt(place->sockets[0].fd, SOL_SOCKET, SO_REUSEPORT, &is_shared, &size) == 0 && is_shared != 0));
 }
 
-static bool open_for_all(struct listening *l, struct place *place, struct endpoint *at, struct inherited *inherited)
+/* The file of a socket that was handed over may have other rights than the configuration says by now. */
+static bool set_rights_of_inherited(const struct place *place, const struct endpoint *at,
+                                    const struct listen_rights *rights)
+{
+    if (place->n_sockets == 0 || !place->entrance.is_unix || (!rights->has_mode && !rights->has_group))
+        return true;
+    if (place->sockets[0].is_systemds) {
+        if (!place->entrance.is_admin)
+            log_warn("%s: mode and group are systemd's there (SocketMode=, SocketGroup=)", place->text);
+        return true;
+    }
+    int error = -listen_set_rights(at, rights);
+    if (error != 0)
+        say_cannot_listen(place->text, &place->entrance, error);
+    return error == 0;
+}
+
+static bool open_for_all(struct listening *l, struct place *place, struct endpoint *at,
+                         const struct listen_rights *rights, struct inherited *inherited)
 {
     take_inherited(l, place, at, inherited);
+    if (!set_rights_of_inherited(place, at, rights))
+        return false;
     for (unsigned w = (unsigned)place->n_sockets; w < l->workers; w++) {
-        int fd = place->n_sockets == 0 || has_peers(place) ? open_socket(at, place->entrance.is_admin) : -1;
+        int fd = place->n_sockets == 0 || has_peers(place) ? listen_open(at, rights) : -1;
         if (fd >= 0) {
             add_socket(place, fd, false);
         } else if (place->n_sockets == 0 || has_peers(place)) {
@@ -166,7 +177,7 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
     if (why != NULL)
         log_error("cannot listen on %s: %s", place->text, why);
     place->path = address->is_unix ? address->host : NULL;
-    if (why != NULL || !open_for_all(l, place, &at, inherited)) {
+    if (why != NULL || !open_for_all(l, place, &at, &listen->rights, inherited)) {
         place->path = NULL; /* it may be somebody else's file */
         return false;
     }
@@ -184,7 +195,8 @@ static bool listen_everywhere(struct listening *l, const struct config *config, 
     for (size_t i = 0; i < config->n_listens; i++)
         if (!listen_on(l, i, &config->listens[i], false, inherited))
             return false;
-    const struct listen admin = {.address = {.host = config->admin_socket, .is_unix = true}};
+    const struct listen admin = {.address = {.host = config->admin_socket, .is_unix = true},
+                                 .rights = {.has_mode = true, .mode = OPERATORS_ALONE}};
     return config->admin_socket == NULL || listen_on(l, config->n_listens, &admin, true, inherited);
 }
 

@@ -30,7 +30,7 @@ bool reporter_open(struct reporter *reporter, const struct config *config, struc
     const char *why = address_resolve(&shown, &at);
     int fd = why != NULL ? -1 : inherit_take(inherited, &at, &is_systemds);
     if (why == NULL && fd < 0)
-        fd = listen_open(&at);
+        fd = listen_open(&at, NULL);
     if (fd < 0) {
         log_error("cannot listen on %s: %s", reporter->text, why != NULL ? why : why_not(-fd));
         return false;

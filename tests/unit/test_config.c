@@ -59,7 +59,7 @@ static const struct mistake key_mistakes[] = {
      "weir.conf:2: [policy default] priority: \"high\" is neither normal nor low\n"},
     {"[admin]\nsoket = /x\n", "weir.conf:2: [admin] soket: unknown key (did you mean socket?)\n"},
     {"[admin]\nlisten = 9380\n",
-     "weir.conf:2: [admin] listen: \"9380\" is not an address: write host:port or [v6]:port\n"},
+     "weir.conf:2: [admin] listen: \"9380\" is a port without a host: write 127.0.0.1:9380\n"},
     {"[admin]\nlisten = unix:/x\n", "weir.conf:2: [admin] listen: HTTP needs host:port\n"},
     {"[admin]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2\n",
      "weir.conf:3: [admin] listen: given twice: the first is in line 2\n"},
@@ -132,18 +132,17 @@ static const struct mistake key_mistakes[] = {
 
 static const struct mistake address_mistakes[] = {
     {"[weir]\nlisten = 6380\n",
-     "weir.conf:2: [weir] listen: \"6380\" is not an address: write host:port, [v6]:port, tls:host:port or unix:/path\n"},
-    {"[weir]\nlisten = 127.0.0.1:6380,\n",
-     "weir.conf:2: [weir] listen: \"\" is not an address: write host:port, [v6]:port, tls:host:port or unix:/path\n"},
-    {"[weir]\nlisten = [::1]\n",
-     "weir.conf:2: [weir] listen: \"[::1]\" is not an address: write host:port, [v6]:port, tls:host:port or unix:/path\n"},
+     "weir.conf:2: [weir] listen: \"6380\" is a port without a host: write 127.0.0.1:6380, or 0.0.0.0 instead for all "
+     "addresses of this machine\n"},
+    {"[weir]\nlisten = 127.0.0.1:6380,\n", "weir.conf:2: [weir] listen: an address is missing beside a comma\n"},
+    {"[weir]\nlisten = [::1]\n", "weir.conf:2: [weir] listen: \"[::1]\" has no port: write [::1]:6380\n"},
     {"[weir]\nlisten = 127.0.0.1:1 proxy\n",
      "weir.conf:2: [weir] listen: whose PROXY headers are believed? set proxy-protocol-from to the addresses of your "
      "proxies\n"},
     {"[weir]\nlisten = 127.0.0.1:1 proxy proxy\nproxy-protocol-from = unix\n",
-     "weir.conf:2: [weir] listen: \"1 proxy\" is not a port: a port is a number from 0 to 65535\n"},
-    {"[weir]\nlisten = proxy\n",
-     "weir.conf:2: [weir] listen: \"proxy\" is not an address: write host:port, [v6]:port, tls:host:port or unix:/path\n"},
+     "weir.conf:2: [weir] listen: \"proxy\" may not stand there: addresses are separated by commas, and proxy may follow "
+     "one\n"},
+    {"[weir]\nlisten = proxy\n", "weir.conf:2: [weir] listen: \"proxy\" has no port: write proxy:6380\n"},
     {"[weir]\nlisten = 127.0.0.1:1, 127.0.0.1:1 proxy\nproxy-protocol-from = unix\n",
      "weir.conf:2: [weir] listen: 127.0.0.1:1 is given twice\n"},
     {"[weir]\nproxy-protocol-from = localhost\n",
@@ -155,8 +154,42 @@ static const struct mistake address_mistakes[] = {
     {"[weir]\nproxy-protocol-from = ::/129\n",
      "weir.conf:2: [weir] proxy-protocol-from: \"::/129\": the prefix length must be 0 to 128\n"},
     {"[weir]\nlisten = ::1:6380\n", "weir.conf:2: [weir] listen: an IPv6 address goes into brackets: [::1]:6379\n"},
-    {"[weir]\nlisten = :6380\n", "weir.conf:2: [weir] listen: \"\" is not a host\n"},
-    {"[weir]\nlisten = a b:6380\n", "weir.conf:2: [weir] listen: \"a b\" is not a host\n"},
+    {"[weir]\nlisten = :6380\n",
+     "weir.conf:2: [weir] listen: a host is missing before the port: write 127.0.0.1:6380, or 0.0.0.0 instead for all "
+     "addresses of this machine\n"},
+    {"[weir]\nlisten = *:6380\n",
+     "weir.conf:2: [weir] listen: * is not a host: write 0.0.0.0:6380 for all IPv4 addresses of this machine, [::]:6380 "
+     "for those of IPv6, or both\n"},
+    {"[weir]\nlisten = /tmp/x.sock\n",
+     "weir.conf:2: [weir] listen: \"/tmp/x.sock\" is a path: write unix:/tmp/x.sock\n"},
+    {"[weir]\nlisten = 127.0.0.1:1 127.0.0.1:2\n",
+     "weir.conf:2: [weir] listen: \"127.0.0.1:2\" may not stand there: addresses are separated by commas, and proxy may "
+     "follow one\n"},
+    {"[weir]\nupstream = redis\n", "weir.conf:2: [weir] upstream: \"redis\" has no port: write redis:6379\n"},
+    {"[weir]\nupstream = :6379\n",
+     "weir.conf:2: [weir] upstream: a host is missing before the port: write 127.0.0.1:6379\n"},
+    {"[weir]\nupstream = a:1, b:2\n",
+     "weir.conf:2: [weir] upstream: upstream is one address: write upstream = a:1; a second Redis has a weir of its own\n"},
+    {"[weir]\nupstream = a:1 b:2\n",
+     "weir.conf:2: [weir] upstream: upstream is one address: write upstream = a:1; a second Redis has a weir of its own\n"},
+    {"[weir]\nupstream = unix:/a,unix:/b\n",
+     "weir.conf:2: [weir] upstream: upstream is one address: write upstream = unix:/a; a second Redis has a weir of its "
+     "own\n"},
+    {"[weir]\nupstream = a:1 password=hunter2\n",
+     "weir.conf:2: [weir] upstream: password may not stand behind the address: the password goes into a file: "
+     "upstream-password-file = PATH\n"},
+    {"[weir]\nupstream = unix:/x db 3\n",
+     "weir.conf:2: [weir] upstream: db may not stand behind the address: clients choose their database with SELECT\n"},
+    {"[weir]\nupstream = sentinel://u:p@a:1/m\n",
+     "weir.conf:2: [weir] upstream: sentinel://... is a URL: weir asks no Sentinel: write the address of the master, "
+     "host:6379\n"},
+    {"[weir]\nupstream = redis://:p@a:1,redis://:p@b:2\n",
+     "weir.conf:2: [weir] upstream: redis://... is a URL: write b:2, and its user and password in upstream-user and "
+     "upstream-password-file\n"},
+    {"[weir]\nlisten = ssl:0.0.0.0:1\n", "weir.conf:2: [weir] listen: ssl:... is a URL: write tls:0.0.0.0:1\n"},
+    {"[weir]\nlisten = a b:6380\n",
+     "weir.conf:2: [weir] listen: \"b:6380\" may not stand there: addresses are separated by "
+     "commas, and proxy may follow one\n"},
     {"[weir]\nlisten = redis://x:1\n", "weir.conf:2: [weir] listen: redis://... is a URL: write x:1\n"},
     {"[weir]\nupstream = RediSS://u:p@w@[::1]/3\n",
      "weir.conf:2: [weir] upstream: RediSS://... is a URL: write tls:[::1]:6379, and its user and password in "
@@ -297,7 +330,7 @@ static void test_listeners_behind_proxies(void **state)
 {
     (void)state;
     struct config *config = load_text("[weir]\n"
-                                      "listen = 127.0.0.1:1, 0.0.0.0:2 proxy, unix:/tmp/a b  PROXY\n"
+                                      "listen = 127.0.0.1:1, 0.0.0.0:2 proxy, unix:/tmp/a  PROXY\n"
                                       "proxy-protocol-from = 10.0.0.0/8, 192.0.2.7\n"
                                       "proxy-protocol-from = 2001:db8::/32, Unix\n");
     assert_non_null(config);
@@ -306,7 +339,7 @@ static void test_listeners_behind_proxies(void **state)
     assert_true(config->listens[1].has_proxy_header);
     assert_string_equal(config->listens[1].address.host, "0.0.0.0");
     assert_true(config->listens[2].has_proxy_header);
-    assert_string_equal(config->listens[2].address.host, "/tmp/a b");
+    assert_string_equal(config->listens[2].address.host, "/tmp/a");
     assert_int_equal(config->rules.proxies.count, 3);
     assert_true(config->rules.proxies.has_unix);
     config_free(config);
