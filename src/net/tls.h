@@ -5,6 +5,8 @@
  * connections of the thread share, and decrypted to where the caller wants it; output is encrypted into a chain of pool
  * chunks and written at once, and stays there only as far as the socket does not take it. So an idle connection owns no
  * buffers, and one whose peer does not read owns at most TLS_AHEAD.
+ *
+ * What OpenSSL itself allocates is counted in the pool, as much as was measured for a connection of its kind.
  */
 #ifndef WEIR_NET_TLS_H
 #define WEIR_NET_TLS_H
@@ -35,6 +37,7 @@ struct tls {
     struct chain sealed; /* encrypted output that the socket has not taken yet */
     char *name;          /* heap: the name in the peer's certificate; NULL: none */
     char *why;           /* heap: what went wrong; NULL: nothing */
+    size_t counted;      /* bytes that OpenSSL holds for it, an estimate, as noted in the pool */
     bool is_accepting;   /* the server's side of the handshake */
     bool is_ready;       /* the handshake is over */
     bool is_ended;       /* close_notify has come from the peer */
