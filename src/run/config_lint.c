@@ -2,6 +2,7 @@
 #include "run/config_lint.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/split.h"
@@ -147,6 +148,62 @@ static void check_emptiness(const struct subject_matter *s)
                  "priority = normal");
 }
 
+/* ---- connections of the default policy ---- */
+
+static bool is_by_user(const struct policy *policy)
+{
+    for (size_t i = 0; i < policy->n_matches; i++)
+        if (strcmp(match_kind(&policy->matches[i]), "user") == 0)
+            return true;
+    return false;
+}
+
+/* Does `low` let fewer pass at once, or fewer in the long run? Both are on the same unit, and have the same scope. */
+static bool is_below(const struct rate *low, const struct rate *high)
+{
+    if (low->burst < high->burst)
+        return true;
+    return low->period_ns > 0 && high->period_ns > 0 &&
+           (double)low->count / (double)low->period_ns < (double)high->count / (double)high->period_ns;
+}
+
+/* A limit of a policy by user that lets more connections in than this one of the default policy; NULL: none. */
+static const struct limit *find_above(const struct subject_matter *s, const struct limit *low,
+                                      const struct policy **whose)
+{
+    for (size_t i = 0; i < policies_count(s->policies); i++) {
+        *whose = policies_at(s->policies, i);
+        for (size_t j = 0; j < (*whose)->n_limits && is_by_user(*whose); j++) {
+            const struct limit *high = &(*whose)->limits[j];
+            if (high->unit == low->unit && high->scope == low->scope && is_below(&low->rate, &high->rate))
+                return high;
+        }
+    }
+    return NULL;
+}
+
+static void check_connections(const struct subject_matter *s, unsigned index)
+{
+    char what[CONFIG_WHY_ROOM], place[PLACE_ROOM];
+    const struct limit *limit = &s->policy->limits[index];
+    bool is_of_connections = limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS;
+    if (!is_of_connections || s->policy->n_matches > 0 || limit->action == OVER_SHADOW)
+        return;
+    const struct policy *whose;
+    const struct limit *above = find_above(s, limit, &whose);
+    if (above == NULL)
+        return;
+    struct slice item, other;
+    const struct entry *e = find_item(s, false, index, &item);
+    const struct subject_matter of_user = {s->file, s->policies, s->is_shadow, whose};
+    const struct entry *at = find_item(&of_user, false, (size_t)(above - whose->limits), &other);
+    why_set(what, sizeof what,
+            "%.*s is less than the %.*s of [policy %s] in %s: connections of its users count here if they send a "
+            "command before they log in, or have not logged in after 10 s",
+            WHY_SLICE(item), WHY_SLICE(other), whose->name, place_print(s->file, at->place, e->place, place));
+    entry_says(s->file, false, e, what);
+}
+
 static void check_limit(const struct subject_matter *s, unsigned index)
 {
     char what[CONFIG_WHY_ROOM], place[PLACE_ROOM];
@@ -178,7 +235,9 @@ void config_lint(const struct config *config, struct config_file *file)
         check_operators(&s);
         check_reach(&s);
         check_emptiness(&s);
-        for (unsigned j = 0; j < s.policy->n_limits; j++)
+        for (unsigned j = 0; j < s.policy->n_limits; j++) {
             check_limit(&s, j);
+            check_connections(&s, j);
+        }
     }
 }
