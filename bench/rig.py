@@ -148,7 +148,8 @@ class Grind(Weir):
 
 
 def make_weir(redis, sections=LIMITS, workers=1, kind=Weir, **settings):
-    return kind(redis, workers=workers, lanes="shared", sections=sections, max_clients=MAX_CLIENTS, **settings)
+    settings = {"max_clients": MAX_CLIENTS, "unauthenticated": 0, **settings}  # all come from one address
+    return kind(redis, workers=workers, lanes="shared", sections=sections, **settings)
 
 
 # name -> how it is made. "weir" has three limits that bind; variants only take part in cells that ask for them.

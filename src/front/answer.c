@@ -259,10 +259,11 @@ static enum route reset(struct client *client)
     transaction_reset(&client->transaction);
     lane_choice_end_refused(client);
     client_forget_queued(client);
+    bool had_login = session_login(client) != NULL;
     session_reset(client);
     lane_choice_note_name(client);
-    (void)binding_change(client);
-    if (client->is_leaving)
+    (void)(had_login ? binding_unbind(client) : binding_change(client));
+    if (client->is_leaving || client_is_closed(client))
         return ROUTE_STOP; /* as who it is now it is one connection too many, and has been told */
     return answer_with(client, SLICE("+RESET\r\n"));
 }

@@ -7,14 +7,22 @@
 #include "front/pacing.h"
 #include "front/payer.h"
 #include "front/stopped.h"
+#include "front/unbound.h"
 
-/* The client reads that it is one connection too many, instead of what has been gathered, and leaves. */
-static void turn_away(struct client *client)
+/*
+ * The client reads that it is one connection too many, instead of what has been gathered, and leaves. Before its PROXY
+ * header and its TLS handshake are done it can be told nothing.
+ */
+static void turn_away(struct client *client, enum rejection why)
 {
     if (client_is_closed(client))
         return;
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[why], 1);
+    if (client->is_outside) {
+        client_close_for(client, CLOSED_LIMIT);
+        return;
+    }
     gather_drop(client);
-    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[REJECTED_RATE], 1);
     client_answer(client, err_text(ERR_MAX_CLIENTS));
     client_leave_for(client, CLOSED_LIMIT);
 }
@@ -22,6 +30,17 @@ static void turn_away(struct client *client)
 static bool counts_connections(const struct policy *policy)
 {
     return policy != NULL && (policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS]) != 0;
+}
+
+/*
+ * True if the policy that binds it has a term on its address, its listener or its TLS name that holds: then limits on
+ * connects are charged at accept. The policy itself may be a variant, which has no terms.
+ */
+static bool is_named(const struct client *client)
+{
+    const struct policy *policy = policies_at(client->front->rules->policies, client->bound->index);
+    const struct facts facts = facts_on_arrival(client);
+    return policy->record == client->bound->record && policy_matches(policy, &facts);
 }
 
 /* Who it is to be from now on; the old one is still held. False: out of memory, and it is who it was. */
@@ -70,13 +89,48 @@ static void attach_calls(struct client *client, const struct account *account)
         gate_calls_begin(account, client->meter->counted, client->meter->counted_shadow);
 }
 
+enum step {
+    STEP_ARRIVES, /* what names it without a word of its own has become known */
+    STEP_CHANGES, /* it is called otherwise, or has been reset */
+    STEP_BINDS,
+};
+
+/* Which units of connections are charged to the policy that binds it now, as a set (gate_connect_units). */
+static unsigned units_due(const struct client *client, enum step step, bool is_same)
+{
+    const unsigned connects = 1U << UNIT_CONNECTS, connections = 1U << UNIT_CONNECTIONS;
+    const struct unbound *unbound = client->unbound;
+    if (!counts_connections(client->bound))
+        return 0;
+    if (unbound == NULL)
+        return is_same ? 0 : connects | connections;
+    unsigned unpaid = unbound->has_paid ? 0 : connects;
+    if (step == STEP_BINDS)
+        return unpaid | connections;
+    return step == STEP_ARRIVES && is_named(client) ? unpaid : 0;
+}
+
+/* False: it is one connection too many. */
+static bool charge_connection(struct client *client, const struct account *account, unsigned units)
+{
+    struct front *front = client->front;
+    struct verdict verdict = {0};
+    bool is_welcome = gate_connect_units(account, units, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
+    if ((units & 1U << UNIT_CONNECTIONS) != 0)
+        client->meter->connected = verdict.counted;
+    if (client->unbound != NULL)
+        client->unbound->has_paid |= is_welcome && (units & 1U << UNIT_CONNECTS) != 0;
+    if (!is_welcome || verdict.is_shadowed)
+        stopped_note(front, account, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
+    return is_welcome;
+}
+
 /* False: it is one too many; or out of memory, and closed. */
-static bool identify(struct client *client)
+static bool identify(struct client *client, enum step step)
 {
     struct front *front = client->front;
     struct subject *old = client->subject;
     struct account before = {0};
-    struct verdict verdict = {0};
     binding_tell_top(client);
     if (old != NULL)
         before = payer_of(client);
@@ -86,44 +140,88 @@ static bool identify(struct client *client)
         return false;
     }
     bool is_same = old != NULL && client->subject == old && client->bound == old_policy;
-    bool is_welcome = true;
-    if (!is_same) {
+    const struct account now = payer_of(client);
+    if (!is_same)
         detach(client, &before);
-        struct account now = payer_of(client);
-        if (counts_connections(now.policy)) {
-            is_welcome = gate_connect(&now, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
-            client->meter->connected = verdict.counted;
-            if (!is_welcome || verdict.is_shadowed)
-                stopped_note(front, &now, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
-        }
+    if (!is_same && client->unbound != NULL)
+        client->unbound->has_paid = false;
+    unsigned units = units_due(client, step, is_same);
+    bool is_welcome = units == 0 || charge_connection(client, &now, units);
+    if (!is_same)
         attach_calls(client, &now);
-    }
     if (old != NULL)
         subject_put(front->settings->subjects, old);
+    if (step == STEP_BINDS && is_welcome)
+        unbound_end(client);
     return is_welcome;
+}
+
+static bool take_step(struct client *client, enum step step)
+{
+    if (identify(client, step))
+        return true;
+    turn_away(client, REJECTED_RATE);
+    return false;
+}
+
+bool binding_enter(struct client *client)
+{
+    if (client_entrance(client)->is_admin || unbound_begin(client))
+        return true;
+    turn_away(client, REJECTED_UNAUTHENTICATED);
+    return false;
+}
+
+bool binding_move(struct client *client)
+{
+    if (unbound_move(client))
+        return true;
+    turn_away(client, REJECTED_UNAUTHENTICATED);
+    return false;
+}
+
+bool binding_arrive(struct client *client)
+{
+    return take_step(client, STEP_ARRIVES);
 }
 
 bool binding_change(struct client *client)
 {
-    if (identify(client))
-        return true;
-    turn_away(client);
-    return false;
+    return take_step(client, STEP_CHANGES);
+}
+
+bool binding_bind(struct client *client)
+{
+    return take_step(client, STEP_BINDS);
+}
+
+bool binding_unbind(struct client *client)
+{
+    return (client->unbound != NULL || binding_enter(client)) && binding_change(client);
 }
 
 void binding_unmoor(struct client *client)
 {
+    unbound_release(client);
     if (client->subject == NULL)
-        return; /* it is not admitted yet */
+        return; /* its PROXY header is not here yet */
     binding_tell_top(client);
     struct account before = payer_of(client);
     detach(client, &before);
     payer_let_keyed_go(client);
 }
 
+/* Its connection counts for what binds it now, and is not asked. */
+static void attach_connection(struct client *client, const struct account *account)
+{
+    if (client->unbound == NULL && account->policy != NULL && account->policy->of_unit[UNIT_CONNECTIONS] != 0)
+        client->meter->connected = gate_reconnect(account);
+}
+
 void binding_moor(struct client *client)
 {
     struct subject *old = client->subject;
+    unbound_retake(client);
     if (old == NULL)
         return;
     if (!find_subject(client)) {
@@ -131,9 +229,10 @@ void binding_moor(struct client *client)
         client_close_starved(client);
         return;
     }
+    if (client->unbound != NULL && client->subject != old)
+        client->unbound->has_paid = false;
     struct account now = payer_of(client);
-    if (now.policy != NULL && now.policy->of_unit[UNIT_CONNECTIONS] != 0)
-        client->meter->connected = gate_reconnect(&now);
+    attach_connection(client, &now);
     attach_calls(client, &now);
     subject_put(client->front->settings->subjects, old);
 }
@@ -160,14 +259,14 @@ void binding_leave_overflow(struct client *client)
     client->subject = own;
     client->overflows = false;
     const struct account now = payer_of(client);
-    if (now.policy != NULL && now.policy->of_unit[UNIT_CONNECTIONS] != 0)
-        client->meter->connected = gate_reconnect(&now);
+    attach_connection(client, &now);
     attach_calls(client, &now);
     subject_put(front->settings->subjects, shared);
 }
 
 void binding_leave(struct client *client)
 {
+    unbound_end(client);
     if (client->subject == NULL) {
         meter_free(client); /* it was to be admitted */
         return;

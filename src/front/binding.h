@@ -1,6 +1,11 @@
 /*
  * Which policy and which subject bind a client: found when it comes, when who it is changes, and when the rules do.
  * What is counted for the connection (connections, calls in flight) moves along.
+ *
+ * A connection's way: binding_enter at accept; binding_arrive once its address is known, and again once its TLS name is;
+ * binding_bind when limits on connections are charged (front/unbound.h says when). Each is false where the client is one
+ * connection too many: it has been told so and leaves, or before its handshake it is closed. Or out of memory it is
+ * closed.
  */
 #ifndef WEIR_FRONT_BINDING_H
 #define WEIR_FRONT_BINDING_H
@@ -9,11 +14,21 @@
 
 #include "front/client.h"
 
-/*
- * Who the client is has become known, or has changed: what is counted for the connection counts for that subject now.
- * False: the client is one connection too many for it, has been told so, and leaves; or out of memory it is closed.
- */
+/* It was accepted: it counts for its address. binding_move: a PROXY header has announced another one. */
+__attribute__((warn_unused_result)) bool binding_enter(struct client *client);
+__attribute__((warn_unused_result)) bool binding_move(struct client *client);
+
+/* What names it without a word of its own is known: a policy that matches by that charges its limits on connects. */
+bool binding_arrive(struct client *client);
+
+/* It has logged in, sends its first command that is no handshake, or has been there for UNBOUND_NS. */
+bool binding_bind(struct client *client);
+
+/* It is called otherwise. A bound connection counts for the new subject; an unbound one stays unbound. */
 bool binding_change(struct client *client);
+
+/* RESET has ended its login: it is unbound again, as if it had just been accepted. */
+bool binding_unbind(struct client *client);
 
 /*
  * Around a change of the rules: binding_unmoor under the old ones, then binding_moor under the new, which out of memory

@@ -66,12 +66,6 @@ struct ending {
     uint32_t call; /* position of the call that it asks about, the oldest of the client's lane */
 };
 
-/* An address of a client; ip has family 0 on a unix socket. */
-struct client_address {
-    struct ip ip;
-    uint16_t port;
-};
-
 /* What few clients ever need: made when one first does, so that the many idle ones stay small. */
 struct extra {
     struct passage *passage; /* NULL: no large request is passing */
@@ -102,6 +96,7 @@ struct proxy_header;
 struct gather;
 struct login_step;
 struct meter;
+struct unbound;
 
 /* Of one client, for front/timeouts.h. */
 struct waited_for {
@@ -124,9 +119,10 @@ struct client {
     struct intake *intake;      /* bytes that wait; NULL: none */
     struct extra *extra;        /* NULL: nothing of that has been needed; see client_extra */
     struct session *session;    /* NULL: as it connected: no login, RESP2, database 0 */
-    struct subject *subject;    /* never NULL from admission to close */
+    struct subject *subject;    /* never NULL from the moment when its address is known to close */
     const struct policy *bound; /* the policy that binds it; NULL: unlimited */
     struct meter *meter;        /* NULL: its limits need none */
+    struct unbound *unbound;    /* NULL: it is bound, see front/unbound.h */
     struct lease shared;        /* on the shared lane of its session */
     uint32_t epoch;             /* of its node, when it came; see node_epoch */
     uint32_t n_commands;        /* for LIMIT TOP, since binding_tell_top: commands, ... */
@@ -134,11 +130,6 @@ struct client {
     uint32_t n_broken;          /* commons.n_broken when wrote_elsewhere began */
     uint16_t n_refused;         /* ... of commands those refused, ... */
     uint16_t refused_by;        /* ... by the limit with this id, plus one; 0: none yet */
-    /*
-     * The peer's address as accept() returned it, or the one that a PROXY header has announced since. The socket is
-     * never asked: after a reset it has no address.
-     */
-    struct client_address address;
     uint16_t greeted_bytes;     /* bytes sent before its first command that is not of class control */
     uint8_t silent_looks;       /* looks of front/timeouts.c since bytes passed last, either way ... */
     uint8_t holds;              /* HOLD_*: why its private lane is still needed */
@@ -164,7 +155,7 @@ struct client {
     bool is_dropped : 1;       /* it is leaving, and hears nothing more */
     bool is_cut : 1;           /* an answer of its will not come: it is closed when those before it are sent */
     bool is_eof : 1;           /* it has ended its side */
-    bool is_announcing : 1;    /* the header that says who it is has not come whole: see front/proxied.h */
+    bool is_outside : 1;       /* its PROXY header or its TLS handshake is not done */
     bool is_raw : 1;           /* its replies cannot be told apart any more: they pass as bytes */
     bool is_operator : 1;      /* it came by the operators' socket */
     bool overflows : 1;        /* it shares a subject until there is room for its own */

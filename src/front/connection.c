@@ -288,12 +288,12 @@ static void on_closed(struct link *link)
 
 /* ---- the connection ---- */
 
-/* Where it comes from is known: it is one of the clients now, unless there are too many. */
+/* Its header and its handshake are done: it may speak. */
 static void admit(struct client *client)
 {
+    client->is_outside = false;
     session_begin(client);
     client_drain_came(client);
-    (void)binding_change(client);
 }
 
 static void handshake_failed(struct client *client, const char *why)
@@ -314,9 +314,11 @@ static void secure(struct client *client, const char *data, size_t n)
         handshake_failed(client, "out of memory");
 }
 
-/* Of `n` bytes behind the header of its proxy: returns how many of them are requests. */
-static size_t begin_behind_header(struct client *client, const char *data, size_t n)
+/* Its address is known, and `n` bytes behind its header have come: returns how many of them are requests. */
+static size_t begin(struct client *client, const char *data, size_t n)
 {
+    if (!binding_arrive(client))
+        return 0;
     if (client_entrance(client)->is_tls) {
         secure(client, data, n);
         return 0;
@@ -329,12 +331,14 @@ static void on_data(struct link *link, const char *data, size_t n)
 {
     struct client *client = client_of_link(link);
     timeouts_note_active(client);
-    if (client->is_announcing) {
+    if (client->is_outside) {
         size_t used = proxied_take(client, data, n);
         data += used;
         n -= used;
-        if (!client->is_announcing && !client_is_closed(client))
-            n = begin_behind_header(client, data, n);
+        if (!proxied_waits(client) && !client_is_closed(client)) {
+            client->is_outside = client_entrance(client)->is_tls;
+            n = binding_move(client) ? begin(client, data, n) : 0;
+        }
     }
     if (n > 0 && !client_is_closed(client))
         feed(client, data, n);
@@ -393,7 +397,7 @@ static void on_wake(struct link *link)
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
-    if (status != UV_EOF || client->is_parted || client->is_announcing) {
+    if (status != UV_EOF || client->is_parted || client->is_outside) {
         client_close(client);
         return;
     }
@@ -415,10 +419,12 @@ static void on_connected(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
     timeouts_end_handshake(client);
-    if (status == 0)
-        admit(client);
-    else
+    if (status != 0) {
         handshake_failed(client, link_why(link, status));
+        return;
+    }
+    admit(client);
+    (void)binding_arrive(client);
 }
 
 static const struct link_ops link_ops = {
@@ -440,21 +446,23 @@ const struct client_ops connection_client_ops = {
     .on_close = on_close,
 };
 
-void client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
+void client_open(struct client *client, struct front *front, int fd, const struct link_peer *peer,
+                 const struct entrance *entrance)
 {
     client->front = front;
     client->entrance = entrance->number;
     client->is_operator = entrance->is_admin;
+    client->is_outside = entrance->has_proxy_header || entrance->is_tls;
     client_drain_came(client);
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);
-    link_adopt(&client->link, front->loop, RANK_CLIENT, fd, entrance->is_unix, &link_ops);
+    link_adopt(&client->link, front->loop, RANK_CLIENT, fd, peer, &link_ops);
     timeouts_enter(client);
+    if (!binding_enter(client))
+        return;
     if (entrance->has_proxy_header)
         proxied_begin(client);
-    else if (entrance->is_tls)
-        secure(client, "", 0);
     else
-        admit(client);
+        begin(client, "", 0);
 }

@@ -12,7 +12,8 @@
 /* For front.client_ops. */
 extern const struct client_ops connection_client_ops;
 
-/* Begin with an accepted connection; takes over `client`, zeroed heap memory whose address is set. */
-void client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance);
+/* Begin with a connection that was accepted from `peer`; takes over `client`, zeroed heap memory. */
+void client_open(struct client *client, struct front *front, int fd, const struct link_peer *peer,
+                 const struct entrance *entrance);
 
 #endif

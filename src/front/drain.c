@@ -58,7 +58,7 @@ static void look_at(struct client *client)
     if (stays(client))
         return;
     bool was_fresh = client->is_fresh;
-    bool is_outside = client->subject == NULL && !was_fresh;
+    bool is_outside = client->is_outside && !was_fresh;
     client->is_fresh = false;
     if (client->is_overdue || is_outside)
         client_close_for(client, CLOSED_DRAIN);
@@ -174,7 +174,7 @@ void client_drain_begin(struct front *front, uint64_t tick_ms, bool has_successo
     for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
         struct client *client = container_of(at, struct client, in_front);
         client->rider.wants_idle |= client->rider.in_flight > 0;
-        client->is_fresh &= client->subject == NULL;
+        client->is_fresh &= client->is_outside;
     }
     uv_timer_start(&front->drain.tick, on_tick, tick_ms, tick_ms);
     client_drain_left(front);

@@ -19,6 +19,8 @@ static inline bool is_no_stranger(const struct client *client)
 /* Nothing that the client has done before bears on a plain command of its. */
 static inline bool is_unburdened(const struct client *client)
 {
+    if (client->unbound != NULL)
+        return false; /* the command may bind it */
     const struct front *front = client->front;
     const struct extra *extra = client_extra(client);
     unsigned burdens = (unsigned)client->has_private_lane | !transaction_is_none(&client->transaction) |

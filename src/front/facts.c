@@ -5,7 +5,7 @@
 /* What was known when it came, and nothing it says can change. */
 struct facts facts_on_arrival(const struct client *client)
 {
-    struct facts facts = {.tls = link_tls_name(&client->link), .ip = client->address.ip};
+    struct facts facts = {.tls = link_tls_name(&client->link), .ip = client->link.peer.ip};
     facts.listener = slice_str(client_entrance(client)->listener);
     return facts;
 }

@@ -37,6 +37,7 @@
 struct front_settings {
     bool lanes_private;
     struct subjects *subjects;
+    struct subjects *addresses;    /* of connections that are not bound yet, see front/unbound.h */
     struct subjects *key_subjects; /* those that the key of a command names: a table and a cap of their own */
     struct journal *journal;
     struct slowlog *slowlog;
@@ -59,6 +60,7 @@ struct front_settings {
     /* ---- changes; any thread ---- */
 
     _Atomic unsigned clients;               /* on all workers */
+    _Atomic unsigned shaking;               /* of them, those that wait for a PROXY header or a TLS handshake */
     struct memory_pressure memory_pressure; /* the main thread sets its step; workers look */
 };
 

@@ -10,7 +10,8 @@ struct room_share lane_claim_share(const struct rider *rider)
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
     const struct hash_key key = client->front->settings->share_key;
     char ip[IP_TEXT_MAX];
-    struct slice text = slice_of(ip, client->address.ip.family != 0 ? ip_print(&client->address.ip, ip) : 0);
+    const struct ip *peer = &client->link.peer.ip;
+    struct slice text = slice_of(ip, peer->family != 0 ? ip_print(peer, ip) : 0);
     return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
 }
 

@@ -61,19 +61,18 @@ static void refuse_nameless(int fd, const struct entrance *entrance)
     close(fd);
 }
 
-void front_accept(struct front *front, int fd, const struct sockaddr *peer, const struct entrance *entrance)
+void front_accept(struct front *front, int fd, const struct link_peer *peer, const struct entrance *entrance)
 {
     front->loop->now_ns = clock_ns();
     struct listener_counts *counts = &front->counts.listeners[entrance->index];
-    const struct client_address address = {ip_of(peer), ip_port_of(peer)};
     front->entrances[entrance->number] = entrance;
     count_add(&counts->accepted, 1);
-    if (!entrance->is_unix && address.ip.family == 0) {
+    if (!entrance->is_unix && peer->ip.family == 0) {
         count_add(&counts->rejected[REJECTED_NO_ADDRESS], 1);
         refuse_nameless(fd, entrance);
         return;
     }
-    if (!entrance->is_admin && is_full(front)) {
+    if (!entrance->is_admin && is_full(front) && !(timeouts_drop_handshake(front) && !is_full(front))) {
         count_add(&counts->rejected[REJECTED_MAX_CLIENTS], 1);
         turn_away(fd, entrance, ERR_MAX_CLIENTS);
         return;
@@ -86,8 +85,7 @@ void front_accept(struct front *front, int fd, const struct sockaddr *peer, cons
     }
     struct client *client = calloc(1, sizeof *client);
     if (client != NULL) {
-        client->address = address;
-        client_open(client, front, fd, entrance);
+        client_open(client, front, fd, peer, entrance);
         return;
     }
     count_add(&counts->closed[CLOSED_BY_CLIENT], 1);

@@ -11,10 +11,10 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
                 const struct tables *tables);
 
 /*
- * A connection was accepted, from `peer` as accept() returned it. `entrance` lives as long as the front. A connection
+ * A connection from `peer` was accepted. `entrance` lives as long as the front. A connection
  * over TCP whose peer has no address is closed unserved: no limit by address could bind it.
  */
-void front_accept(struct front *front, int fd, const struct sockaddr *peer, const struct entrance *entrance);
+void front_accept(struct front *front, int fd, const struct link_peer *peer, const struct entrance *entrance);
 
 /* Somebody wants in, and the system has no descriptor for it. */
 void front_accept_failed(struct front *front, const struct entrance *entrance);

@@ -12,6 +12,7 @@
 #include "front/orders.h"
 #include "front/payer.h"
 #include "front/session.h"
+#include "front/unbound.h"
 #include "limit/named_subject.h"
 #include "limit/own.h"
 #include "quota/quota.h"
@@ -134,6 +135,20 @@ static void status(struct client *client, const struct limit_words *words, struc
         about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status, NULL);
 }
 
+/* NULL as well where the subject's name tells no address. */
+static const char *refuser_of(struct client *client, const struct report_subject *subject)
+{
+    char why[256];
+    struct named_subject named;
+    struct front *front = client->front;
+    if (subject->account.holders[PER_SUBJECT] == client->subject)
+        return client->is_operator ? NULL : unbound_refuser(front, &client->link.peer.ip);
+    if (!named_subject_read(&named, &front->rules->identity, subject->name, why, sizeof why) || !named.is_whole)
+        return NULL;
+    bool is_unix = slice_eq(subject->name, SLICE("ip:unix"));
+    return is_unix || named.facts.ip.family != 0 ? unbound_refuser(front, &named.facts.ip) : NULL;
+}
+
 static void tell_explained(struct client *client, struct build *out, const struct report_subject *subject, void *arg)
 {
     struct front *front = client->front;
@@ -152,6 +167,7 @@ static void tell_explained(struct client *client, struct build *out, const struc
         .argc = request->argc,
         .lane = report_lane(request->command, client->has_private_lane || front->settings->lanes_private),
         .now_ns = front->loop->now_ns,
+        .refuser = refuser_of(client, subject),
     };
     report_explain(out, front->rules->policies, front->commands, &explained, &call);
 }

@@ -279,7 +279,7 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
 static bool become(struct client *client, struct login *login)
 {
     if (session_log_in(client, login))
-        return binding_change(client);
+        return binding_bind(client);
     client_close_starved(client);
     return false;
 }

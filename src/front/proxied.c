@@ -17,11 +17,10 @@ static void turn_away(struct client *client, const char *why)
 
 void proxied_begin(struct client *client)
 {
-    if (!networks_hold(&client->front->rules->proxies, &client->address.ip)) {
+    if (!networks_hold(&client->front->rules->proxies, &client->link.peer.ip)) {
         turn_away(client, "its address is not in proxy-protocol-from");
         return;
     }
-    client->is_announcing = true;
     struct extra *extra = client_need_extra(client);
     if (extra == NULL)
         return;
@@ -37,11 +36,15 @@ static void end(struct client *client)
     struct extra *extra = client->extra;
     struct proxy_header *header = extra->header;
     if (header->ip.family != 0)
-        client->address = (struct client_address){header->ip, header->port};
+        client->link.peer = (struct link_peer){header->ip, header->port};
     extra->header = NULL;
     free(header);
     timeouts_end_handshake(client);
-    client->is_announcing = false;
+}
+
+bool proxied_waits(const struct client *client)
+{
+    return client_extra(client)->header != NULL;
 }
 
 size_t proxied_take(struct client *client, const char *data, size_t n)

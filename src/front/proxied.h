@@ -7,6 +7,7 @@
 #ifndef WEIR_FRONT_PROXIED_H
 #define WEIR_FRONT_PROXIED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct client;
@@ -14,9 +15,12 @@ struct client;
 /* It has just connected: wait for its header, or close it if it is not to be believed. */
 void proxied_begin(struct client *client);
 
+/* Does it wait for the header? */
+bool proxied_waits(const struct client *client);
+
 /*
- * While client->is_announcing. Returns how many of the bytes were the header's. When it has ended in them the client
- * is no longer announcing, and is yet to be admitted. It may be closed.
+ * While it does. Returns how many of the bytes were the header's. When the header has ended in them the client's address
+ * is the announced one, and it is yet to be admitted. It may be closed.
  */
 size_t proxied_take(struct client *client, const char *data, size_t n);
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "front/account.h"
 #include "front/answer.h"
+#include "front/binding.h"
 #include "front/console.h"
 #include "front/decisions.h"
 #include "front/describe.h"
@@ -351,6 +352,8 @@ static enum route tell_info(struct client *client, struct request *request)
 static enum route route(struct client *client, struct request *request)
 {
     const struct command *command = request->command;
+    if (client->unbound != NULL && (command->flags & CMD_HANDSHAKE) == 0 && !binding_bind(client))
+        return ROUTE_STOP;
     if (command->flow == FLOW_DROP && !client->is_raw) {
         client_drop(client);
         return ROUTE_STOP;

@@ -5,12 +5,29 @@
 
 #include "base/mem.h"
 
+/* The policy of connections that are not bound yet. It matches nobody: front/unbound.c asks it by address. */
+static void make_unbound_policy(struct rules *rules, bool is_shadow)
+{
+    const uint64_t it = 1;
+    rules->unbound_policy = (struct policy){
+        .name = "unauthenticated",
+        .n_limits = 1,
+        .limits = &rules->unbound_limit,
+        .record = rules->unbound_record,
+        .of_unit[UNIT_CONNECTIONS] = it,
+        .of_scope[PER_SUBJECT] = it,
+        .of_action[OVER_CLOSE] = it,
+        .shadows = is_shadow ? it : 0,
+    };
+}
+
 struct rules *rules_new(const struct rules *model, struct policies *policies)
 {
     struct rules *rules = mem_alloc(sizeof *rules);
     *rules = *model;
     atomic_init(&rules->holders, 1);
     rules->policies = policies;
+    make_unbound_policy(rules, policies_is_shadow(policies));
     exceptions_get(rules->exceptions);
     named_get(rules->named);
     if (model->upstream_password != NULL)

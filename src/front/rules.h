@@ -29,6 +29,10 @@ struct rules {
     char error_prefix[33];
     bool has_turns; /* subjects that send at the same time take turns: front/pacing.h */
     unsigned max_clients;
+    unsigned unauthenticated;      /* connections of one address that are not bound yet; 0: any number */
+    struct limit unbound_limit;    /* the same as a limit, ... */
+    struct record *unbound_record; /* ... of the ledger's own record, ... */
+    struct policy unbound_policy;  /* ... and as the only one of a policy; made by rules_new; see front/unbound.h */
     unsigned max_lanes; /* 0: by descriptors and Redis' maxclients; see upstream/room.h */
     size_t output_limit_bytes;
     char *upstream_password;   /* weir's own; heap; NULL: it does not log in */

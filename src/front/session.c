@@ -243,7 +243,7 @@ bool session_select(struct client *client, uint32_t database)
 
 void session_print_address(const struct client *client, char *out)
 {
-    const struct client_address address = client->address;
+    const struct link_peer address = client->link.peer;
     char ip[IP_TEXT_MAX];
     if (address.ip.family == 0)
         snprintf(out, SESSION_TEXT, "unix");

@@ -1,13 +1,17 @@
 #include "front/timeouts.h"
 
 #include "base/log.h"
+#include "front/binding.h"
 #include "front/client.h"
 #include "front/meter.h"
 #include "front/session.h"
+#include "front/unbound.h"
 
 #define LOOKS 8        /* at each client in idle-timeout; who is silent at so many in a row is closed */
 #define MI_BITS 20     /* of client.waited_for.active_mi */
 #define LOOKS_MAX 1024 /* in one go; the others have their turn in between */
+#define BINDS_MAX 128  /* the same: each may be an answer and a close */
+#define SHAKING_SHARE(max_clients) ((max_clients) / 4)
 
 static struct client *waiting_at(struct list *at)
 {
@@ -63,16 +67,13 @@ static void begin(struct client *client, struct list *list, struct alarm *alarm,
     arm(client->front, alarm, list, timeout_ns);
 }
 
-/* The first in the list, if it has been there for so long: it is taken out. */
-static struct client *take_late(const struct front *front, struct list *list, uint64_t timeout_ns)
+/* The first in the list, if it has been there for so long. */
+static struct client *first_late(const struct front *front, const struct list *list, uint64_t timeout_ns)
 {
     if (timeout_ns == 0 || list_is_empty(list))
         return NULL;
     struct client *client = waiting_at(list->next);
-    if (!is_over(front, client->waited_for.since_ms, timeout_ns))
-        return NULL;
-    list_take(&client->waited_for.in_list);
-    return client;
+    return is_over(front, client->waited_for.since_ms, timeout_ns) ? client : NULL;
 }
 
 static void on_handshake_late(struct alarm *alarm)
@@ -80,9 +81,28 @@ static void on_handshake_late(struct alarm *alarm)
     struct front *front = container_of(alarm, struct front, timeouts.handshake);
     uint64_t timeout_ns = front->rules->handshake_timeout_ns;
     struct client *client;
-    while ((client = take_late(front, &front->timeouts.handshakes, timeout_ns)) != NULL)
+    while ((client = first_late(front, &front->timeouts.handshakes, timeout_ns)) != NULL)
         client_close_for(client, CLOSED_HANDSHAKE);
     arm(front, alarm, &front->timeouts.handshakes, timeout_ns);
+}
+
+bool timeouts_drop_handshake(struct front *front)
+{
+    if (list_is_empty(&front->timeouts.handshakes))
+        return false;
+    struct client *client = waiting_at(front->timeouts.handshakes.next);
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "its handshake is not done, and others want its place");
+    client_close_for(client, CLOSED_HANDSHAKE);
+    return true;
+}
+
+/* Beyond their share of max-clients the oldest goes, unless this is the only one of this worker. */
+static void keep_share(struct client *client)
+{
+    struct front *front = client->front;
+    unsigned n = atomic_load_explicit(&front->settings->shaking, memory_order_relaxed);
+    if (n > SHAKING_SHARE(front->rules->max_clients) && waiting_at(front->timeouts.handshakes.next) != client)
+        (void)timeouts_drop_handshake(front);
 }
 
 /* Is it weir, or Redis, that does not take the rest? */
@@ -106,7 +126,8 @@ static void on_request_late(struct alarm *alarm)
     struct front *front = container_of(alarm, struct front, timeouts.request);
     uint64_t timeout_ns = front->rules->request_timeout_ns;
     struct client *client;
-    while ((client = take_late(front, &front->timeouts.unfinished, timeout_ns)) != NULL) {
+    while ((client = first_late(front, &front->timeouts.unfinished, timeout_ns)) != NULL) {
+        timeouts_end_request(client);
         if (is_hindered(client))
             timeouts_begin_request(client);
         else if (!client->is_leaving)
@@ -119,11 +140,16 @@ void timeouts_begin_handshake(struct client *client)
 {
     struct front *front = client->front;
     begin(client, &front->timeouts.handshakes, &front->timeouts.handshake, front->rules->handshake_timeout_ns);
+    atomic_fetch_add_explicit(&front->settings->shaking, 1, memory_order_relaxed);
+    keep_share(client);
 }
 
 void timeouts_end_handshake(struct client *client)
 {
+    if (list_is_empty(&client->waited_for.in_list))
+        return;
     list_take(&client->waited_for.in_list);
+    atomic_fetch_sub_explicit(&client->front->settings->shaking, 1, memory_order_relaxed);
 }
 
 void timeouts_begin_request(struct client *client)
@@ -135,6 +161,62 @@ void timeouts_begin_request(struct client *client)
 void timeouts_end_request(struct client *client)
 {
     list_take(&client->waited_for.in_list);
+}
+
+/* ---- for a login, or a command ---- */
+
+static struct unbound *unbound_at(struct list *at)
+{
+    return container_of(at, struct unbound, in_list);
+}
+
+static uint64_t unbound_ns(const struct front *front)
+{
+    return upstream_time(front->nodes.commons.upstream, UNBOUND_NS);
+}
+
+static void arm_unbound(struct front *front)
+{
+    if (!list_is_empty(&front->timeouts.unbound))
+        wake_when_over(front, &front->timeouts.bind, unbound_at(front->timeouts.unbound.next)->since_ms,
+                       unbound_ns(front));
+}
+
+void timeouts_begin_unbound(struct client *client)
+{
+    struct front *front = client->front;
+    struct unbound *unbound = client->unbound;
+    list_take(&unbound->in_list);
+    unbound->since_ms = now_ms(front);
+    list_push(&front->timeouts.unbound, &unbound->in_list);
+    arm_unbound(front);
+}
+
+/*
+ * One whose address is not known yet waits once more: nothing could bind it. So does one whose login Redis has still to
+ * answer, which is about to bind it.
+ */
+static void bind_late(struct client *client)
+{
+    if (client->subject == NULL || client_extra(client)->login != NULL)
+        timeouts_begin_unbound(client);
+    else if (client->is_leaving)
+        list_take(&client->unbound->in_list);
+    else
+        (void)binding_bind(client);
+}
+
+static void on_unbound_late(struct alarm *alarm)
+{
+    struct front *front = container_of(alarm, struct front, timeouts.bind);
+    struct list *list = &front->timeouts.unbound;
+    for (int n = 0; n < BINDS_MAX && !list_is_empty(list); n++) {
+        struct unbound *unbound = unbound_at(list->next);
+        if (!is_over(front, unbound->since_ms, unbound_ns(front)))
+            break;
+        bind_late(unbound->client);
+    }
+    arm_unbound(front);
 }
 
 /* ---- for anything at all ---- */
@@ -182,7 +264,7 @@ static bool is_busy(struct client *client)
 {
     if (only_reads(client))
         return reads_on(client);
-    return client->subject == NULL || client->is_leaving || client->rider.in_flight > 0 || listens(client) ||
+    return client->is_outside || client->is_leaving || client->rider.in_flight > 0 || listens(client) ||
            is_hindered(client) || client_extra(client)->n_asked > 0 || client_extra(client)->order != NULL ||
            link_is_sending(&client->link);
 }
@@ -216,9 +298,11 @@ static void on_look(struct alarm *alarm)
 void timeouts_init(struct front *front)
 {
     struct timeouts *timeouts = &front->timeouts;
-    alarms_init(&timeouts->alarms, front->loop, 3);
+    alarms_init(&timeouts->alarms, front->loop, 4);
     list_init(&timeouts->handshakes);
     list_init(&timeouts->unfinished);
+    list_init(&timeouts->unbound);
+    timeouts->bind.on_due = on_unbound_late;
     timeouts->handshake.on_due = on_handshake_late;
     timeouts->request.on_due = on_request_late;
     timeouts->idle.on_due = on_look;
@@ -253,6 +337,8 @@ uint64_t timeouts_idle_s(const struct client *client)
 
 void timeouts_leave(struct client *client)
 {
+    if (client->is_outside)
+        timeouts_end_handshake(client);
     list_take(&client->waited_for.in_list);
     list_take(&client->in_front);
 }

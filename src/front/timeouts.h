@@ -10,6 +10,7 @@
 #ifndef WEIR_FRONT_TIMEOUTS_H
 #define WEIR_FRONT_TIMEOUTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/list.h"
@@ -22,7 +23,8 @@ struct timeouts {
     struct alarms alarms;   /* apart from those that ring when the rules change: these close clients */
     struct list handshakes; /* clients in the order in which theirs began */
     struct list unfinished; /* and their unfinished requests */
-    struct alarm handshake, request, idle;
+    struct list unbound;    /* struct unbound, in the order in which their time began */
+    struct alarm handshake, request, idle, bind;
 };
 
 void timeouts_init(struct front *front);
@@ -40,9 +42,18 @@ uint64_t timeouts_idle_s(const struct client *client);
 
 void timeouts_note_active(struct client *client);
 
-/* A handshake begins; its end, or timeouts_leave, must follow. */
+/*
+ * A PROXY header or a TLS handshake is waited for; its end, or timeouts_leave, must follow. Of those that wait, on all
+ * workers, there may be a quarter of max-clients: beyond, the oldest one of this worker is closed for each that begins.
+ */
 void timeouts_begin_handshake(struct client *client);
 void timeouts_end_handshake(struct client *client);
+
+/* Close the oldest of those. False: there is none on this worker. */
+bool timeouts_drop_handshake(struct front *front);
+
+/* It is unbound: it is bound when UNBOUND_NS have passed, if it still is unbound. */
+void timeouts_begin_unbound(struct client *client);
 
 /* A part of a request is here and the rest is the client's to send; or is not any more. */
 void timeouts_begin_request(struct client *client);

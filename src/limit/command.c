@@ -326,7 +326,8 @@ static void put(struct command_table *table, const struct command_info *info)
     row->is_urgent = travel.is_urgent;
     row->is_pausable = travel.is_pausable || (info->flags & CMD_WRITE) != 0;
     row->arity = clamp(info->arity);
-    row->flags = (uint16_t)((info->flags & ~CMD_CONTROL) | (travel.is_control ? CMD_CONTROL : 0));
+    row->flags = (uint16_t)((info->flags & ~(CMD_CONTROL | CMD_HANDSHAKE)) | (travel.is_control ? CMD_CONTROL : 0) |
+                            (travel.is_handshake ? CMD_HANDSHAKE : 0));
     row->first_key = clamp(info->first_key);
     row->last_key = clamp(info->last_key);
     row->key_step = clamp(info->key_step);

@@ -22,7 +22,7 @@ struct command_table;
 struct command_info {
     struct slice name;
     int64_t arity, first_key, last_key, key_step;
-    uint16_t flags;                 /* CMD_*, without CMD_CONTROL */
+    uint16_t flags;                 /* CMD_*, without CMD_CONTROL and CMD_HANDSHAKE */
     const struct slice *categories; /* without the '@' */
     size_t n_categories;
 };

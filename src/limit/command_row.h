@@ -79,7 +79,8 @@ enum {
     CMD_MODULE = 1 << 7,
     CMD_MOVABLEKEYS = 1 << 8,
     CMD_FAST = 1 << 9,
-    CMD_CONTROL = 1 << 10, /* weir's own class `control`: never refused */
+    CMD_CONTROL = 1 << 10,   /* weir's own class `control`: never refused */
+    CMD_HANDSHAKE = 1 << 11, /* of those, what libraries send before they log in */
 };
 
 struct command {

@@ -15,6 +15,7 @@ const char *rejection_name(enum rejection rejection)
                                                       [REJECTED_RATE] = "rate",
                                                       [REJECTED_MEMORY] = "memory",
                                                       [REJECTED_TLS] = "tls",
+                                                      [REJECTED_UNAUTHENTICATED] = "unauthenticated",
                                                       [REJECTED_NO_ADDRESS] = "no-address"};
     return names[rejection];
 }

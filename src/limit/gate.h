@@ -94,6 +94,11 @@ void gate_calls_revoke(const struct account *account, uint8_t counted, struct ta
  */
 __attribute__((warn_unused_result)) enum gate gate_connect(const struct account *account, uint64_t now_ns,
                                                            struct tally *tallies, struct verdict *verdict);
+
+/* The same for a part of these limits: `units` is 1U << UNIT_CONNECTS, or 1U << UNIT_CONNECTIONS, or both. */
+__attribute__((warn_unused_result)) enum gate gate_connect_units(const struct account *account, unsigned units,
+                                                                 uint64_t now_ns, struct tally *tallies,
+                                                                 struct verdict *verdict);
 void gate_disconnect(const struct account *account, uint8_t counted);
 
 /* An existing connection changes to this account: count it without asking. Returns COUNTED*. */

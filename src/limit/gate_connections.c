@@ -2,15 +2,24 @@
 #include "limit/gate.h"
 #include "limit/trial.h"
 
-static uint64_t connection_limits(const struct policy *policy)
+static uint64_t limits_on(const struct policy *policy, unsigned units)
 {
-    return policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS];
+    uint64_t limits = 0;
+    for (; units; units &= units - 1)
+        limits |= policy->of_unit[lowest(units)];
+    return limits;
 }
 
 enum gate gate_connect(const struct account *account, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
 {
+    return gate_connect_units(account, 1U << UNIT_CONNECTIONS | 1U << UNIT_CONNECTS, now_ns, tallies, verdict);
+}
+
+enum gate gate_connect_units(const struct account *account, unsigned units, uint64_t now_ns, struct tally *tallies,
+                             struct verdict *verdict)
+{
     const struct policy *policy = account->policy;
-    uint64_t limits = connection_limits(policy);
+    uint64_t limits = limits_on(policy, units);
     verdict->counted = 0;
     verdict->is_shadowed = false;
     if (!limits)

@@ -23,6 +23,7 @@ static const struct source {
 };
 
 #define KEY_SEGMENTS_MAX 32
+#define SITE_PREFIX 64 /* of IPv6: what a provider gives to one customer, at least */
 #define N_SOURCES (sizeof sources / sizeof sources[0])
 
 static struct slice source_name(const void *arg, size_t i)
@@ -259,6 +260,13 @@ size_t identity_address(const struct facts *facts, char *out)
 {
     size_t len = name_ip(out, &facts->ip);
     return len > 0 ? len : put(out, SLICE("ip:unix"));
+}
+
+size_t identity_site(const struct ip *ip, char *out)
+{
+    const struct facts facts = {.ip = *ip};
+    size_t len = name_network(out, ip, 6, SITE_PREFIX);
+    return len > 0 ? len : identity_address(&facts, out);
 }
 
 size_t identity_subject(const struct identity *identity, const struct facts *facts, char *out)

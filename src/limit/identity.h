@@ -51,6 +51,9 @@ size_t identity_subject(const struct identity *identity, const struct facts *fac
 /* Does the subject depend on a command's key, with these facts? Then identity_subject is called for each command. */
 bool identity_needs_key(const struct identity *identity, const struct facts *facts);
 
+/* "ip:10.1.2.3", "ip:2001:db8::/64", "ip:unix": whom connections count for before they are bound. SUBJECT_NAME_MAX. */
+size_t identity_site(const struct ip *ip, char *out);
+
 /* "ip:10.1.2.3", whatever the identity: the subject that failed logins are counted for. SUBJECT_NAME_MAX bytes. */
 size_t identity_address(const struct facts *facts, char *out);
 

@@ -344,7 +344,7 @@ struct policies *policies_rebind(struct policies *policies, const struct command
 
 /* ---- who is bound ---- */
 
-static bool matches(const struct policy *policy, const struct facts *facts)
+bool policy_matches(const struct policy *policy, const struct facts *facts)
 {
     for (size_t i = 0; i < policy->n_matches; i++)
         if (match_holds(&policy->matches[i], facts))
@@ -357,7 +357,7 @@ const struct policy *policies_match(const struct policies *policies, const struc
     const struct policy *otherwise = NULL;
     for (size_t i = 0; i < policies->count; i++) {
         const struct policy *policy = policies->policies[i];
-        if (matches(policy, facts))
+        if (policy_matches(policy, facts))
             return policy;
         if (strcmp(policy->name, default_name) == 0)
             otherwise = policy;

@@ -102,6 +102,9 @@ void policy_bind(struct policy *policy, struct members *members, bool is_shadow)
 /* A copy of the set that is bound to another command table; one reference. */
 struct policies *policies_rebind(struct policies *policies, const struct command_table *table);
 
+/* True if a term of its match holds. False for a policy `default` that binds only because no other one does. */
+bool policy_matches(const struct policy *policy, const struct facts *facts);
+
 /* The first policy whose match holds, else the one named `default`, else NULL: unlimited. */
 const struct policy *policies_match(const struct policies *policies, const struct facts *facts);
 

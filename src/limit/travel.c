@@ -9,7 +9,7 @@
 #include "limit/own.h"
 
 enum lane { SHARED, DATA, PAUSABLE, PRIVATE, FORGING, URGENT, BLOCKING, PINNED, ALIEN };
-enum control { LIMITED, CONTROL };
+enum control { LIMITED, CONTROL, HANDSHAKE };
 
 static const struct travel rows[] = {
 #define ROW(name_, flow_, effect_, lane, control)                                                                      \
@@ -23,7 +23,8 @@ static const struct travel rows[] = {
      .may_forge = (lane) == FORGING || (lane) == ALIEN,                                                                \
      .is_urgent = (lane) == URGENT,                                                                                    \
      .is_pausable = (lane) == PAUSABLE,                                                                                \
-     .is_control = (control) == CONTROL},
+     .is_control = (control) != LIMITED,                                                                               \
+     .is_handshake = (control) == HANDSHAKE},
 #include "limit/travel.def"
 #undef ROW
 };

@@ -24,6 +24,7 @@ struct travel {
     bool is_urgent;
     bool is_pausable; /* CLIENT PAUSE ... WRITE delays it, though it is not flagged as writing */
     bool is_control;
+    bool is_handshake;
 };
 
 /*

@@ -408,9 +408,11 @@ bool link_secure(struct link *link, struct tls_context *tls, const char *data, s
     return true;
 }
 
-void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix, const struct link_ops *ops)
+void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, const struct link_peer *peer,
+                const struct link_ops *ops)
 {
-    open_on(link, loop, rank, fd, is_unix, ops);
+    open_on(link, loop, rank, fd, peer->ip.family == 0, ops);
+    link->peer = *peer;
     opened(link);
 }
 

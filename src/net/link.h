@@ -16,6 +16,7 @@
 #include "base/chain.h"
 #include "base/list.h"
 #include "base/slice.h"
+#include "limit/ip.h"
 #include "net/loop.h"
 
 #define LINK_READ_SHARE 131072 /* bytes read from one link before others are read from */
@@ -61,6 +62,12 @@ struct link_ops {
 #define LINK_HIGH 262144 /* unsent bytes from which on a link is congested */
 #define LINK_LOW 65536
 
+/* An address of a peer; ip has family 0 on a unix socket. */
+struct link_peer {
+    struct ip ip;
+    uint16_t port;
+};
+
 struct link {
     struct watch watch; /* its descriptor; may wait for more events than are wanted */
     struct tls *tls;    /* see link_tls */
@@ -82,6 +89,11 @@ struct link {
     bool is_parting : 1;
     bool is_again : 1;   /* it was link_wake_again that was called last */
     bool is_patient : 1; /* its owner's: its output is not written before woken links are called (loop.on_turn) */
+    /*
+     * Of an accepted link: the address that accept() returned, or that its owner has set since (a PROXY header). The
+     * socket is never asked: after a reset it has no address.
+     */
+    struct link_peer peer;
 };
 
 /* NULL: not in TLS. */
@@ -105,7 +117,8 @@ void link_set_options(int fd);
 void link_set_option(int fd, int level, int name, int value);
 
 /* Take over an accepted, non-blocking socket; reading starts at once. Where the system refuses that, on_end follows. */
-void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix, const struct link_ops *ops);
+void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, const struct link_peer *peer,
+                const struct link_ops *ops);
 
 /*
  * Begin TLS on a plain link that is open. `data`: bytes of the handshake that have been read already. on_connected

@@ -174,11 +174,13 @@ static void accept_failed(struct listener *listener, int error)
 static int accept_some(struct listener *listener, unsigned most, unsigned *n)
 {
     for (*n = 0; *n < most; ++*n) {
-        struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
-        socklen_t length = sizeof peer;
-        int fd = accept4(listener->watch.fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
+        socklen_t length = sizeof from;
+        int fd = accept4(listener->watch.fd, (struct sockaddr *)&from, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            listener->on_accept(listener, fd, (const struct sockaddr *)&peer);
+            const struct link_peer peer = {ip_of((const struct sockaddr *)&from),
+                                           ip_port_of((const struct sockaddr *)&from)};
+            listener->on_accept(listener, fd, &peer);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM || errno == EAGAIN) {
             return errno;
         } /* else only that connection is broken (ECONNABORTED ...): go on with the next */

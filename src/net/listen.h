@@ -45,10 +45,10 @@ struct listener;
 
 /*
  * `fd`: a non-blocking descriptor, the callee's from now on; or -errno when the system is out of descriptors.
- * `peer`: the address that accept() returned, valid during the call. It is to be kept: a socket that the peer has reset
- * does not tell it any more. Family AF_UNSPEC or AF_UNIX if there is none; NULL with -errno.
+ * `peer`: the address that accept() returned, valid during the call; NULL with -errno. It is to be kept: a socket that
+ * the peer has reset does not tell it any more.
  */
-typedef void accept_fn(struct listener *listener, int fd, const struct sockaddr *peer);
+typedef void accept_fn(struct listener *listener, int fd, const struct link_peer *peer);
 
 struct listener {
     struct watch watch;

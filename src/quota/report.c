@@ -199,12 +199,13 @@ static const struct limit *door_keeper(const struct report_subject *subject, uin
     return NULL;
 }
 
-static void door(struct build *out, const struct report_subject *subject, uint64_t now_ns)
+static void door(struct build *out, const struct report_subject *subject, const struct explained_call *call)
 {
-    const struct limit *limit = door_keeper(subject, now_ns);
+    const struct limit *limit = door_keeper(subject, call->now_ns);
+    const char *refuser = call->refuser == NULL && limit != NULL ? limit->label : call->refuser;
     build_bulk_str(out, "connect_refused_by");
-    if (limit != NULL)
-        build_bulk_str(out, limit->label);
+    if (refuser != NULL)
+        build_bulk_str(out, refuser);
     else
         build_nil(out);
 }
@@ -254,7 +255,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
         report_set_fields(out, limit, subject->name, ask->now_ns);
     }
     turns(out, subject);
-    door(out, subject, ask->now_ns);
+    door(out, subject, call);
     return gate;
 }
 

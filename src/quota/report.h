@@ -38,6 +38,7 @@ struct explained_call {
     uint32_t argc;
     struct slice lane; /* of report_lane */
     uint64_t now_ns;
+    const char *refuser; /* the limit that turns away newcomers from where the subject comes, whoever they are; NULL */
 };
 
 /* LIMIT EXPLAIN: what the gate would decide, which is returned, and which limits bind the command. */

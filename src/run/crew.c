@@ -34,6 +34,7 @@ void crew_settings_init(struct front_settings *settings, const struct config *co
     settings->lanes_private = config->lanes_private;
     settings->subjects = subjects_new(config->max_subjects);
     settings->key_subjects = subjects_new(config->max_subjects);
+    settings->addresses = subjects_new(config->max_subjects);
     settings->slowlog = slowlog_new();
     settings->n_workers = config->workers;
     settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
@@ -65,6 +66,7 @@ void crew_settings_fini(struct front_settings *settings)
     free(settings->stopping);
     subjects_free(settings->subjects);
     subjects_free(settings->key_subjects);
+    subjects_free(settings->addresses);
     slowlog_free(settings->slowlog);
     attempts_free(settings->attempts);
     quota_settings_fini(&settings->quota);

@@ -1,5 +1,7 @@
 #include "run/live_rules.h"
 
+#include <stdlib.h>
+
 #include "admin/http.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -104,6 +106,9 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, cons
     if (live->rules != NULL)
         inherit(live, config->rules.named, is_reload);
     struct rules model = config->rules;
+    model.unbound_limit = live->unbound;
+    model.unbound_limit.rate.count = model.unbound_limit.rate.burst = config->rules.unauthenticated;
+    model.unbound_record = live->addresses;
     model.max_clients = fit_clients(live, config->rules.max_clients);
     model.upstream_password = password_of(live, config);
     if (live->rules != NULL) {
@@ -152,6 +157,13 @@ void live_rules_init(struct live_rules *live, const struct config *start, struct
     *live = (struct live_rules){
         .start = start, .commands = command_table_get(commands), .ledger = ledger_new(), .journal = journal};
     live->unlimited = ledger_record(live->ledger, SLICE(""));
+    live->addresses = ledger_record(live->ledger, SLICE("[weir]")); /* no policy can be called so */
+    live->unbound = (struct limit){.unit = UNIT_CONNECTIONS,
+                                   .scope = PER_SUBJECT,
+                                   .action = OVER_CLOSE,
+                                   .label = "unauthenticated"};
+    if (!ledger_enter(live->ledger, live->addresses, SLICE("unauthenticated"), &live->unbound))
+        abort(); /* it is the first limit of all */
 }
 
 void live_rules_fini(struct live_rules *live)

@@ -23,6 +23,8 @@ struct live_rules {
     struct record *unlimited;  /* of subjects that no policy binds; the ledger's */
     struct variants variants;  /* bound to no table */
     struct shared_set *blocks; /* one reference; NULL: nobody is blocked */
+    struct limit unbound;      /* of connections that are not bound yet ... */
+    struct record *addresses;  /* ... of addresses; the ledger's */
     struct limit block;        /* its id is that of the tallies of what blocks refuse ... */
     bool has_block;            /* ... once there has been one */
     struct journal *journal;

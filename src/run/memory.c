@@ -32,6 +32,7 @@ uint64_t memory_used(const struct memory *memory)
     for (unsigned w = 0; w < memory->settings->n_workers; w++)
         used += worker_bytes(crew_front(memory->crew, w));
     used += subjects_bytes(memory->settings->subjects) + subjects_bytes(memory->settings->key_subjects);
+    used += subjects_bytes(memory->settings->addresses);
     return used + demand_bytes();
 }
 

@@ -201,7 +201,8 @@ static void report(struct proxy *proxy)
 static void look_at_limits(struct proxy *proxy)
 {
     uint64_t now_ns = clock_ns();
-    watch_look(proxy->watch, governor_rules(proxy->governor)->policies, now_ns);
+    const struct rules *rules = governor_rules(proxy->governor);
+    watch_look(proxy->watch, rules->policies, rules->unauthenticated > 0 ? &rules->unbound_limit : NULL, now_ns);
     watch_look_at_subjects(
         proxy->watch, subjects_overflows(proxy->settings.subjects) + subjects_overflows(proxy->settings.key_subjects),
         now_ns);

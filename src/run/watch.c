@@ -262,7 +262,7 @@ static void look_at(struct watch *watch, const struct limit *limit, size_t k, ui
     *spell = (struct spell){.told = total, .since_ns = now_ns, .is_on = true};
 }
 
-void watch_look(struct watch *watch, const struct policies *policies, uint64_t now_ns)
+void watch_look(struct watch *watch, const struct policies *policies, const struct limit *other, uint64_t now_ns)
 {
     look_whom(watch);
     for (size_t p = 0; p < policies_count(policies); p++) {
@@ -271,6 +271,8 @@ void watch_look(struct watch *watch, const struct policies *policies, uint64_t n
             for (size_t k = 0; k < N_KINDS; k++)
                 look_at(watch, &policy->limits[i], k, now_ns);
     }
+    for (size_t k = 0; k < N_KINDS && other != NULL; k++)
+        look_at(watch, other, k, now_ns);
     let_orphans_go(watch);
 }
 

@@ -39,8 +39,8 @@ struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms,
                         watch_say say, void *arg);
 void watch_free(struct watch *watch);
 
-/* Look at every limit of these policies. */
-void watch_look(struct watch *watch, const struct policies *policies, uint64_t now_ns);
+/* Look at every limit of these policies, and at one that is of none of them; NULL: there is none. */
+void watch_look(struct watch *watch, const struct policies *policies, const struct limit *other, uint64_t now_ns);
 
 /* `overflows`: subjects_overflows now. */
 void watch_look_at_subjects(struct watch *watch, uint64_t overflows, uint64_t now_ns);

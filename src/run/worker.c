@@ -59,7 +59,7 @@ static bool is_operator(int fd)
     return false;
 }
 
-static void on_accept(struct listener *listener, int fd, const struct sockaddr *peer)
+static void on_accept(struct listener *listener, int fd, const struct link_peer *peer)
 {
     struct worker *worker = listener->arg;
     const struct entrance *entrance = worker->openings[listener - worker->listeners].entrance;

@@ -67,7 +67,7 @@ def test_idle_and_age(farm, redis):
 
 
 def test_the_answer_is_bounded(farm, redis):
-    weir = farm.weir(redis, workers=2, sections=OPERATOR, max_clients=1200)
+    weir = farm.weir(redis, workers=2, sections=OPERATOR, max_clients=1200, unauthenticated=0)
     conns = [weir.connect() for _ in range(1003)]
     conns[-1].call("PING")
     wait_until(lambda: plain(order(weir, "CLIENTS", "FOR", "ip:127.0.0.1"))[-1] == {"more": 3}, "all have come")

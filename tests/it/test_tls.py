@@ -424,7 +424,7 @@ def test_one_connection_too_many_is_told(farm, redis, pair, ca):
     with TlsConn(weir.address, trusting(ca)) as conn:
         assert conn.call("PING") == "PONG"
         with TlsConn(weir.address, trusting(ca)) as more:
-            assert more.read() == Error("ERR max number of clients reached")
+            assert more.call("PING") == Error("ERR max number of clients reached")
 
 
 # ---- the configuration ----

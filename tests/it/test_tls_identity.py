@@ -153,7 +153,7 @@ def test_the_connection_counts_for_the_name(start, ca):
     with come(weir, ca) as stranger, TlsConn(weir.address, context) as a, TlsConn(weir.address, context) as b:
         assert [conn.call("PING") for conn in (stranger, a, b)] == ["PONG"] * 3
         with TlsConn(weir.address, context) as more:
-            assert more.read() == Error("ERR max number of clients reached")
+            assert more.call("PING") == Error("ERR max number of clients reached")
 
 
 # ---- names that are not what they seem ----

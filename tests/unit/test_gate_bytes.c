@@ -364,6 +364,28 @@ static enum gate connect_as(const struct account *who, uint64_t now_ns)
     return gate_connect(who, now_ns, tallies, &verdict);
 }
 
+static void connects_first_and_connections_later(void **state)
+{
+    const unsigned connects = 1U << UNIT_CONNECTS, connections = 1U << UNIT_CONNECTIONS;
+    (void)state;
+    limit("connections", "1");
+    limit("connects", "1/s burst 2");
+    open_gate();
+    assert_int_equal(gate_connect_units(&account, connects, START, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect_units(&account, connects, START, tallies, &verdict), GATE_PASS);
+    assert_int_equal(word(0), 0); /* no connection was counted */
+    assert_int_equal(gate_connect_units(&account, connects, START, tallies, &verdict), GATE_CLOSE);
+    assert_ptr_equal(verdict.limit, &policy->limits[1]);
+    assert_int_equal(gate_connect_units(&account, connections, START, tallies, &verdict), GATE_PASS);
+    assert_int_equal(word(1), START + 2 * S); /* no connect was charged */
+    assert_int_equal(gate_connect_units(&account, connections, START, tallies, &verdict), GATE_CLOSE);
+    assert_ptr_equal(verdict.limit, &policy->limits[0]);
+    gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
+    assert_int_equal(word(0), 0);
+    assert_tally(0, 1, 0, 1, 0);
+    assert_tally(1, 2, 0, 1, 0);
+}
+
 static void connections_and_connects(void **state)
 {
     (void)state;
@@ -482,6 +504,7 @@ int main(void)
         TEST(calls_move_between_subjects),
         TEST(moves_to_a_policy_without_such_limits),
         TEST(what_is_counted_is_taken_back),
+        TEST(connects_first_and_connections_later),
         TEST(connections_and_connects),
         TEST(connections_in_shadow),
         TEST(who_is_here_is_not_asked),

@@ -212,6 +212,22 @@ static void whether_keys_are_needed(void **state)
     }
 }
 
+static void assert_site(const char *address, const char *site)
+{
+    char out[SUBJECT_NAME_MAX];
+    const struct facts known = facts("", "", address);
+    assert_true(slice_eq(slice_of(out, identity_site(&known.ip, out)), slice_str(site)));
+}
+
+static void sites(void **state)
+{
+    (void)state;
+    assert_site("10.1.2.3", "ip:10.1.2.3");
+    assert_site("2001:db8::1:2:3:4", "ip:2001:db8::/64");
+    assert_site("::ffff:10.1.2.3", "ip:10.1.2.3");
+    assert_site("", "ip:unix");
+}
+
 static void addresses_whatever_the_identity(void **state)
 {
     (void)state;
@@ -440,6 +456,7 @@ int main(void)
         cmocka_unit_test(keys_name_subjects),
         cmocka_unit_test(whether_keys_are_needed),
         cmocka_unit_test(addresses_whatever_the_identity),
+        cmocka_unit_test(sites),
         cmocka_unit_test(all_sources_at_once),
         cmocka_unit_test(terms_hold),
         cmocka_unit_test(terms_of_keys_and_listeners),

@@ -86,7 +86,7 @@ static struct tally *tally(size_t worker, size_t limit)
 static void check(uint64_t second, const char *expected)
 {
     scene.said[0] = '\0';
-    watch_look(scene.watch, scene.policies, second * NS_PER_S);
+    watch_look(scene.watch, scene.policies, NULL, second * NS_PER_S);
     assert_string_equal(scene.said, expected);
 }
 
@@ -187,16 +187,16 @@ static void test_which_limits_stop_somebody_now(void **state)
 {
     (void)state;
     uint16_t id = policies_at(scene.policies, 0)->limits[0].id;
-    watch_look(scene.watch, scene.policies, 0);
+    watch_look(scene.watch, scene.policies, NULL, 0);
     assert_int_equal(scene.stopping[id], 0);
     tally_add(&tally(0, 0)->refused, 1);
     tally_add(&tally(0, 0)->delayed, 1);
-    watch_look(scene.watch, scene.policies, NS_PER_S);
+    watch_look(scene.watch, scene.policies, NULL, NS_PER_S);
     assert_int_equal(scene.stopping[id], 1 << WHOM_REFUSED | 1 << WHOM_DELAYED);
     tally_add(&tally(0, 0)->refused, 1);
-    watch_look(scene.watch, scene.policies, NS_PER_S + WATCH_NS);
+    watch_look(scene.watch, scene.policies, NULL, NS_PER_S + WATCH_NS);
     assert_int_equal(scene.stopping[id], 1 << WHOM_REFUSED);
-    watch_look(scene.watch, scene.policies, NS_PER_S + 2 * WATCH_NS);
+    watch_look(scene.watch, scene.policies, NULL, NS_PER_S + 2 * WATCH_NS);
     assert_int_equal(scene.stopping[id], 0);
 }
 
@@ -207,18 +207,18 @@ static void test_what_lines_are_about(void **state)
     char first[sizeof scene.about];
     name_them();
     stop(0, 0, "user:a", 1);
-    watch_look(scene.watch, scene.policies, 0);
+    watch_look(scene.watch, scene.policies, NULL, 0);
     const uint64_t hashes[][3] = {{1, 2, 2}, {2, 1, 1}, {1, 1, 2}};
     for (uint64_t i = 0; i < 3; i++) {
         for (size_t j = 0; j < 3; j++)
             stop(0, 0, hashes[i][j] == 1 ? "user:a" : "user:b", hashes[i][j]);
-        watch_look(scene.watch, scene.policies, (i + 1) * WATCH_NS);
+        watch_look(scene.watch, scene.policies, NULL, (i + 1) * WATCH_NS);
         if (i == 0)
             memcpy(first, scene.about, sizeof first);
         assert_string_equal(scene.about, first);
     }
     stop(0, 0, "user:c", 3);
-    watch_look(scene.watch, scene.policies, 4 * WATCH_NS);
+    watch_look(scene.watch, scene.policies, NULL, 4 * WATCH_NS);
     assert_string_not_equal(scene.about, first);
 }
 
