@@ -73,7 +73,8 @@ size_t limit_command_check(const struct client *client, const struct request *re
     else if (request->command->has_subcommands && request->argc > 1)
         len = print_unknown(request->args[0], out);
     else if (!fits_arity(own->arity, request->argc))
-        len = snprintf(out, OWN_ERROR_ROOM, "-ERR wrong number of arguments for '%s' command", own->name);
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR wrong number of arguments for '%s' command%s", own->name,
+                       request->command->has_subcommands ? ". Try LIMIT HELP." : "");
     else if (session_may_only_subscribe(client))
         len = snprintf(out, OWN_ERROR_ROOM,
                        "-ERR Can't execute '%s': only (%s)SUBSCRIBE / (%s)UNSUBSCRIBE / PING / QUIT / RESET are "

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/split.h"
+#include "base/why.h"
 #include "front/answer.h"
+#include "front/limit_people.h"
 #include "front/session.h"
 
 #define OUT_OF_MEMORY SLICE("ERR out of memory")
@@ -218,9 +220,23 @@ static void tell_restart(struct build *out, const struct order *order)
     build_status(out, slice_of(text, (size_t)len));
 }
 
+/* A name with a slip in it is a good name, too: the answer says that no subject bears it yet. */
+static void tell_block(struct build *out, const struct front *front, const struct order *order)
+{
+    char text[512];
+    struct slice subject = slice_of(order->key, order->key_len);
+    if (limit_people_has_come(front, subject)) {
+        build_status(out, SLICE("OK"));
+        return;
+    }
+    int len = snprintf(text, sizeof text,
+                       "OK, but %.*s was never seen, as far as weir remembers: it is blocked when it comes",
+                       WHY_SLICE(subject));
+    build_status(out, slice_of(text, (size_t)len));
+}
+
 void front_order_done(struct front *front, struct order *order)
 {
-    (void)front;
     struct client *client = order->client;
     if (client != NULL) {
         struct build out;
@@ -234,6 +250,8 @@ void front_order_done(struct front *front, struct order *order)
             tell_text(&out, order);
         else if (order->kind == ORDER_RELOAD && order->text != NULL)
             tell_restart(&out, order);
+        else if (order->kind == ORDER_BLOCK)
+            tell_block(&out, front, order);
         else if (order->kind == ORDER_DIFF)
             tell_differences(&out, order);
         else if (order->kind == ORDER_CLIENTS)

@@ -17,7 +17,7 @@ def one(farm, redis):
 
 
 def block(weir, *words):
-    assert order(weir, "BLOCK", *words) == "OK"
+    assert order(weir, "BLOCK", *words).split(",")[0] == "OK"
 
 
 # ---- what is refused, and to whom ----
@@ -47,10 +47,12 @@ def test_everything_of_a_blocked_subject_is_refused(limited, users):
 
 def test_who_has_never_come_is_blocked_when_it_comes(limited, users):
     weir = limited(OPERATOR)
-    block(weir, "user:alice")
+    unseen = "OK, but user:alice was never seen, as far as weir remembers: it is blocked when it comes"
+    assert order(weir, "BLOCK", "user:alice", "EX", "1h") == unseen
     with login(weir, "alice") as a, weir.connect() as b:
         assert a.call("GET", "k") == BLOCKED, "whom no policy binds"
         assert b.call("GET", "k") is None
+        assert order(weir, "BLOCK", "user:alice") == "OK", "it has come by now"
         assert order(weir, "UNBLOCK", "user:alice") == "OK"
         assert a.call("GET", "k") is None
 
@@ -167,7 +169,7 @@ def test_status_explain_blocks_and_diff(one, protocol):
         rows = [as_map(row) for row in plain(op.call("LIMIT", "DIFF"))]
         assert [(row["section"], row["what"], row["file"]) for row in rows] == [("block", "ip:127.0.0.1", "")]
         assert rows[0]["running"].startswith("blocked ex ") and rows[0]["running"].endswith("s reason scans")
-        assert op.call("LIMIT", "BLOCK", "user:bob") == "OK"
+        assert op.call("LIMIT", "BLOCK", "user:bob").startswith("OK, but user:bob was never seen")
         assert [as_map(row) for row in plain(op.call("LIMIT", "BLOCKS"))][0] == {"subject": "user:bob", "reason": "", "ends_in_ms": -1}
         assert len(op.call("LIMIT", "BLOCKS", "1")) == 1
         assert "blocked" not in as_map(plain(op.call("LIMIT", "STATUS", "FOR", "user:carl")))

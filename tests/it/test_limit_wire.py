@@ -63,7 +63,7 @@ def test_who_is_no_operator_is_told_noperm(limited, users):
 # ---- errors ----
 
 ERRORS = [
-    ("LIMIT", "ERR wrong number of arguments for 'limit' command"),
+    ("LIMIT", "ERR wrong number of arguments for 'limit' command. Try LIMIT HELP."),
     ("LIMIT BAD", "ERR unknown subcommand 'BAD' (did you mean BAN?). Try LIMIT HELP."),
     ("limit stat", "ERR unknown subcommand 'stat' (did you mean STATUS?). Try LIMIT HELP."),
     ("LIMIT HELP x", "ERR wrong number of arguments for 'limit|help' command"),

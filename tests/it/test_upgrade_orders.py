@@ -43,7 +43,7 @@ def test_what_was_ordered_holds_in_the_new_process(weir):
         "SET u cmd.ping 2/s over delay 5ms FOR user:bob", "SET LIMIT signup sliding = 6/60s", "SET LIMIT signup sliding = 50/60s FOR ann EX 1h",
         "SET LIMIT signup sliding = 51/60s FOR FOR", "BLOCK user:vip-1 EX 1h REASON scans the keys", "BLOCK user:vip-2",
     ):  # fmt: skip
-        assert order(weir, *words.split()) == "OK", words
+        assert str(order(weir, *words.split())).split(",")[0] == "OK", words
     before = [rows(weir, ["DIFF"], "section", "what", "file"), rows(weir, ["BLOCKS"], "subject", "reason"), order(weir, "MODE")]
     left = [row["ends_in_ms"] for row in plain(order(weir, "BLOCKS"))]
     weir.upgrade()
@@ -67,7 +67,7 @@ def test_what_was_ordered_holds_in_the_new_process(weir):
 
 
 def test_what_ends_meanwhile_and_afterwards(weir):
-    assert order(weir, "BLOCK", "user:alice", "EX", "2s") == "OK"
+    assert order(weir, "BLOCK", "user:alice", "EX", "2s").startswith("OK")
     assert order(weir, "SET", "u", "read", "7/d", "FOR", "user:bob", "EX", "2s") == "OK"
     weir.upgrade()
     with login(weir, "alice") as a, login(weir, "bob") as bob:
@@ -78,7 +78,7 @@ def test_what_ends_meanwhile_and_afterwards(weir):
 def test_what_the_new_file_does_not_bear_is_named(weir):
     assert order(weir, "SET", "u", "read", "7/d", "FOR", "user:alice", "EX", "1h") == "OK"
     assert order(weir, "SET", "u", "write", "4/d") == "OK"
-    assert order(weir, "BLOCK", "user:bob") == "OK"
+    assert order(weir, "BLOCK", "user:bob").startswith("OK")
     weir.config.write_text(weir.config.read_text().replace("[policy u]", "[policy v]"))
     weir.upgrade()
     dropped = ["upgrade: dropped: LIMIT SET u write 4/d: no policy u", "upgrade: dropped: LIMIT SET u read 7/d FOR user:alice: no policy u"]

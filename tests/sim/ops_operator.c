@@ -313,7 +313,7 @@ static const struct order_form askings[] = {
     {"LIMIT EXPLAIN client id", A_LIST, NULL},
     {"LIMIT EXPLAIN", AN_ERROR, "ERR wrong number of arguments"},
     {"LIMIT NONESUCH x", AN_ERROR, "ERR unknown subcommand 'NONESUCH'. Try LIMIT HELP."},
-    {"LIMIT", AN_ERROR, "ERR wrong number of arguments for 'limit' command"},
+    {"LIMIT", AN_ERROR, "ERR wrong number of arguments for 'limit' command. Try LIMIT HELP."},
 };
 #define N_ASKINGS (sizeof askings / sizeof askings[0])
 
