@@ -22,6 +22,7 @@ static struct log_sink *sinks[SINKS]; /* changed only while no other thread runs
 static uint64_t lost_before;          /* lines lost by sinks that were freed */
 static _Atomic enum log_level threshold = LOG_INFO;
 static _Atomic enum log_format current = LOG_AS_TEXT;
+static void (*_Atomic witness)(enum log_level level, const char *text, bool is_logged);
 
 void log_set_level(enum log_level level)
 {
@@ -38,9 +39,28 @@ enum log_format log_current_format(void)
     return atomic_load_explicit(&current, memory_order_relaxed);
 }
 
-static void give(const char *line, size_t len)
+void log_set_witness(void (*tell)(enum log_level level, const char *text, bool is_logged))
 {
-    if (sinks[TO_FILE] == NULL && sinks[TO_STDERR] == NULL) {
+    atomic_store_explicit(&witness, tell, memory_order_relaxed);
+}
+
+static bool is_open(void)
+{
+    return sinks[TO_FILE] != NULL || sinks[TO_STDERR] != NULL;
+}
+
+/* False: there is no witness. */
+static bool tell_witness(enum log_level level, const char *text)
+{
+    void (*tell)(enum log_level, const char *, bool) = atomic_load_explicit(&witness, memory_order_relaxed);
+    if (tell != NULL)
+        tell(level, text, is_open());
+    return tell != NULL;
+}
+
+static void give(const char *line, size_t len, bool is_told)
+{
+    if (!is_open() && !is_told) {
         if (write(STDERR_FILENO, line, len) < 0)
             return; /* there is nowhere to report that */
     }
@@ -63,9 +83,10 @@ void log_at(enum log_site site, enum log_level level, const char *format, ...)
     va_end(args);
     if (len < 0)
         return;
+    bool is_told = tell_witness(level, text);
     entry.text = slice_of(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
     clock_gettime(CLOCK_REALTIME, &entry.at);
-    give(line, log_form(line, log_current_format(), &entry));
+    give(line, log_form(line, log_current_format(), &entry), is_told);
 }
 
 /* ---- sinks ---- */

@@ -30,6 +30,12 @@ __attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_l
  */
 __attribute__((warn_unused_result)) const char *log_open(const char *path, bool to_stderr);
 
+/*
+ * Lines are also given to `tell`, on the thread that logs them: is_logged says if they go to a file or to stderr, which
+ * before log_open they then do not. NULL: to none.
+ */
+void log_set_witness(void (*tell)(enum log_level level, const char *text, bool is_logged));
+
 /* Open the path again, after the file has been renamed (logrotate). Asynchronous. */
 void log_reopen(void);
 

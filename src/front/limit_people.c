@@ -20,23 +20,12 @@ static bool refuse(struct build *out, const char *why)
 
 /* ---- one subject ---- */
 
-static bool is_in(struct subjects *table, struct slice name)
-{
-    struct subject *subject = subject_find(table, name);
-    if (subject != NULL)
-        subject_put(table, subject);
-    return subject != NULL;
-}
-
-bool limit_people_has_come(const struct front *front, struct slice name)
-{
-    return is_in(front->settings->subjects, name) || is_in(front->settings->key_subjects, name);
-}
-
 bool limit_people_is_one(const struct client *client, struct slice name, struct build *out)
 {
     char why[WHY_ROOM];
-    if (!named_subject_is_pattern(name) || limit_people_has_come(client->front, name))
+    const struct front_settings *settings = client->front->settings;
+    if (!named_subject_is_pattern(name) || subjects_have(settings->subjects, name) ||
+        subjects_have(settings->key_subjects, name))
         return true;
     why_set(why, sizeof why, "no such subject: %.*s: one subject is meant, not a pattern, and nobody is called so",
             WHY_SLICE(name));

@@ -14,9 +14,6 @@ void limit_people_block(struct client *client, const struct limit_words *words, 
 void limit_people_unblock(struct client *client, const struct limit_words *words, struct build *out);
 void limit_people_blocks(struct client *client, const struct limit_words *words, struct build *out);
 
-/* True if a subject of that name is in a table of subjects: it has come, and is not forgotten. */
-bool limit_people_has_come(const struct front *front, struct slice name);
-
 /* LIMIT CLIENTS [FOR subject], LIMIT KICK subject */
 void limit_people_clients(struct client *client, const struct limit_words *words, struct build *out);
 void limit_people_kick(struct client *client, const struct limit_words *words, struct build *out);

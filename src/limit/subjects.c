@@ -400,6 +400,14 @@ struct subject *subject_find(struct subjects *subjects, struct slice name)
     return subject != NULL ? grown(subjects, subject) : NULL;
 }
 
+bool subjects_have(struct subjects *subjects, struct slice name)
+{
+    struct subject *subject = subject_find(subjects, name);
+    if (subject != NULL)
+        subject_put(subjects, subject);
+    return subject != NULL;
+}
+
 size_t subjects_forgive(struct subjects *subjects, struct slice name)
 {
     uint64_t hash = hash_bytes(subjects->key, name);

@@ -10,6 +10,7 @@
 #ifndef WEIR_LIMIT_SUBJECTS_H
 #define WEIR_LIMIT_SUBJECTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,9 @@ struct subject *subject_try_get(struct subjects *subjects, struct record *record
 
 /* A subject of that name in the table, under any policy; takes a reference. NULL: none, or out of memory. */
 struct subject *subject_find(struct subjects *subjects, struct slice name);
+
+/* True if a subject of that name is in the table: it has come, and is not forgotten. */
+bool subjects_have(struct subjects *subjects, struct slice name);
 
 /* Empty all funnels of the subjects of that name, under every policy. Returns how many subjects that were. */
 size_t subjects_forgive(struct subjects *subjects, struct slice name);

@@ -80,10 +80,9 @@ static int change_rights(int file, const struct listen_rights *rights)
     return 0;
 }
 
-int listen_set_rights(const struct endpoint *at, const struct listen_rights *rights)
+int listen_set_rights(const char *path, const struct listen_rights *rights)
 {
-    const struct sockaddr_un *un = (const void *)&at->address;
-    int file = open(un->sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int file = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0)
         return -errno;
     int result = change_rights(file, rights);
@@ -107,7 +106,7 @@ static int bind_with_rights(int fd, const struct endpoint *at, const struct list
         all.has_mode = true;
         all.mode = ALL_RIGHTS & ~before;
     }
-    int error = -listen_set_rights(at, &all);
+    int error = -listen_set_rights(un->sun_path, &all);
     if (error == 0)
         return 0;
     unlink(un->sun_path);

@@ -35,8 +35,7 @@ __attribute__((warn_unused_result)) int listen_open(struct endpoint *at, const s
  * Give the socket's file at that path these rights, if it has others. Returns 0 or -errno: -ENOTSOCK if the file is no
  * socket, -EPERM if the process may not give it to that group.
  */
-__attribute__((warn_unused_result)) int listen_set_rights(const struct endpoint *at,
-                                                          const struct listen_rights *rights);
+__attribute__((warn_unused_result)) int listen_set_rights(const char *path, const struct listen_rights *rights);
 
 /* For good, on a TCP socket: who has not connected yet does not any more; who has waits in the queue to be accepted. */
 void listen_refuse(int fd);

@@ -91,34 +91,37 @@ static bool is_digits(struct slice text)
 
 /* What an address is for, and how messages about it advise. */
 struct use {
-    const char *forms; /* of such addresses */
-    const char *all;   /* behind an address of this machine */
+    const char *scheme; /* in front of the address */
+    const char *forms;  /* of such addresses */
+    const char *all;    /* behind an address of this machine */
     int usual_port;
     bool may_choose_port; /* port 0 */
 };
 
-static const struct use for_clients = {.forms = "host:port, [v6]:port, tls:host:port or unix:/path",
+static const struct use for_clients = {.scheme = "",
+                                       .forms = "host:port, [v6]:port, tls:host:port or unix:/path",
                                        .all = ", or 0.0.0.0 instead for all addresses of this machine",
                                        .usual_port = 6380,
                                        .may_choose_port = true};
 static const struct use for_redis = {
-    .forms = "host:port, [v6]:port, tls:host:port or unix:/path", .all = "", .usual_port = 6379};
+    .scheme = "", .forms = "host:port, [v6]:port, tls:host:port or unix:/path", .all = "", .usual_port = 6379};
 static const struct use for_http = {
-    .forms = "host:port or [v6]:port", .all = "", .usual_port = 9380, .may_choose_port = true};
+    .scheme = "", .forms = "host:port or [v6]:port", .all = "", .usual_port = 9380, .may_choose_port = true};
 
 /* Say how to write what has no port, or no host. */
 static bool refuse_half(struct slice host, struct slice port, const struct use *use, struct why why)
 {
     if (host.len == 0 && is_digits(port))
-        return why_refuse(why, "a host is missing before the port: write 127.0.0.1:%.*s%s", WHY_SLICE(port), use->all);
+        return why_refuse(why, "a host is missing before the port: write %s127.0.0.1:%.*s%s", use->scheme,
+                          WHY_SLICE(port), use->all);
     if (is_digits(host) && port.len == 0)
-        return why_refuse(why, "\"%.*s\" is a port without a host: write 127.0.0.1:%.*s%s", WHY_SLICE(host),
-                          WHY_SLICE(host), use->all);
+        return why_refuse(why, "\"%.*s\" is a port without a host: write %s127.0.0.1:%.*s%s", WHY_SLICE(host),
+                          use->scheme, WHY_SLICE(host), use->all);
     if (host.len > 0 && host.at[0] == '/')
         return why_refuse(why, "\"%.*s\" is a path: write unix:%.*s", WHY_SLICE(host), WHY_SLICE(host));
     bool has_brackets = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
     if (host.len > 0 && port.len == 0 && is_host(has_brackets ? slice_of(host.at + 1, host.len - 2) : host))
-        return why_refuse(why, "\"%.*s\" has no port: write %.*s:%d", WHY_SLICE(host), WHY_SLICE(host),
+        return why_refuse(why, "\"%.*s\" has no port: write %s%.*s:%d", WHY_SLICE(host), use->scheme, WHY_SLICE(host),
                           use->usual_port);
     return why_refuse(why, "\"%.*s\" is not an address: write %s", WHY_SLICE(host), use->forms);
 }
@@ -221,6 +224,7 @@ static bool parse_tls(struct address *address, struct slice text, const struct u
 {
     struct slice rest = text;
     struct use own = *use;
+    own.scheme = "tls:";
     own.forms = "tls:host:port or tls:[v6]:port";
     split_take(&rest, tls_scheme.len);
     if (address_is_unix(rest))

@@ -14,6 +14,7 @@
 #include "base/split.h"
 #include "base/why.h"
 #include "run/config_clash.h"
+#include "run/config_hints.h"
 #include "run/config_keys.h"
 #include "run/config_tls.h"
 
@@ -41,6 +42,30 @@ static bool is_wanted(const struct loading *l, const struct config_key *key)
     return l->part == CONFIG_WHOLE || config_key_is_live(key);
 }
 
+/* Variables stand for themselves. */
+static struct slice as_written(const struct entry *entry)
+{
+    return slice_str(entry->raw != NULL ? entry->raw : entry->value);
+}
+
+static void say_unknown_key(struct loading *l, enum section_kind section, const struct entry *entry)
+{
+    char why[CONFIG_WHY_ROOM], unused[CONFIG_WHY_ROOM];
+    struct slice name = slice_str(entry->key), value = as_written(entry);
+    struct slice near = near_name(name, config_keys_count(), key_name, &section);
+    bool is_of_policy = section == SECTION_WEIR && (unit_find(name) != UNIT_COMMANDS ||
+                                                    class_find(l->classes, name, unused, sizeof unused) != NULL);
+    if (config_hint_name(section == SECTION_ADMIN ? HINT_IN_ADMIN : HINT_IN_WEIR, name, value, why, sizeof why))
+        ;
+    else if (near.len == 0 && is_of_policy)
+        snprintf(why, sizeof why,
+                 "unknown key: limits stand in a policy: write [policy default], and %.*s = %.*s below it",
+                 WHY_SLICE(name), WHY_SLICE(value));
+    else
+        unknown_name(why, sizeof why, "key", near);
+    entry_error(l->file, entry, why);
+}
+
 static void set_key(struct loading *l, enum section_kind section, const struct entry *entry,
                     const struct entry **firsts)
 {
@@ -49,7 +74,7 @@ static void set_key(struct loading *l, enum section_kind section, const struct e
     size_t n = config_keys_count();
     size_t i = config_key_find(section, name);
     if (i == n) {
-        entry_error(l->file, entry, unknown_name(why, sizeof why, "key", near_name(name, n, key_name, &section)));
+        say_unknown_key(l, section, entry);
         return;
     }
     const struct config_key *key = config_key_at(i);
@@ -65,7 +90,8 @@ static void set_key(struct loading *l, enum section_kind section, const struct e
     if (!is_wanted(l, key))
         return;
     enum key_result result = config_key_set(key, l->config, slice_str(entry->value), why, sizeof why);
-    if (result != KEY_SET)
+    bool has_quotes = config_hint_quotes(name, as_written(entry), result != KEY_BAD, why, sizeof why);
+    if (result != KEY_SET || has_quotes)
         entry_says(l->file, result == KEY_BAD, entry, why);
 }
 
@@ -101,6 +127,17 @@ static void load_keys(struct loading *l)
         firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))] == NULL)
         entry_error(l->file, guise, "upstream needs upstream-password-file beside it");
     free(firsts);
+}
+
+/* The line above it with the same key, in sections of the same name; NULL: none. */
+static const struct entry *line_before(const struct loading *l, const struct entry *entry)
+{
+    const struct section *section = &l->file->sections[entry->section];
+    const struct entry *e = NULL;
+    while ((e = config_file_next_of(l->file, section->kind, section->name, e)) != NULL && e != entry)
+        if (slice_eq_nocase(slice_str(e->key), slice_str(entry->key)))
+            return e;
+    return NULL;
 }
 
 /* ---- [class NAME] ---- */
@@ -273,14 +310,29 @@ bool config_is_limit_line(struct slice key)
     return find_trait(key) == NULL && !slice_eq_nocase(key, SLICE("match"));
 }
 
+/* Say it better than `why` does, where it is known what is meant. */
+static void hint_policy_line(const struct loading *l, const struct entry *entry, char *why, size_t why_size)
+{
+    char unused[CONFIG_WHY_ROOM];
+    struct slice key = slice_str(entry->key), value = as_written(entry);
+    bool is_class = !config_is_limit_line(key) || unit_find(key) != UNIT_COMMANDS ||
+                    class_find(l->classes, key, unused, sizeof unused) != NULL;
+    if (is_class || !config_hint_name(HINT_IN_POLICY, key, value, why, why_size))
+        (void)config_hint_quotes(key, value, false, why, why_size);
+}
+
 static void load_policy_line(struct loading *l, struct policy *policy, const struct entry *entry)
 {
-    char why[CONFIG_WHY_ROOM] = "";
+    char why[CONFIG_WHY_ROOM] = "", place[PLACE_ROOM];
     struct slice key = slice_str(entry->key), value = slice_str(entry->value);
     bool is_default = slice_eq_nocase(slice_str(policy->name), SLICE("default"));
+    const struct entry *first = find_trait(key) != NULL ? line_before(l, entry) : NULL;
     bool is_good = false;
     if (value.len == 0)
         snprintf(why, sizeof why, "a value is missing");
+    else if (first != NULL)
+        snprintf(why, sizeof why, "given twice: the first is in %s",
+                 place_print(l->file, first->place, entry->place, place));
     else if (find_trait(key) != NULL)
         is_good = find_trait(key)->set(policy, value, why, sizeof why);
     else if (config_is_limit_line(key))
@@ -289,6 +341,8 @@ static void load_policy_line(struct loading *l, struct policy *policy, const str
         snprintf(why, sizeof why, "the policy default binds whoever no other policy does: it has no match");
     else
         is_good = policy_add_match(policy, value, why, sizeof why);
+    if (!is_good && value.len > 0)
+        hint_policy_line(l, entry, why, sizeof why);
     if (!is_good)
         entry_error(l->file, entry, why);
 }
@@ -326,12 +380,19 @@ static void load_policies(struct loading *l)
 
 static void load_costs(struct loading *l)
 {
-    char why[CONFIG_WHY_ROOM];
+    char why[CONFIG_WHY_ROOM], place[PLACE_ROOM];
     const struct entry *e = NULL;
-    while ((e = config_file_next(l->file, SECTION_COST, e)) != NULL)
+    while ((e = config_file_next(l->file, SECTION_COST, e)) != NULL) {
+        const struct entry *first = line_before(l, e);
         if (!policies_add_cost(l->config->rules.policies, l->table, slice_str(e->key), slice_str(e->value), why,
-                               sizeof why))
+                               sizeof why)) {
             entry_error(l->file, e, why);
+        } else if (first != NULL) {
+            snprintf(why, sizeof why, "given twice: the one in %s does not count",
+                     place_print(l->file, first->place, e->place, place));
+            entry_says(l->file, false, e, why);
+        }
+    }
 }
 
 /* ---- [limit NAME] ---- */

@@ -13,6 +13,7 @@
 #include "base/near.h"
 #include "base/split.h"
 #include "base/why.h"
+#include "run/config_hints.h"
 #include "run/config_include.h"
 #include "run/config_variable.h"
 #include "run/inifile.h"
@@ -143,8 +144,11 @@ static void classify(struct config_file *f, struct section *section)
     if (!has_word)
         section_error(f, section, "the section has no name");
     else if (form == NULL)
-        section_error(f, section,
-                      unknown_name(why, sizeof why, "section", near_name(word, COUNT_OF(forms), form_word, NULL)));
+        section_error(
+            f, section,
+            config_hint_name(HINT_IN_SECTION, word, SLICE(""), why, sizeof why)
+                ? why
+                : unknown_name(why, sizeof why, "section", near_name(word, COUNT_OF(forms), form_word, NULL)));
     else if (form->kind == SECTION_BAD)
         section_error(f, section, "not yet supported");
     else if (form->has_name && section->name.len == 0)
@@ -231,6 +235,17 @@ static void read_source(struct config_file *f, unsigned source, unsigned depth)
 {
     struct reading r = {.file = f, .source = source, .depth = depth};
     const struct inifile_events events = {&r, on_section, on_key, on_error};
+    char what[WHY_ROOM];
+    unsigned line;
+    const char *format = config_hint_format(f->sources[source].path, &line);
+    if (format != NULL) {
+        snprintf(what, sizeof what,
+                 "this is %s, and weir reads INI: [weir] on a line of its own, and below it key = value, like "
+                 "upstream = 127.0.0.1:6379",
+                 format);
+        config_file_say(f, true, (struct place){line, source}, NULL, NULL, what);
+        return;
+    }
     inifile_read(f->sources[source].path, &events);
 }
 

@@ -9,6 +9,8 @@
 #include "base/why.h"
 #include "limit/imply.h"
 #include "run/config_build.h"
+#include "run/config_terms.h"
+#include "run/error_words.h"
 
 #define PATIENCE_NS (5 * NS_PER_S) /* the longest time-out of a request that is a default of usual clients */
 
@@ -110,6 +112,39 @@ static void check_operators(const struct subject_matter *s)
         entry_says(s->file, false, e, what);
     }
     check_operators_terms(s);
+}
+
+/* ---- names and terms ---- */
+
+static void check_terms(const struct subject_matter *s)
+{
+    char what[CONFIG_WHY_ROOM];
+    struct slice item;
+    for (size_t i = 0; i < s->policy->n_matches; i++) {
+        const struct entry *e = find_item(s, true, i, &item);
+        if (e != NULL && config_term_is_doubtful(item, what, sizeof what))
+            entry_says(s->file, false, e, what);
+    }
+}
+
+/* A refusal names its policy and its class: limit=free/write. */
+static void check_name(struct config_file *file, const struct section *section)
+{
+    char what[CONFIG_WHY_ROOM];
+    struct slice word = error_word_in(section->name);
+    if (word.len == 0 || section != config_file_section(file, section->kind, section->name))
+        return;
+    why_set(what, sizeof what,
+            "refusals bear this name, and clients act on %.*s where they find it in an error: choose another name",
+            WHY_SLICE(word));
+    section_says(file, false, section, what);
+}
+
+static void check_names(struct config_file *file)
+{
+    for (size_t i = 0; i < file->n_sections; i++)
+        if (file->sections[i].kind == SECTION_POLICY || file->sections[i].kind == SECTION_CLASS)
+            check_name(file, &file->sections[i]);
 }
 
 /* ---- without effect ---- */
@@ -230,9 +265,11 @@ static void check_limit(const struct subject_matter *s, unsigned index)
 void config_lint(const struct config *config, struct config_file *file)
 {
     struct subject_matter s = {.file = file, .policies = config->rules.policies, .is_shadow = config->is_shadow};
+    check_names(file);
     for (size_t i = 0; i < policies_count(s.policies); i++) {
         s.policy = policies_at(s.policies, i);
         check_operators(&s);
+        check_terms(&s);
         check_reach(&s);
         check_emptiness(&s);
         for (unsigned j = 0; j < s.policy->n_limits; j++) {

@@ -15,6 +15,7 @@
 #include "run/address.h"
 #include "run/config_file.h"
 #include "run/config_tls.h"
+#include "run/error_words.h"
 #include "run/secret.h"
 #include "run/socket_words.h"
 
@@ -375,37 +376,26 @@ enum key_result key_identity(const struct config_key *key, struct config *config
     return KEY_SET;
 }
 
-static bool is_acted_on(struct slice prefix)
-{
-    static const char *const words[] = {"ASK",      "BUSY",     "CLUSTERDOWN", "EXECABORT", "LOADING",  "MASTERDOWN",
-                                        "MISCONF",  "MOVED",    "NOAUTH",      "NOPERM",    "NOSCRIPT", "OOM",
-                                        "READONLY", "TRYAGAIN", "UNBLOCKED",   "WRONGPASS"};
-    for (size_t i = 0; i < COUNT_OF(words); i++)
-        if (slice_eq(prefix, slice_str(words[i])))
-            return true;
-    return false;
-}
-
 enum key_result key_prefix(const struct config_key *key, struct config *config, struct slice value, char *why,
                            size_t why_size)
 {
     (void)key;
+    enum error_word verdict = error_word_find(value);
     bool is_good = value.len > 0 && value.len < sizeof config->rules.error_prefix;
     for (size_t i = 0; i < value.len; i++)
         is_good = is_good && value.at[i] >= 'A' && value.at[i] <= 'Z';
     if (!is_good)
         why_set(why, why_size, "\"%.*s\" is not 1 to %zu capital letters", WHY_SLICE(value),
                 sizeof config->rules.error_prefix - 1);
-    else if (is_acted_on(value))
+    if (verdict != ERROR_WORD_NONE)
         why_set(why, why_size,
                 "clients act on %.*s by themselves (retry, reconnect, log in again): choose another word",
                 WHY_SLICE(value));
-    else {
-        memcpy(config->rules.error_prefix, value.at, value.len);
-        config->rules.error_prefix[value.len] = '\0';
-        return KEY_SET;
-    }
-    return KEY_BAD;
+    if (!is_good || verdict == ERROR_WORD_REFUSED)
+        return KEY_BAD;
+    memcpy(config->rules.error_prefix, value.at, value.len);
+    config->rules.error_prefix[value.len] = '\0';
+    return verdict == ERROR_WORD_WARNED ? KEY_SET_WITH_WARNING : KEY_SET;
 }
 
 /* ---- the log ---- */

@@ -36,8 +36,8 @@ struct inherited {
 
 static void forget_environment(void)
 {
-    static const char *const names[] = {"LISTEN_PID", "LISTEN_FDS",    "LISTEN_FDNAMES",
-                                        UPGRADE_PID,  UPGRADE_SOCKETS, UPGRADE_ORDERS};
+    static const char *const names[] = {"LISTEN_PID",    "LISTEN_FDS",   "LISTEN_FDNAMES", UPGRADE_PID,
+                                        UPGRADE_SOCKETS, UPGRADE_ORDERS, LAST_WORDS_TO};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
 }

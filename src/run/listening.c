@@ -19,8 +19,9 @@ _Static_assert(LISTENS_MAX < ENTRANCES_MAX, "each address and the operators' soc
 /* One address, as configured. */
 struct place {
     char text[ADDRESS_TEXT];
-    const char *path; /* of a unix socket's file that is to be removed; NULL: none */
-    dev_t device;     /* identifies that file: it may have been replaced since */
+    const char *path;            /* of a unix socket's file that is to be removed; NULL: none */
+    struct listen_rights rights; /* of that file */
+    dev_t device;                /* identifies that file: it may have been replaced since */
     ino_t inode;
     struct entrance entrance;
     struct heirloom *sockets;
@@ -44,7 +45,7 @@ static void say_cannot_listen(const char *where, const struct entrance *entrance
     bool is_admin = entrance->is_admin;
     const char *remedy = "";
     if (error == EPERM && entrance->is_unix)
-        remedy = ": the user whom weir runs as has to be in the group that is named";
+        remedy = ": the user that weir runs as has to be in the group that is named";
     if (error == EADDRINUSE)
         remedy = is_admin ? ": set socket= in [admin] or stop the other server"
                           : ": set listen= in [weir] or stop the other server";
@@ -84,8 +85,7 @@ static void take_inherited(struct listening *l, struct place *place, struct endp
     while ((fd = inherit_take(inherited, at, &is_systemds)) >= 0) {
         watch(l, (unsigned)(place->n_sockets % l->workers), fd, place);
         add_socket(place, fd, is_systemds);
-        if (is_systemds)
-            place->path = NULL;
+        place->path = NULL; /* the predecessor's, which may go on, or systemd's */
     }
 }
 
@@ -99,29 +99,13 @@ static bool has_peers(const struct place *place)
             (getsockopt(place->sockets[0].fd, SOL_SOCKET, SO_REUSEPORT, &is_shared, &size) == 0 && is_shared != 0));
 }
 
-/* The file of a socket that was handed over may have other rights than the configuration says by now. */
-static bool set_rights_of_inherited(const struct place *place, const struct endpoint *at,
-                                    const struct listen_rights *rights)
-{
-    if (place->n_sockets == 0 || !place->entrance.is_unix || (!rights->has_mode && !rights->has_group))
-        return true;
-    if (place->sockets[0].is_systemds) {
-        if (!place->entrance.is_admin)
-            log_warn("%s: mode and group are systemd's there (SocketMode=, SocketGroup=)", place->text);
-        return true;
-    }
-    int error = -listen_set_rights(at, rights);
-    if (error != 0)
-        say_cannot_listen(place->text, &place->entrance, error);
-    return error == 0;
-}
-
 static bool open_for_all(struct listening *l, struct place *place, struct endpoint *at,
                          const struct listen_rights *rights, struct inherited *inherited)
 {
     take_inherited(l, place, at, inherited);
-    if (!set_rights_of_inherited(place, at, rights))
-        return false;
+    if (place->n_sockets > 0 && place->sockets[0].is_systemds && !place->entrance.is_admin &&
+        (rights->has_mode || rights->has_group))
+        log_warn("%s: mode and group are systemd's there (SocketMode=, SocketGroup=)", place->text);
     for (unsigned w = (unsigned)place->n_sockets; w < l->workers; w++) {
         int fd = place->n_sockets == 0 || has_peers(place) ? listen_open(at, rights) : -1;
         if (fd >= 0) {
@@ -163,6 +147,7 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
     struct endpoint at;
     char text[ADDRESS_TEXT];
     address_print(address, place->text, sizeof place->text);
+    place->rights = listen->rights;
     uint8_t index = (uint8_t)(i < COUNTED_LISTENERS - 1 ? i : COUNTED_LISTENERS - 1);
     place->entrance = (struct entrance){
         .listener = place->text,
@@ -219,6 +204,36 @@ struct heirloom listening_socket(const struct listening *l, size_t i)
         if (i < l->places[p].n_sockets)
             return l->places[p].sockets[i];
     return (struct heirloom){.fd = -1};
+}
+
+/* True for a unix socket of a predecessor's, whose file this process has not taken over. */
+static bool is_handed_over(const struct place *place)
+{
+    return place->entrance.is_unix && place->path == NULL && !place->sockets[0].is_systemds;
+}
+
+/* The path in "unix:/path". */
+static const char *path_of(const struct place *place)
+{
+    return place->text + sizeof "unix:" - 1;
+}
+
+bool listening_take_over(struct listening *l)
+{
+    for (size_t i = 0; i < l->n_places; i++) {
+        struct place *place = &l->places[i];
+        int error = is_handed_over(place) ? -listen_set_rights(path_of(place), &place->rights) : 0;
+        if (error != 0 && error != ENOENT) { /* a socket whose file is gone stays as it is */
+            say_cannot_listen(place->text, &place->entrance, error);
+            return false;
+        }
+    }
+    for (size_t i = 0; i < l->n_places; i++)
+        if (is_handed_over(&l->places[i])) {
+            l->places[i].path = path_of(&l->places[i]);
+            note_file(&l->places[i]);
+        }
+    return true;
 }
 
 void listening_hand_over(struct listening *l)

@@ -30,6 +30,12 @@ struct listening *listening_open(const struct config *config, struct inherited *
 /* The i-th of all sockets, to hand to a successor; fd -1 behind the last. */
 struct heirloom listening_socket(const struct listening *listening, size_t i);
 
+/*
+ * This process is about to serve: the files of unix sockets that a predecessor has handed over get the rights that the
+ * configuration says, and are removed here, at the end. False: the log says why not.
+ */
+__attribute__((warn_unused_result)) bool listening_take_over(struct listening *listening);
+
 /* A successor has the sockets too: files of unix sockets are no longer removed here. */
 void listening_hand_over(struct listening *listening);
 

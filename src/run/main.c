@@ -20,6 +20,7 @@
 #include "run/config_lint.h"
 #include "run/config_sockets.h"
 #include "run/explain.h"
+#include "run/last_words.h"
 #include "run/proxy.h"
 #include "upstream/control.h"
 
@@ -220,18 +221,53 @@ static bool open_log(const struct config *config)
     return why == NULL;
 }
 
+/* What is said of the configuration, until it is known where the log goes. */
+struct remarks {
+    struct remark {
+        bool is_error;
+        char *line;
+    } * at;
+    size_t n;
+};
+
+static void note_remark(void *arg, bool is_error, const char *line)
+{
+    struct remarks *remarks = arg;
+    remarks->at = mem_realloc(remarks->at, remarks->n + 1, sizeof *remarks->at);
+    remarks->at[remarks->n++] = (struct remark){is_error, mem_strndup(line, strlen(line))};
+}
+
+/* To the log, or to stderr as text if there is none. Empties them. */
+static void tell_remarks(struct remarks *remarks, bool has_log)
+{
+    for (size_t i = 0; i < remarks->n; i++) {
+        struct remark *remark = &remarks->at[i];
+        if (has_log)
+            log_line(remark->is_error ? LOG_ERROR : LOG_WARN, "%s", remark->line);
+        else
+            report(NULL, remark->is_error, remark->line);
+        free(remark->line);
+    }
+    free(remarks->at);
+    *remarks = (struct remarks){0};
+}
+
 static int run(const struct options *options, struct command_table *builtin, const struct program *program)
 {
-    struct config_file file = {.path = options->file, .report = report};
+    struct remarks remarks = {0};
+    struct config_file file = {.path = options->file, .report = note_remark, .arg = &remarks};
     signals_keep(); /* what comes while the file is read is carried out later */
+    last_words_open();
     struct config *config = config_read(&file, builtin);
     int status = EXIT_CONFIG;
     if (config != NULL && open_log(config)) {
+        tell_remarks(&remarks, true);
         if (config->is_default)
             log_info("no configuration file (-c FILE): forwarding 127.0.0.1:6380 to 127.0.0.1:6379, no limits");
         status = proxy_run(config, &file, builtin, program);
         log_close();
     }
+    tell_remarks(&remarks, last_words_are_heard());
     config_file_fini(&file);
     config_free(config);
     return status;

@@ -447,7 +447,7 @@ static bool can_take_over(struct proxy *proxy)
             log_error("upstream %s is away: not taking over", proxy->topology->rows[row].node->text);
             return false;
         }
-    return reporter_start(&proxy->reporter);
+    return reporter_start(&proxy->reporter) && listening_take_over(proxy->listening);
 }
 
 static bool is_any_barred(const struct topology *topology)

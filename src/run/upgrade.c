@@ -6,18 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 
-#define STANDARD_FDS 3 /* descriptors 0 to 2 stay; then the socket pair, then the listening sockets */
+#define STANDARD_FDS LAST_WORDS_FD /* descriptors 0 to 2 stay; then the socket pair, then the listening sockets */
 
 /* ---- what the new process gets ---- */
 
 /* Is this variable not to be passed on: meant for this process only, or set anew? */
 static bool is_ours(const char *variable)
 {
-    static const char *const names[] = {"WATCHDOG_PID=", UPGRADE_PID "=", UPGRADE_SOCKETS "=", UPGRADE_ORDERS "="};
+    static const char *const names[] = {"WATCHDOG_PID=", UPGRADE_PID "=", UPGRADE_SOCKETS "=", UPGRADE_ORDERS "=",
+                                        LAST_WORDS_TO "="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
             return true;
@@ -25,22 +27,20 @@ static bool is_ours(const char *variable)
 }
 
 /*
- * The strings remain the environment's, and the three more the caller's; the array is to be freed. NULL: out of memory.
+ * With n more. The strings remain the environment's and the caller's; the array is to be freed. NULL: out of memory.
  */
-static char **environment_with(char *one, char *other, char *third)
+static char **environment_with(char *const *more, size_t n_more)
 {
     size_t n = 0, kept = 0;
     while (environ[n] != NULL)
         n++;
-    char **all = calloc(n + 4, sizeof *all);
+    char **all = calloc(n + n_more + 1, sizeof *all);
     if (all == NULL)
         return NULL;
     for (size_t i = 0; i < n; i++)
         if (!is_ours(environ[i]))
             all[kept++] = environ[i];
-    all[kept++] = one;
-    all[kept++] = other;
-    all[kept] = third;
+    memcpy(all + kept, more, n_more * sizeof *more);
     return all;
 }
 
@@ -109,15 +109,40 @@ static void close_both(struct upgrade *upgrade)
     close_handle((uv_handle_t *)&upgrade->process);
 }
 
+/* A line that the new process has logged itself is only remembered. */
+static void on_words(void *arg, bool is_logged, enum log_level level, const char *text)
+{
+    struct upgrade *upgrade = arg;
+    if (!is_logged)
+        log_line(level, "upgrade: process %d: %s", upgrade->process.pid, text);
+    if (level == LOG_ERROR && upgrade->reason[0] == '\0')
+        snprintf(upgrade->reason, sizeof upgrade->reason, "%s", text);
+}
+
+/* What has been told by a process that has ended. */
+static void read_rest(struct upgrade *upgrade)
+{
+    uv_os_fd_t fd;
+    ssize_t n;
+    bool is_line = true;
+    if (uv_is_closing((uv_handle_t *)&upgrade->answer) || uv_fileno((uv_handle_t *)&upgrade->answer, &fd) != 0)
+        return;
+    while (is_line && (n = recv(fd, upgrade->room, sizeof upgrade->room, MSG_DONTWAIT)) > 0)
+        for (ssize_t i = 0; is_line && i < n; i++)
+            is_line = last_words_read(&upgrade->words, upgrade->room[i], on_words, upgrade);
+}
+
 static void on_exit_of(uv_process_t *process, int64_t status, int number)
 {
     struct upgrade *upgrade = process->data;
-    if (upgrade->state == UPGRADE_RUNS)
+    if (upgrade->state == UPGRADE_RUNS) {
+        read_rest(upgrade);
         log_error("upgrade: process %d has ended (status %" PRId64
-                  ", signal %d) before it served: this one, %d, goes on",
-                  process->pid, status, number, getpid());
-    else if (upgrade->state == UPGRADE_DONE)
+                  ", signal %d) before it served: this one, %d, goes on%s%s",
+                  process->pid, status, number, getpid(), upgrade->reason[0] != '\0' ? ": " : "", upgrade->reason);
+    } else if (upgrade->state == UPGRADE_DONE) {
         log_warn("upgrade: process %d, which has taken over, has ended", process->pid);
+    }
     upgrade->state = UPGRADE_NONE;
     close_both(upgrade);
 }
@@ -126,19 +151,26 @@ static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 {
     struct upgrade *upgrade = handle->data;
     (void)size;
-    *buf = uv_buf_init(&upgrade->byte, 1); /* the one that is ever sent */
+    *buf = uv_buf_init(upgrade->room, sizeof upgrade->room);
 }
 
 static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct upgrade *upgrade = stream->data;
     (void)buf;
-    uv_read_stop(stream);
-    if (n <= 0 || upgrade->state != UPGRADE_RUNS)
+    if (n < 0 || upgrade->state != UPGRADE_RUNS) {
+        uv_read_stop(stream);
         return; /* on_exit_of follows */
-    upgrade->state = UPGRADE_DONE;
-    upgrade->has_orders = upgrade->orders != NULL && upgrade->byte == UPGRADE_HAS_ORDERS;
-    upgrade->on_served(upgrade->arg, upgrade->process.pid);
+    }
+    for (ssize_t i = 0; i < n; i++) {
+        if (last_words_read(&upgrade->words, upgrade->room[i], on_words, upgrade))
+            continue;
+        uv_read_stop(stream);
+        upgrade->state = UPGRADE_DONE;
+        upgrade->has_orders = upgrade->orders != NULL && upgrade->room[i] == UPGRADE_HAS_ORDERS;
+        upgrade->on_served(upgrade->arg, upgrade->process.pid);
+        return;
+    }
 }
 
 /* ---- its life ---- */
@@ -166,7 +198,7 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
         free(orders);
         return;
     }
-    char pid[64], which[64] = UPGRADE_ORDERS "=";
+    char pid[64], reasons[64], which[64] = UPGRADE_ORDERS "=";
     int file = orders != NULL ? file_of(orders) : -1;
     free(upgrade->orders);
     upgrade->orders = file >= 0 ? orders : NULL;
@@ -176,15 +208,19 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
         snprintf(which, sizeof which, UPGRADE_ORDERS "=%zu", STANDARD_FDS + 1 + n);
     char *kinds = letters(sockets, n);
     snprintf(pid, sizeof pid, UPGRADE_PID "=%d", getpid());
+    snprintf(reasons, sizeof reasons, LAST_WORDS_TO "=%d", getpid());
+    char *const more[] = {pid, which, reasons, kinds};
     uv_process_options_t options = {
         .exit_cb = on_exit_of,
         .file = upgrade->program->path,
         .args = upgrade->program->argv,
-        .env = environment_with(pid, kinds, which),
+        .env = kinds != NULL ? environment_with(more, sizeof more / sizeof more[0]) : NULL,
         .stdio_count = (int)(STANDARD_FDS + 1 + n + (file >= 0)),
         .stdio = descriptors(upgrade, sockets, n, file),
     };
-    if (kinds != NULL && options.env != NULL && options.stdio != NULL)
+    upgrade->words = (struct last_words){0};
+    upgrade->reason[0] = '\0';
+    if (options.env != NULL && options.stdio != NULL)
         spawn(upgrade, loop, &options);
     else
         log_error("upgrade: cannot start %s: out of memory", upgrade->program->path);
@@ -230,6 +266,7 @@ static void on_end(uv_poll_t *poll, int status, int events)
 
 void succession_serve(struct succession *succession, struct loop *loop)
 {
+    last_words_close();
     if (succession->fd < 0)
         return;
     (void)!write(succession->fd, &(const char){succession->has_orders ? UPGRADE_HAS_ORDERS : '\0'},
@@ -242,6 +279,7 @@ void succession_serve(struct succession *succession, struct loop *loop)
 
 void succession_close(struct succession *succession)
 {
+    last_words_close();
     if (succession->is_waiting)
         uv_close((uv_handle_t *)&succession->poll, NULL);
     succession->is_waiting = false;

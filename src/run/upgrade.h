@@ -2,7 +2,7 @@
  * Replacing a running weir by another process, maybe of another version, without refusing a connection: the old process
  * starts the new one with all its listening sockets, so that none of them is ever closed, and drains once it serves.
  *
- * The two share a socket pair. The new process writes a byte when it serves. The old one then tells the service manager
+ * The two share a socket pair. The new process writes there why it cannot serve (run/last_words.h), or a byte when it does. The old one then tells the service manager
  * which process is the main one, and closes its end: from then on the new process notifies the service manager. If the
  * new process ends before it has served, the old one goes on as if nothing had happened.
  */
@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "net/loop.h"
+#include "run/last_words.h"
 
 /* In the environment of the new process: the old one's pid, and a letter for each socket that is handed over. */
 #define UPGRADE_PID "WEIR_UPGRADE_PID"
@@ -51,7 +52,9 @@ struct upgrade {
     unsigned open; /* handles that are not closed yet */
     uv_process_t process;
     uv_pipe_t answer;
-    char byte; /* of the answer */
+    char room[256]; /* of the answer, as it comes */
+    struct last_words words;
+    char reason[LAST_WORDS_MAX]; /* why the new process does not serve, as far as it has told: its first error */
 };
 
 /*

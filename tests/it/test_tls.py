@@ -470,7 +470,7 @@ MISTAKES = [
     (TLS + CERT + KEY + "tls-ciphers = NONSENSE\n", "tls-ciphers: \"NONSENSE\" names no cipher that OpenSSL knows\n"),
     (TLS + CERT + KEY + "tls-ciphersuites = NONSENSE\n", "tls-ciphersuites: \"NONSENSE\" names a cipher suite that"),
     ("listen = tls:unix:/x\n", "weir.conf:2: [weir] listen: \"tls:unix:/x\": there is no TLS on a unix socket\n"),
-    ("listen = tls:6390\n", "weir.conf:2: [weir] listen: \"6390\" is not an address: write tls:host:port or tls:[v6]:port\n"),
+    ("listen = tls:6390\n", "weir.conf:2: [weir] listen: \"6390\" is a port without a host: write tls:127.0.0.1:6390, or 0.0.0.0 instead for all addresses of this machine\n"),
     ("upstream = tls:localhost:1\nupstream-tls-ca-file = DIR/no.pem\n", "weir.conf:3: [weir] upstream-tls-ca-file: DIR/no.pem holds"),
     ("upstream = tls:localhost:1\nupstream-tls-verify = maybe\n", "upstream-tls-verify: \"maybe\" is neither yes nor no\n"),
     ("[admin]\nlisten = tls:127.0.0.1:0\n", "[admin] listen: \"tls:127.0.0.1:0\": there is no TLS here\n"),

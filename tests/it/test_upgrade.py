@@ -1,5 +1,7 @@
 """Another process takes over (SIGUSR2), or systemd holds the sockets: no connection is refused or reset, no reply lost."""
 
+import contextlib
+import json
 import os
 import re
 import select
@@ -328,6 +330,98 @@ def test_a_mistake_in_the_configuration_changes_nothing(weir, redis):
         weir.config.write_text(good)
         weir.upgrade()
         assert a.is_closed() and weir.serves()
+
+
+# ---- why a new process does not serve, in the log of the one that goes on ----
+
+ENDED = r"upgrade: process \d+ has ended \(status 1, signal 0\) before it served: this one, \d+, goes on: "
+
+
+def logged(weir):
+    """Its lines of JSON; every line is one."""
+    path = weir.folder / "weir.log"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def fails(weir, change):
+    """Try an upgrade with the changed file; the messages of level warn and error since then."""
+    good, seen = weir.config.read_text(), len(logged(weir))
+    weir.config.write_text(change(good))
+    weir.signal(signal.SIGUSR2)
+    wait_until(lambda: any(re.match(ENDED, line["msg"]) for line in logged(weir)[seen:]), "the new process has ended")
+    weir.config.write_text(good)
+    return [line["msg"] for line in logged(weir)[seen:] if line["level"] in ("warn", "error")]
+
+
+@pytest.fixture
+def json_weir(farm, redis):
+    weir = farm.weir(
+        redis, wait=False, listen="unix:{folder}/weir.sock", log="{folder}/weir.log", log_format="json",
+        drain_timeout=PATIENCE,
+    )
+    wait_until(lambda: any(line["msg"] == "ready" for line in logged(weir)), "it is ready")
+    yield weir
+    assert weir.log() == "", "nothing was written to stderr"
+
+
+def test_a_mistake_is_the_reason_of_a_failed_upgrade(json_weir):
+    path = json_weir.config
+    n = path.read_text().count("\n")
+    told = fails(json_weir, lambda text: text + "nonsense = 1\nworkers = many\n")
+    mistakes = [f"{path}:{n + 1}: [weir] nonsense: unknown key", f"{path}:{n + 2}: [weir] workers: given twice"]
+    assert [re.sub(r"upgrade: process \d+: ", "", line)[: len(mistake)] for line, mistake in zip(told, mistakes)] == mistakes
+    assert re.fullmatch(ENDED + re.escape(mistakes[0]), told[2]), "the first of them"
+    assert len(told) == 3
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        (lambda text: text.replace("/weir.log", "/missing/weir.log"), "cannot open the log file .*/missing/weir.log: No such file"),
+        (lambda text: re.sub("upstream = .*", "upstream = no-such-host.invalid:1", text), "upstream no-such-host.invalid:1: "),
+        (lambda text: re.sub("upstream = .*", "upstream = 127.0.0.1:1", text), "upstream 127.0.0.1:1 is away: not taking over"),
+        (lambda text: text.replace("/weir.sock", "/weir.sock, unix:/nowhere/x.sock"), "cannot listen on unix:/nowhere/x.sock: "),
+        (lambda text: "[weir\n", r".*weir.conf:1: the \] of the section is missing"),
+    ],
+    ids=["log", "name", "away", "socket", "broken"],
+)
+def test_the_reason_of_a_failed_upgrade(change, reason, json_weir):
+    told = fails(json_weir, change)
+    assert re.match(ENDED + reason, told[-1]), told
+    assert sum(bool(re.search(reason, line)) for line in told) <= 2
+    with Conn(str(json_weir.folder / "weir.sock")) as conn:
+        assert conn.call("PING") == "PONG"
+
+
+def test_a_failed_upgrade_waits_for_no_reader_of_stderr(farm, redis):
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    weir = farm.weir(
+        redis, wait=False, stderr=writer, listen="unix:{folder}/weir.sock", log="{folder}/weir.log", log_format="json"
+    )
+    wait_until(lambda: any(line["msg"] == "ready" for line in logged(weir)), "it is ready")
+    assert len(fails(weir, lambda text: text + "nonsense = 1\n" * 100)) == 101
+    weir.stop()
+    os.close(reader)
+    os.close(writer)
+
+
+def test_warnings_of_the_start_are_in_the_log(farm, redis, tmp_path):
+    (tmp_path / "password").write_text("secret\n")
+    (tmp_path / "password").chmod(0o644)
+    weir = farm.weir(
+        farm.redis(password="secret"), wait=False, listen="unix:{folder}/weir.sock", log="{folder}/weir.log", log_format="json",
+        upstream_password_file=tmp_path / "password",
+    )
+    wait_until(lambda: any(line["msg"] == "ready" for line in logged(weir)), "it is ready")
+    [warning] = [line["msg"] for line in logged(weir) if line["level"] == "warn"]
+    assert "[weir] upstream-password-file: other users can read" in warning
+    weir.stop()
+    assert weir.log() == ""
 
 
 def test_an_upstream_that_is_away_changes_nothing(farm):

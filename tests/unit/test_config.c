@@ -37,7 +37,7 @@ static const struct mistake line_mistakes[] = {
     {"[weir]\nworkers = 1\x1b[2J\n", "weir.conf:2: [weir]: the line holds a control character (0x1b)\n"},
     {"[]\n", "weir.conf:1: []: the section has no name\n"},
     {"[wier]\n", "weir.conf:1: [wier]: unknown section (did you mean weir?)\n"},
-    {"[redis]\nport = 1\n", "weir.conf:1: [redis]: unknown section\n"},
+    {"[redis]\nport = 1\n", "weir.conf:1: [redis]: unknown section: write [weir], with upstream = HOST:PORT in it\n"},
     {"[weir main]\n", "weir.conf:1: [weir main]: this section takes no name\n"},
     {"[policy]\n", "weir.conf:1: [policy]: a name is missing after the word\n"},
     {"[cost keys]\n", "weir.conf:1: [cost keys]: this section takes no name\n"},
@@ -52,7 +52,8 @@ static const struct mistake key_mistakes[] = {
     {"[weir]\nworkers = ; two\n", "weir.conf:2: [weir] workers: a value is missing\n"},
     {"[weir]\nworkers = 1\n\nWorkers = 2\n", "weir.conf:4: [weir] Workers: given twice: the first is in line 2\n"},
     {"[weir]\nmode = shade\n", "weir.conf:2: [weir] mode: \"shade\" is neither enforce nor shadow\n"},
-    {"[weir]\nsocket = /x\n", "weir.conf:2: [weir] socket: unknown key\n"},
+    {"[weir]\nsocket = /x\n",
+     "weir.conf:2: [weir] socket: unknown key: clients: listen = unix:/x; operators: [admin], and socket = /x below it\n"},
     {"[admin]\nworkers = 1\n", "weir.conf:2: [admin] workers: unknown key\n"},
     {"[policy default]\nweight = 0\n", "weir.conf:2: [policy default] weight: \"0\" is no number from 1 to 10000\n"},
     {"[policy default]\npriority = high\n",
@@ -245,6 +246,74 @@ static const struct mistake cost_mistakes[] = {
     {"[cost]\nkeyss = 1\n", "weir.conf:2: [cost] keyss: unknown class keyss\n"},
 };
 
+/* What is known elsewhere, and what to write instead. */
+static const struct mistake hint_mistakes[] = {
+    {"[weir]\nupstream-password = hunter2\n",
+     "weir.conf:2: [weir] upstream-password: unknown key: a password stands in a file of its own: write "
+     "upstream-password-file = PATH\n"},
+    {"[weir]\nSentinel = h:1\n",
+     "weir.conf:2: [weir] Sentinel: unknown key: weir asks no Sentinel: write upstream = HOST:PORT, the address of the "
+     "master, or a name that follows it\n"},
+    {"[weir]\ntimeout = 300\n",
+     "weir.conf:2: [weir] timeout: unknown key: write idle-timeout = TIME for clients that do nothing, or "
+     "upstream-timeout = TIME for answers of Redis\n"},
+    {"[weir]\nrequirepass = hunter2\n",
+     "weir.conf:2: [weir] requirepass: unknown key: clients log in with the passwords of Redis, so requirepass stays in "
+     "redis.conf; what weir itself logs in with is upstream-password-file = PATH\n"},
+    {"[weir]\nport = 6390\n",
+     "weir.conf:2: [weir] port: unknown key: write listen = 127.0.0.1:6390, or 0.0.0.0:6390 for all addresses of this "
+     "machine\n"},
+    {"[weir]\nserver = redis://:hunter2@h:1\n",
+     "weir.conf:2: [weir] server: unknown key: write upstream = HOST:PORT\n"},
+    {"[weir]\nread = 5/s\ninflight = 3\n",
+     "weir.conf:2: [weir] read: unknown key: limits stand in a policy: write [policy default], and read = 5/s below it\n"
+     "weir.conf:3: [weir] inflight: unknown key: limits stand in a policy: write [policy default], and inflight = 3 "
+     "below it\n"},
+    {"[admin]\nport = 9380\n", "weir.conf:2: [admin] port: unknown key: write listen = 127.0.0.1:9380\n"},
+    {"[policy default]\ncommands = 100/s\n",
+     "weir.conf:2: [policy default] commands: unknown key: write all = 100/s, which limits all commands together "
+     "(commands is a key of [class NAME])\n"},
+    {"[policy default]\nread = 5/s\nburst = 9\n",
+     "weir.conf:3: [policy default] burst: unknown key: it stands behind a rate: write all = 100/s burst 9\n"},
+    {"[redis]\nhost = h\n", "weir.conf:1: [redis]: unknown section: write [weir], with upstream = HOST:PORT in it\n"},
+    {"[weir]\nupstream = \"127.0.0.1:6379\"\nlisten = 'a:1', 'b:2'\n",
+     "weir.conf:2: [weir] upstream: a value stands without quotes: write upstream = 127.0.0.1:6379\n"
+     "weir.conf:3: [weir] listen: values stand without quotes: take them out\n"},
+    {"[policy default]\nread = \"5/s\"\n",
+     "weir.conf:2: [policy default] read: a value stands without quotes: write read = 5/s\n"},
+    {"[policy a]\nmatch = user:x\nadmin = yes\nadmin = yes\nweight = 5\n[policy A]\nWeight = 7\n",
+     "weir.conf:4: [policy a] admin: given twice: the first is in line 3\n"
+     "weir.conf:7: [policy A] Weight: given twice: the first is in line 5\n"},
+    {"[policy a]\nmatch = user:x\npriority = low\nread = 5/s\npriority = low\n",
+     "weir.conf:5: [policy a] priority: given twice: the first is in line 3\n"},
+    {"# comment\nweir:\n  listen: 127.0.0.1:6380\n  upstream: 127.0.0.1:6379\n",
+     "weir.conf:2: this is YAML, and weir reads INI: [weir] on a line of its own, and below it key = value, like "
+     "upstream = 127.0.0.1:6379\n"},
+    {"---\na: 1\n", "weir.conf:1: this is YAML, and weir reads INI: [weir] on a line of its own, and below it key = "
+                    "value, like upstream = 127.0.0.1:6379\n"},
+    {"{\"weir\": {}}\n", "weir.conf:1: this is JSON, and weir reads INI: [weir] on a line of its own, and below it key "
+                         "= value, like upstream = 127.0.0.1:6379\n"},
+    {"port 6379\nbind 127.0.0.1\n",
+     "weir.conf:1: this is written like redis.conf, and weir reads INI: [weir] on a line of its own, and below it key = "
+     "value, like upstream = 127.0.0.1:6379\n"},
+};
+
+static void test_hints(void **state)
+{
+    (void)state;
+    check_mistakes(hint_mistakes, COUNT_OF(hint_mistakes));
+}
+
+/* A class of the operator's is no slip. */
+static void test_a_class_may_bear_a_name_that_is_known_elsewhere(void **state)
+{
+    (void)state;
+    struct config *config = load_text("[class commands]\ncommands = get\n[policy default]\ncommands = 5/s\n");
+    assert_non_null(config);
+    assert_string_equal(said.text, "");
+    config_free(config);
+}
+
 static void test_line_mistakes(void **state)
 {
     (void)state;
@@ -345,17 +414,30 @@ static void test_listeners_behind_proxies(void **state)
     config_free(config);
 }
 
-static void test_every_prefix_that_clients_act_on_is_refused(void **state)
+/* Those of older versions are refused still, the others warned of. */
+static void test_every_prefix_that_clients_act_on_is_said(void **state)
 {
-    static const char *const words[] = {"TRYAGAIN",  "LOADING", "BUSY",    "READONLY", "CLUSTERDOWN", "MASTERDOWN",
-                                        "MOVED",     "ASK",     "NOAUTH",  "NOPERM",   "WRONGPASS",   "NOSCRIPT",
-                                        "EXECABORT", "OOM",     "MISCONF", "UNBLOCKED"};
+    static const char *const refused[] = {"TRYAGAIN",  "LOADING", "BUSY",    "READONLY", "CLUSTERDOWN", "MASTERDOWN",
+                                          "MOVED",     "ASK",     "NOAUTH",  "NOPERM",   "WRONGPASS",   "NOSCRIPT",
+                                          "EXECABORT", "OOM",     "MISCONF", "UNBLOCKED"};
+    static const char *const warned[] = {"NOPROTO",      "NOREPLICAS", "ERR",        "WRONGTYPE", "CROSSSLOT",
+                                         "NOMASTERLINK", "NOQUORUM",   "BUSYGROUP",  "BUSYKEY",   "NOGOODSLAVE",
+                                         "INPROG",       "NOTBUSY",    "UNKILLABLE", "DENIED",    "IOERR",
+                                         "NOGROUP",      "INVALIDOBJ", "IDONTKNOW",  "REDIRECT",  "UPSTREAM"};
     char text[128];
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(words); i++) {
-        snprintf(text, sizeof text, "[weir]\nerror-prefix = %s\n", words[i]);
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
+        snprintf(text, sizeof text, "[weir]\nerror-prefix = %s\n", refused[i]);
         assert_null(load_text(text));
         assert_int_equal(said.errors, 1);
+    }
+    for (size_t i = 0; i < COUNT_OF(warned); i++) {
+        snprintf(text, sizeof text, "[weir]\nerror-prefix = %s\n", warned[i]);
+        struct config *config = load_text(text);
+        assert_non_null(config);
+        assert_string_equal(config->rules.error_prefix, warned[i]);
+        assert_int_equal(said.warnings, 1);
+        config_free(config);
     }
 }
 
@@ -860,6 +942,8 @@ static void test_differences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_a_class_may_bear_a_name_that_is_known_elsewhere),
         cmocka_unit_test(test_line_mistakes),
         cmocka_unit_test(test_key_mistakes),
         cmocka_unit_test(test_address_mistakes),
@@ -870,7 +954,7 @@ int main(void)
         cmocka_unit_test(test_a_key_of_older_files_does_nothing_and_is_warned_of),
         cmocka_unit_test(test_a_key_of_older_files_is_proposed_to_nobody),
         cmocka_unit_test(test_listeners_behind_proxies),
-        cmocka_unit_test(test_every_prefix_that_clients_act_on_is_refused),
+        cmocka_unit_test(test_every_prefix_that_clients_act_on_is_said),
         cmocka_unit_test(test_a_missing_file),
         cmocka_unit_test(test_a_directory),
         cmocka_unit_test(test_a_nul_byte),

@@ -131,6 +131,38 @@ static const struct mistake hardly_meant[] = {
     {"[policy a]\nmatch = user:a\nread = 9/s over delay 10s\nwrite = 9/s over delay 5s\n",
      "warning: weir.conf:3: [policy a] read: a command may wait 10 s, but clients give up earlier (Jedis after 2 s, "
      "go-redis after 3 s, others after 5 s): delay less, or refuse\n"},
+    {"[policy a]\nmatch = user:a;alice\nall = 1/s\n",
+     "warning: weir.conf:2: [policy a] match: user:a;alice matches only what has that ; in it: terms are separated by "
+     "commas: user:a, user:alice\n"},
+    {"[policy a]\nmatch = user:x, name:a|name:b|c\nall = 1/s\n",
+     "warning: weir.conf:2: [policy a] match: name:a|name:b|c matches only what has that | in it: terms are separated by "
+     "commas: name:a, name:b\n"},
+    {"[policy a]\nmatch = user:x\nmatch = user:/free-.*/\nall = 1/s\n",
+     "warning: weir.conf:3: [policy a] match: user:/free-.*/ is no regular expression, but a pattern of * and ?: write "
+     "user:free-*\n"},
+    {"[policy a]\nmatch = user:^free-.+$, tls:~web\nall = 1/s\n",
+     "warning: weir.conf:2: [policy a] match: user:^free-.+$ is no regular expression, but a pattern of * and ?: write "
+     "user:free-*\n"
+     "warning: weir.conf:2: [policy a] match: tls:~web is no regular expression, but a pattern of * and ?: write "
+     "tls:web\n"},
+    {"[policy a]\nmatch = user:free-\\d+, user:(a|b)-*, user:x[0-9]+\nall = 1/s\n",
+     "warning: weir.conf:2: [policy a] match: user:free-\\d+ is no regular expression, but a pattern: * stands for "
+     "anything, ? for one character, [abc] for one of them\n"
+     "warning: weir.conf:2: [policy a] match: user:(a|b)-* is no regular expression, but a pattern: * stands for "
+     "anything, ? for one character, [abc] for one of them\n"
+     "warning: weir.conf:2: [policy a] match: user:x[0-9]+ is no regular expression, but a pattern: * stands for "
+     "anything, ? for one character, [abc] for one of them\n"},
+    {"[policy a]\nmatch = user:\"a\"\nall = 1/s\n",
+     "warning: weir.conf:2: [policy a] match: user:\"a\" matches only what has the quotes in it: write user:a\n"},
+    {"[policy x-MOVED]\nmatch = user:a\nall = 1/s\n[class ERR]\ncommands = get\n",
+     "warning: weir.conf:1: [policy x-MOVED]: refusals bear this name, and clients act on MOVED where they find it in an "
+     "error: choose another name\n"
+     "warning: weir.conf:4: [class ERR]: refusals bear this name, and clients act on ERR where they find it in an error: "
+     "choose another name\n"},
+    {"[cost]\nget = 5\nset = 2\nGET = 7\n",
+     "warning: weir.conf:4: [cost] GET: given twice: the one in line 2 does not count\n"},
+    {"[weir]\nname = \"eu\"\n",
+     "warning: weir.conf:2: [weir] name: the quotes are a part of the value: write name = eu without them\n"},
     {"[policy default]\ncmd.flushal = deny\n",
      "warning: weir.conf:2: [policy default] cmd.flushal: flushal is no command that weir knows (did you mean flushall?): "
      "nothing is denied\n"},
@@ -155,6 +187,8 @@ static void test_what_is_meant(void **state)
         "[weir]\nmode = shadow\n[policy a]\nmatch = user:a\n[policy default]\n",
         "[policy a]\nmatch = user:a\npriority = normal\n[policy b]\nmatch = user:a*\nweight = 5\n",
         "[policy a]\nmatch = user:a\nwrite = 200/s burst 400, 10000/h\nall = 9/s over delay 5s\ncmd.keys = deny\n",
+        "[policy moved]\nmatch = user:svc.*, user:[0-9]*, tls:*.example.com, key:^a;b|c, name:it's\nall = 1/s\n",
+        "[policy MOVEDX]\nmatch = user:a?c, listener:unix:/*, ip:10.0.0.0/8\nall = 1/s\n",
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
