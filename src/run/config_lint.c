@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "base/split.h"
 #include "base/why.h"
 #include "limit/imply.h"
@@ -51,6 +52,44 @@ static const struct entry *find_item(const struct subject_matter *s, bool is_mat
                 return e;
     }
     return NULL;
+}
+
+/* ---- named limits ---- */
+
+#define APPROX_LEAST                                                                                                   \
+    100 /* of N even calls in a period `approx` lets N - 1 pass: from here on at most 1 % less than it says */
+
+/* COUNT of COUNT/PERIOD, which has been parsed before. */
+static int64_t count_of(struct slice rate)
+{
+    int64_t count = 0;
+    const char *slash = memchr(rate.at, '/', rate.len);
+    return slash != NULL && num_parse(slice_of(rate.at, (size_t)(slash - rate.at)), &count) ? count : INT64_MAX;
+}
+
+static void check_approx(struct config_file *file, const struct entry *e)
+{
+    char what[CONFIG_WHY_ROOM];
+    struct slice rest = slice_str(e->value), item;
+    while (split_next(&rest, ',', &item)) {
+        int64_t count = count_of(item);
+        if (count >= APPROX_LEAST)
+            continue;
+        why_set(what, sizeof what,
+                "of calls that come evenly %.*s lets %" PRIi64 " of %" PRIi64
+                " pass, as approx rounds up what it does not "
+                "know: take sliding, which is exact, or funnel",
+                WHY_SLICE(item), count > 2 ? count - 1 : 1, count > 2 ? count : 2);
+        entry_says(file, false, e, what);
+    }
+}
+
+static void check_named(struct config_file *file, const struct named_limit *limit)
+{
+    const struct entry *e = NULL;
+    while ((e = config_file_next_of(file, SECTION_LIMIT, slice_str(limit->name), e)) != NULL)
+        if (is_key(e, "approx"))
+            check_approx(file, e);
 }
 
 /* ---- operators ---- */
@@ -264,6 +303,8 @@ static void check_limit(const struct subject_matter *s, unsigned index)
 
 void config_lint(const struct config *config, struct config_file *file)
 {
+    for (size_t i = 0; i < named_count(config->rules.named); i++)
+        check_named(file, named_at(config->rules.named, i));
     struct subject_matter s = {.file = file, .policies = config->rules.policies, .is_shadow = config->is_shadow};
     check_names(file);
     for (size_t i = 0; i < policies_count(s.policies); i++) {

@@ -102,6 +102,13 @@ static void lint(const char *text)
 }
 
 static const struct mistake hardly_meant[] = {
+    {"[limit a]\napprox = 1/500ms\n[limit b]\napprox = 100/s, 99/h\napprox = 2/d\n[limit c]\nsliding = 1/s\n",
+     "warning: weir.conf:2: [limit a] approx: of calls that come evenly 1/500ms lets 1 of 2 pass, as approx rounds up what "
+     "it does not know: take sliding, which is exact, or funnel\n"
+     "warning: weir.conf:4: [limit b] approx: of calls that come evenly 99/h lets 98 of 99 pass, as approx rounds up what "
+     "it does not know: take sliding, which is exact, or funnel\n"
+     "warning: weir.conf:5: [limit b] approx: of calls that come evenly 2/d lets 1 of 2 pass, as approx rounds up what it "
+     "does not know: take sliding, which is exact, or funnel\n"},
     {"[policy batch]\nmatch = user:batch\nread = 5/s\n; [policy operators]\nmatch = user:ops\nadmin = yes\n",
      "warning: weir.conf:6: [policy batch] admin: whom this policy binds is an operator and limited: is the [policy NAME] "
      "of the operators missing above? Give them one without limits\n"
@@ -182,6 +189,7 @@ static void test_what_is_meant(void **state)
 {
     static const char *const texts[] = {
         "",
+        "[limit a]\napprox = 100/s, 100000/h\n[limit b]\nsliding = 1/s\n",
         "[policy o]\nmatch = user:ops, user:alice, ip:10.0.0.1\nadmin = yes\n",
         "[policy o]\nmatch = user:a\nmatch = name:b\nadmin = no\nall = 1/s\n",
         "[weir]\nmode = shadow\n[policy a]\nmatch = user:a\n[policy default]\n",

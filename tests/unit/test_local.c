@@ -64,6 +64,29 @@ static void says(const char *line, bool is_limited, int64_t remaining, int64_t r
     assert_int_equal(found.reset_ns, reset_ms * (int64_t)NS_PER_MS);
 }
 
+/* Of calls that come evenly, one every `ms`, this many of `n` pass once the first windows are over. */
+static int passing_every(const char *line, int64_t ms, int n)
+{
+    int passed = 0;
+    pass_ms(777);
+    for (int i = -n; i < n; i++) {
+        passed += !decide(line).is_limited && i >= 0;
+        pass_ms(ms);
+    }
+    return passed;
+}
+
+/* As docs/limit-commands.md has it: what APPROX does not know it rounds up. */
+static void even_calls_of_approx(void **state)
+{
+    (void)state;
+    assert_int_equal(passing_every("LIMIT SLIDING a 1/500ms APPROX", 505, 10), 5);
+    assert_int_equal(passing_every("LIMIT SLIDING b 2/s APPROX", 500, 100), 50);
+    assert_int_equal(passing_every("LIMIT SLIDING c 10/s APPROX", 100, 100), 90);
+    assert_int_equal(passing_every("LIMIT SLIDING d 100/s APPROX", 10, 1000), 990);
+    assert_int_equal(passing_every("LIMIT SLIDING e 1000/s APPROX", 1, 10000), 9990);
+}
+
 static void funnels(void **state)
 {
     (void)state;
@@ -316,20 +339,10 @@ static void calendar(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(funnels),
-        TEST(funnels_are_exact),
-        TEST(fixed_windows),
-        TEST(several_rates),
-        TEST(sliding_windows),
-        TEST(retries_are_true),
-        TEST(the_clock_goes_back),
-        TEST(other_rates),
-        TEST(memory_is_bounded),
-        TEST(several_keys),
-        TEST(calendar),
-        TEST(penalties),
-        TEST(penalties_grow),
-        TEST(penalties_and_waits),
+        TEST(funnels),       TEST(even_calls_of_approx), TEST(funnels_are_exact),   TEST(fixed_windows),
+        TEST(several_rates), TEST(sliding_windows),      TEST(retries_are_true),    TEST(the_clock_goes_back),
+        TEST(other_rates),   TEST(memory_is_bounded),    TEST(several_keys),        TEST(calendar),
+        TEST(penalties),     TEST(penalties_grow),       TEST(penalties_and_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
