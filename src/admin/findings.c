@@ -2,6 +2,7 @@
 
 #include "admin/figures.h"
 #include "base/clock.h"
+#include "upstream/lack.h"
 
 #define NAMED_MOST 3     /* limits that a finding names */
 #define ERRORS_MANY 0.01 /* of all commands: a few wrong ones are every day's */
@@ -52,6 +53,37 @@ static const char *worst_node(const struct snapshot *s)
     return s->upstream;
 }
 
+/* A node that answers and cannot be served; NULL: there is none. */
+static const struct snapshot_node *rejected_node(const struct snapshot *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].why[0] != '\0')
+            return &s->nodes[i];
+    return NULL;
+}
+
+static void find_rejected(struct findings *findings, const struct snapshot_node *node)
+{
+    struct finding *finding = add(findings, FINDING_BAD, "upstream-tile");
+    text_add(&finding->title, SLICE("Redis cannot be served"));
+    text_print(&finding->more, "%s: %s", node->address, node->why);
+}
+
+/* What weir does not get of any node, and what an operator does about it. */
+static void find_lacks(struct findings *findings, const struct snapshot *s)
+{
+    uint32_t lacks = 0;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        lacks |= s->nodes[i].lacks;
+    for (int lack = 0; lack < LACK_COUNT; lack++) {
+        if ((lacks >> lack & 1) == 0)
+            continue;
+        struct finding *finding = add(findings, FINDING_WARN, "upstream-tile");
+        text_print(&finding->title, "Redis %s", lack_what((enum lack)lack));
+        text_add(&finding->more, slice_str(lack_remedy((enum lack)lack)));
+    }
+}
+
 static void find_redis(struct findings *findings, const struct snapshot *s)
 {
     static const char *const titles[] = {[NODE_BUSY] = "Redis is busy",
@@ -61,6 +93,10 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
     enum node_state state = s->health.state;
     if (state == NODE_UP)
         return;
+    if (state == NODE_AWAY && rejected_node(s) != NULL) {
+        find_rejected(findings, rejected_node(s));
+        return;
+    }
     struct finding *finding = add(findings, node_state_is_up(state) ? FINDING_WARN : FINDING_BAD, "upstream-tile");
     text_add(&finding->title, slice_str(titles[state]));
     if (state == NODE_BUSY)
@@ -207,6 +243,7 @@ void findings_make(struct findings *findings, const struct snapshot *s)
     find_errors(findings, s, SERIES_REDIS_ERRORS, FINDING_WARN, "Redis");
     find_limits(findings, s, LIMIT_DELAYING, FINDING_WARN, now(s, SERIES_DELAYED), "delaying");
     find_limits(findings, s, LIMIT_SHADOWING, FINDING_WARN, now(s, SERIES_SHADOWED), "shadowing");
+    find_lacks(findings, s);
     find_blocks(findings, s);
     find_overflow(findings, s);
     if (findings->n == 0)

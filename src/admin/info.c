@@ -6,6 +6,7 @@
 #include "admin/own_lines.h"
 #include "base/clock.h"
 #include "base/columns.h"
+#include "upstream/lack.h"
 
 #define INFO_TOP 10 /* subjects */
 
@@ -185,6 +186,13 @@ static void times(struct text *out, const struct times *times)
     end_table(out, &cells);
 }
 
+static void lacks(struct text *out, const struct snapshot_node *node)
+{
+    for (int lack = 0; lack < LACK_COUNT; lack++)
+        if ((node->lacks >> lack & 1) != 0)
+            text_print(out, "%s %s; %s\r\n", node->address, lack_what((enum lack)lack), lack_remedy((enum lack)lack));
+}
+
 static void upstream(struct text *out, const struct snapshot *s)
 {
     struct text cells = {0};
@@ -205,6 +213,8 @@ static void upstream(struct text *out, const struct snapshot *s)
                    count_read(&lanes->opened), sum(lanes->lost, LOSS_COUNT));
     }
     end_table(out, &cells);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        lacks(out, &s->nodes[i]);
     times(out, &s->counts.times);
 }
 

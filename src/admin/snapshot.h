@@ -116,6 +116,8 @@ struct snapshot_health {
 struct snapshot_node {
     char address[SNAPSHOT_TEXT]; /* no two are the same */
     struct snapshot_health health;
+    char why[256];  /* why it cannot be served though it answers; "": it can, or does not answer */
+    uint32_t lacks; /* what weir does not get of it: a bit for each enum lack (upstream/lack.h) */
     struct lane_counts lanes;
 };
 

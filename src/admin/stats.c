@@ -5,6 +5,7 @@
 #include "admin/own_lines.h"
 #include "admin/json.h"
 #include "base/clock.h"
+#include "upstream/lack.h"
 
 static void write_process(struct text *out, const struct snapshot *s)
 {
@@ -51,6 +52,21 @@ static void write_node(struct text *out, const char *address, const struct snaps
     json_close_object(out);
 }
 
+/* What weir does not get of a node. */
+static void write_lacks(struct text *out, uint32_t lacks)
+{
+    json_open_list(out, "lacks");
+    for (int lack = 0; lack < LACK_COUNT; lack++) {
+        if ((lacks >> lack & 1) == 0)
+            continue;
+        json_open_row(out);
+        json_string(out, "what", lack_name((enum lack)lack));
+        json_string(out, "remedy", lack_remedy((enum lack)lack));
+        json_close_object(out);
+    }
+    json_close_list(out);
+}
+
 static void write_upstream(struct text *out, const struct snapshot *s)
 {
     json_open_object(out, "upstream");
@@ -59,6 +75,8 @@ static void write_upstream(struct text *out, const struct snapshot *s)
     for (size_t i = 0; i < s->n_nodes; i++) {
         json_open_row(out);
         write_node(out, s->nodes[i].address, &s->nodes[i].health, &s->nodes[i].lanes);
+        json_string(out, "why", s->nodes[i].why);
+        write_lacks(out, s->nodes[i].lacks);
         json_close_object(out);
     }
     json_close_list(out);

@@ -244,7 +244,7 @@ static void write_script_call(const struct batch *batch, struct slice script, st
     uint32_t n_keys = batch->n * (has_parts(batch) ? first_call(&batch->entries[0])->n_keys : 1);
     int64_t argc = 3 + (int64_t)batch->n_words + (int64_t)n_keys + (has_tokens || is_counted ? (int64_t)batch->n : 0);
     writer->at += emit_header(writer->at, '*', argc);
-    put_bulk(writer, batch->is_repaired ? SLICE("EVAL") : SLICE("EVALSHA"));
+    put_bulk(writer, batch->is_whole ? SLICE("EVAL") : SLICE("EVALSHA"));
     put_bulk(writer, script);
     put_count(writer, n_keys);
     for (uint32_t i = 0; i < batch->n; i++)
@@ -268,7 +268,7 @@ bool batch_send(struct batch *batch, struct script_conn *conn)
 {
     struct slice script = SLICE("");
     if (batch_script(batch) != SCRIPT_COUNT)
-        script = batch->is_repaired ? script_source(batch_script(batch)) : script_conn_sha(conn, batch_script(batch));
+        script = batch->is_whole ? script_source(batch_script(batch)) : script_conn_sha(conn, batch_script(batch));
     char *request = malloc(request_room(batch, script));
     if (request == NULL)
         return false;

@@ -34,7 +34,7 @@ struct batch {
     uint64_t asked_ns;                       /* of its calls, the least */
     uint64_t sent_ns;
     uint32_t work_us;            /* how long Redis is busy with each entry */
-    bool is_repaired;            /* sent again by EVAL, after NOSCRIPT */
+    bool is_whole;               /* it carries its script (EVAL): sent again after NOSCRIPT, or Redis takes no hashes */
     uint32_t n;                  /* entries */
     struct batch_entry *entries; /* heap, with room for `room` */
     uint32_t room;
@@ -78,7 +78,7 @@ static inline uint32_t batch_work_us(const struct batch *batch)
     return batch->n * batch->work_us;
 }
 
-/* Send it: EVALSHA, or EVAL if is_repaired. False: out of memory; nothing has been sent. */
+/* Send it: EVALSHA, or EVAL if is_whole. False: out of memory; nothing has been sent. */
 __attribute__((warn_unused_result)) bool batch_send(struct batch *batch, struct script_conn *conn);
 
 #endif

@@ -6,6 +6,7 @@
 #include "quota/answer.h"
 #include "quota/outcome.h"
 #include "quota/numbers.h"
+#include "upstream/lack.h"
 
 #define SENT_WORK_US (2 * BATCH_WORK_US) /* two: one that Redis works on, and one that waits in its socket meanwhile */
 #define LOOK_BACK_MAX 16 /* batches that a call is compared with: applications have few kinds of calls */
@@ -131,10 +132,12 @@ static void fail_batch(const struct exchange *exchange, struct batch *batch, str
 /* Fail an entry with Redis' error text, at most one line of it. */
 static void fail_with(const struct exchange *exchange, struct batch_entry *entry, struct slice error)
 {
-    char line[256] = "-";
+    char line[256] = "-", named[LACK_ERROR_ROOM];
     size_t len = error.len < sizeof line - 1 ? error.len : sizeof line - 1;
     memcpy(line + 1, error.at, len);
-    fail_entry(exchange, entry, slice_of(line, 1 + len), false);
+    bool is_named = lack_is_in_script(error);
+    fail_entry(exchange, entry, is_named ? script_conn_explain(&exchange->conn, error, named) : slice_of(line, 1 + len),
+               false);
 }
 
 static void answer_entry(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
@@ -169,6 +172,7 @@ static size_t numbers_of(const struct batch *batch)
 static void answer_batch(struct exchange *exchange, struct batch *batch, struct slice text)
 {
     struct answer answer;
+    script_conn_note_decided(&exchange->conn);
     if (!answer_begin(text, numbers_of(batch), &answer)) {
         fail_batch(exchange, batch, amiss, false);
         return;
@@ -194,11 +198,6 @@ static void answer_delete(struct exchange *exchange, struct batch *batch, struct
     batch_free(batch);
 }
 
-static bool is_noscript(struct slice reply)
-{
-    return reply.len > 9 && memcmp(reply.at, "-NOSCRIPT", 9) == 0;
-}
-
 static void note_sent(struct exchange *exchange, struct batch *batch)
 {
     list_push(&exchange->sent, &batch->in_exchange);
@@ -217,6 +216,7 @@ static struct batch *take_sent(struct exchange *exchange)
 static void send_batch(struct exchange *exchange, struct batch *batch)
 {
     batch->sent_ns = script_conn_now_ns(&exchange->conn);
+    batch->is_whole |= script_conn_is_whole(&exchange->conn);
     if (batch_send(batch, &exchange->conn))
         note_sent(exchange, batch);
     else
@@ -226,20 +226,23 @@ static void send_batch(struct exchange *exchange, struct batch *batch)
 /* Nothing has been decided: it is asked again, with the script, and no third time. */
 static void repair(struct exchange *exchange, struct batch *batch)
 {
-    batch->is_repaired = true;
+    batch->is_whole = true;
     send_batch(exchange, batch);
 }
 
 static void on_reply(struct script_conn *conn, struct slice reply)
 {
     struct exchange *exchange = container_of(conn, struct exchange, conn);
+    char named[LACK_ERROR_ROOM];
     if (list_is_empty(&exchange->sent))
         return; /* a lane gives no answer that nobody waits for */
     struct batch *batch = take_sent(exchange);
-    if (is_noscript(reply) && !batch->is_repaired && batch_script(batch) != SCRIPT_COUNT)
+    bool is_error = reply.len > 1 && reply.at[0] == '-';
+    bool may_repair = !batch->is_whole && batch_script(batch) != SCRIPT_COUNT;
+    if (is_error && may_repair && script_conn_takes_back(conn, reply))
         repair(exchange, batch);
-    else if (reply.len > 1 && reply.at[0] == '-')
-        fail_batch(exchange, batch, reply, false);
+    else if (is_error)
+        fail_batch(exchange, batch, script_conn_explain(conn, reply, named), false);
     else if (batch_script(batch) == SCRIPT_COUNT)
         answer_delete(exchange, batch, reply);
     else

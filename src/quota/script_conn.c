@@ -7,9 +7,11 @@
 #include "base/clock.h"
 #include "limit/command.h"
 #include "resp/emit.h"
+#include "upstream/lack.h"
 
-#define LOST_MAX 2          /* losses in a row while scripts are loaded, after which waiting calls fail */
-#define REPLY_MAX (4 << 20) /* far more than any reply to a script */
+#define LOADED_NS (10 * NS_PER_S) /* after so long what Redis would not load is loaded again */
+#define LOST_MAX 2                /* losses in a row while scripts are loaded, after which waiting calls fail */
+#define REPLY_MAX (4 << 20)       /* far more than any reply to a script */
 
 /* Sent alone: from clients that are not logged in Redis takes no long requests, and closes instead of answering. */
 #define FIRST 0
@@ -30,10 +32,63 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
         lane_fail(rider->lane, END_LOST, "out of memory");
 }
 
+static struct node *node_of(const struct script_conn *conn)
+{
+    return lanes_node(conn->base.lanes);
+}
+
 static void keep_refusal(struct script_conn *conn, struct slice reply)
 {
     free(conn->refusal);
     conn->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
+}
+
+static bool has_begun(struct slice reply, struct slice with)
+{
+    return reply.len >= with.len && memcmp(reply.at, with.at, with.len) == 0;
+}
+
+struct slice script_conn_explain(const struct script_conn *conn, struct slice error, char *out)
+{
+    enum lack lack = LACK_COUNT;
+    if (has_begun(error, SLICE("-NOAUTH")))
+        lack = LACK_USER;
+    else if (lack_is_refused(error, "eval"))
+        lack = LACK_EVAL;
+    else if (lack_is_in_script(error)) /* TIME is the only command whose error ends a script */
+        lack = error.at[0] == '-' ? LACK_TIME : LACK_RIGHT;
+    if (lack == LACK_COUNT)
+        return error;
+    node_lacks(node_of(conn), lack);
+    return lack_error(lack, error, out);
+}
+
+/* Redis lets weir have its scripts run, but not so: from now on each call carries its script. */
+static void send_whole(struct script_conn *conn, enum lack lack)
+{
+    node_lacks(node_of(conn), lack);
+    conn->whole_ns = script_conn_now_ns(conn);
+}
+
+bool script_conn_takes_back(struct script_conn *conn, struct slice reply)
+{
+    static const struct slice noscript = {"-NOSCRIPT", 9};
+    if (has_begun(reply, noscript))
+        return true;
+    if (!lack_is_refused(reply, "evalsha"))
+        return false;
+    send_whole(conn, LACK_EVALSHA);
+    return true;
+}
+
+void script_conn_note_decided(const struct script_conn *conn)
+{
+    if (atomic_load_explicit(&node_of(conn)->lacks, memory_order_relaxed) == 0)
+        return;
+    node_lacks_no_more(node_of(conn), LACK_EVAL);
+    node_lacks_no_more(node_of(conn), LACK_TIME);
+    if (conn->whole_ns == 0)
+        node_lacks_no_more(node_of(conn), LACK_EVALSHA);
 }
 
 static bool is_hex(struct slice text)
@@ -73,8 +128,17 @@ static void refuse(struct script_conn *conn)
 /* The reply to the first script: does Redis let weir in? */
 static void keep_first(struct script_conn *conn, struct slice reply)
 {
-    keep_refusal(conn, reply);
+    char named[LACK_ERROR_ROOM];
+    if (lack_is_refused(reply, "script")) {
+        send_whole(conn, LACK_SCRIPT);
+        conn->is_let_in = true;
+        script_conn_wake(conn);
+        return;
+    }
+    keep_refusal(conn, script_conn_explain(conn, reply, named));
     conn->is_let_in = take_sha(conn, FIRST, reply);
+    if (conn->is_let_in)
+        node_lacks_no_more(node_of(conn), LACK_SCRIPT);
     if (!conn->is_let_in) {
         refuse(conn);
         return;
@@ -128,6 +192,7 @@ static void forget(struct script_conn *conn)
 {
     weir_lane_lost(&conn->base);
     conn->is_let_in = false;
+    conn->whole_ns = 0;
     conn->n_sent = 0;
     conn->reply.len = 0;
     conn->is_unloaded = false;
@@ -155,8 +220,9 @@ static void on_lost(struct rider *rider)
 static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
 {
     struct script_conn *conn = conn_of(rider);
+    char named[LACK_ERROR_ROOM];
     forget(conn);
-    keep_refusal(conn, reply);
+    keep_refusal(conn, end == END_LOGIN_REFUSED ? lack_error(LACK_LOGIN, SLICE("-NOAUTH"), named) : reply);
     circuit_fail(&conn->circuit,
                  clock_ns()); /* of timers, too, where the loop's time is that of the iteration before */
     conn->is_away = end == END_LOST || end == END_LATE;
@@ -230,6 +296,8 @@ static bool load(struct script_conn *conn, enum script script)
 static bool load_next(struct script_conn *conn)
 {
     unsigned end = conn->is_let_in ? SCRIPT_COUNT : FIRST + 1;
+    if (conn->whole_ns != 0)
+        return true;
     if (conn->n_sent == 0)
         keep_refusal(conn, SLICE("")); /* of a load before: if none can be sent now, that is not why */
     while (conn->n_sent < end) {
@@ -245,9 +313,11 @@ static bool open_lane(struct script_conn *conn)
 {
     if (!circuit_may_try(&conn->circuit, script_conn_now_ns(conn)))
         return false;
-    keep_refusal(conn, SLICE("")); /* of another connection */
     conn->is_away = conn->base.lanes->down != ERR_NONE;
-    return weir_lane_open(&conn->base, conn->login, LANE_SCRIPT);
+    bool is_open = weir_lane_open(&conn->base, conn->login, LANE_SCRIPT);
+    if (is_open || conn->is_away)
+        keep_refusal(conn, SLICE("")); /* of another connection */
+    return is_open;
 }
 
 /* While the circuit is open no call waits for a connection that is being opened. */
@@ -255,6 +325,19 @@ static enum script_conn_state being_opened(struct script_conn *conn)
 {
     conn->is_away = conn->circuit.is_open;
     return conn->circuit.is_open ? SCRIPT_CONN_NONE : SCRIPT_CONN_NOT_YET;
+}
+
+/* The rights of weir's user may have changed since scripts were not to be loaded or called by their hashes. */
+static void load_again(struct script_conn *conn)
+{
+    uint64_t after_ns = upstream_time(conn->base.lanes->upstream, LOADED_NS);
+    if (conn->whole_ns == 0 || script_conn_now_ns(conn) < conn->whole_ns + after_ns)
+        return;
+    conn->whole_ns = 0;
+    conn->n_sent = 0;
+    conn->is_let_in = conn->is_unloaded = false;
+    if (!has_shas(conn))
+        conn->n_loads = 0;
 }
 
 enum script_conn_state script_conn_find(struct script_conn *conn)
@@ -266,11 +349,12 @@ enum script_conn_state script_conn_find(struct script_conn *conn)
         lane_wait(lane, &conn->base.rider);
         return being_opened(conn);
     }
+    load_again(conn);
     if (!load_next(conn)) {
         conn->is_away = false;
         return SCRIPT_CONN_NONE;
     }
-    if (!conn->is_let_in || !has_shas(conn))
+    if (!conn->is_let_in || (!has_shas(conn) && conn->whole_ns == 0))
         return being_opened(conn);
     return SCRIPT_CONN_READY;
 }

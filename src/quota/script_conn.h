@@ -41,9 +41,11 @@ struct script_conn {
     struct bytes reply; /* to the oldest question, as far as it has come */
     char *refusal;      /* heap: the error reply with which Redis refused login or scripts; NULL: none */
     struct circuit circuit;
+    uint64_t
+        whole_ns; /* since when calls carry their scripts (EVAL), as Redis lets weir do nothing else; 0: they do not */
     unsigned n_sent;  /* how many scripts were sent on this connection */
     bool is_away;     /* while there is none: no connection can be had, or the circuit is open */
-    bool is_let_in;   /* Redis has taken the first of them */
+    bool is_let_in;   /* Redis has taken the first of them, or will have none loaded */
     bool is_unloaded; /* Redis has refused another one */
 };
 
@@ -89,6 +91,25 @@ void script_conn_give_up(struct script_conn *conn);
 
 /* Why there is none, as an error reply. */
 struct slice script_conn_why_none(const struct script_conn *conn);
+
+/* True if calls carry their scripts. */
+static inline bool script_conn_is_whole(const struct script_conn *conn)
+{
+    return conn->whole_ns != 0;
+}
+
+/*
+ * True if the error reply says that a call was not carried out because of the way in which it named its script: it is to
+ * be sent again, and to carry it.
+ */
+bool script_conn_takes_back(struct script_conn *conn, struct slice reply);
+
+/*
+ * An error of a script or about it: where it says that weir lacks a right, one that says which, in `out`
+ * (LACK_ERROR_ROOM bytes) and in node->lacks; else the same. script_conn_note_decided: a script has run.
+ */
+struct slice script_conn_explain(const struct script_conn *conn, struct slice error, char *out);
+void script_conn_note_decided(const struct script_conn *conn);
 
 /* on_change follows at the end of this turn. */
 void script_conn_wake(struct script_conn *conn);

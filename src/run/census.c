@@ -119,6 +119,9 @@ static void explain_upstream(const struct census *census, char why[CENSUS_WHY_RO
     else if (state_of(census, row) == NODE_SILENT)
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s does not answer (for %.1f s)", text,
                  (double)silence_ns / NS_IN_S);
+    else if (controls_why(census->controls, row)[0] != '\0')
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.300s cannot be served: %s", text,
+                 controls_why(census->controls, row));
     else
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", text);
 }
@@ -144,6 +147,8 @@ static void take_node(struct snapshot *s, const struct census *census, size_t ro
     struct snapshot_node *to = &s->nodes[row];
     struct snapshot_health *health = &to->health;
     snprintf(to->address, sizeof to->address, "%s", census->topology->rows[row].node->text);
+    snprintf(to->why, sizeof to->why, "%s", census->controls != NULL ? controls_why(census->controls, row) : "");
+    to->lacks = atomic_load_explicit(&census->topology->rows[row].node->lacks, memory_order_relaxed);
     health->state = state_of(census, row);
     if (health->state != NODE_AWAY)
         health->silence_ns = controls_silence_ns(census->controls, row, s->taken_ns);

@@ -32,7 +32,7 @@ static void on_table(void *arg, struct command_table *table)
         command_table_put(table);
 }
 
-static void on_barred(void *arg, const char *why)
+static void on_rejected(void *arg, const char *why)
 {
     const struct control_row *row = arg;
     log_error("upstream %s cannot be served: %s", row->node->text, why);
@@ -69,7 +69,7 @@ static void on_pulse(void *arg, enum log_level level, const char *line)
 
 static const struct control_ops control_ops = {
     .on_table = on_table,
-    .on_barred = on_barred,
+    .on_rejected = on_rejected,
     .on_maxclients = on_maxclients,
     .on_settled = on_settled,
     .on_pulse = on_pulse,
@@ -108,6 +108,11 @@ void controls_set_password(struct controls *controls, const char *password)
 bool controls_is_up(const struct controls *controls, size_t row)
 {
     return control_is_up(controls->rows[row].control);
+}
+
+const char *controls_why(const struct controls *controls, size_t row)
+{
+    return control_why(controls->rows[row].control);
 }
 
 bool controls_is_turned_away(const struct controls *controls, size_t row)

@@ -35,6 +35,9 @@ void controls_set_password(struct controls *controls, const char *password);
 /* Has the control lane of this row greeted its node, and not lost it since? */
 bool controls_is_up(const struct controls *controls, size_t row);
 
+/* As control_why. */
+const char *controls_why(const struct controls *controls, size_t row);
+
 /* As control_is_turned_away. */
 bool controls_is_turned_away(const struct controls *controls, size_t row);
 

@@ -444,18 +444,12 @@ static bool can_take_over(struct proxy *proxy)
         return true;
     for (size_t row = 0; row < proxy->topology->n_rows; row++)
         if (!controls_is_up(proxy->controls, row)) {
-            log_error("upstream %s is away: not taking over", proxy->topology->rows[row].node->text);
+            const char *why = controls_why(proxy->controls, row);
+            log_error("upstream %s %s%s: not taking over", proxy->topology->rows[row].node->text,
+                      why[0] != '\0' ? "cannot be served: " : "is away", why);
             return false;
         }
     return reporter_start(&proxy->reporter) && listening_take_over(proxy->listening);
-}
-
-static bool is_any_barred(const struct topology *topology)
-{
-    for (size_t row = 0; row < topology->n_rows; row++)
-        if (node_is_barred(topology->rows[row].node))
-            return true;
-    return false;
 }
 
 static int serve(struct proxy *proxy)
@@ -463,7 +457,7 @@ static int serve(struct proxy *proxy)
     loop_init(&proxy->loop);
     watch_signals(proxy);
     start_controls(proxy);
-    bool has_failed = is_any_barred(proxy->topology) || (!proxy->is_stopping && !can_take_over(proxy));
+    bool has_failed = !proxy->is_stopping && !can_take_over(proxy);
     if (has_failed || proxy->is_stopping)
         close_main(proxy);
     else

@@ -61,13 +61,12 @@ void sd_notify_hold(bool is_held_now)
 void sd_notify_tell(struct sd_notify *notify, const struct census *census)
 {
     char why[CENSUS_WHY_ROOM], words[SD_NOTIFY_ROOM];
-    bool is_ready = census_is_ready(census, why);
-    bool is_first = is_ready && !notify->has_been_ready;
-    if (is_ready)
+    bool is_first = census->crew != NULL && !census->is_stopping && !notify->has_begun;
+    if (census_is_ready(census, why))
         snprintf(words, sizeof words, "forwarding to %s", topology_home(census->topology)->text);
     else
         snprintf(words, sizeof words, "%s", why);
-    notify->has_been_ready |= is_ready;
+    notify->has_begun |= is_first;
     if (is_first)
         sd_notify_send("READY=1\nSTATUS=%s", words);
     else if (strcmp(words, notify->last_status) != 0)
@@ -78,12 +77,12 @@ void sd_notify_tell(struct sd_notify *notify, const struct census *census)
 /* systemd reads the time from 253 on (Type=notify-reload); older ones ignore it. */
 void sd_notify_reloading(const struct sd_notify *notify)
 {
-    if (notify->has_been_ready)
+    if (notify->has_begun)
         sd_notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns() / NS_PER_US);
 }
 
 void sd_notify_reloaded(const struct sd_notify *notify)
 {
-    if (notify->has_been_ready)
+    if (notify->has_begun)
         sd_notify_send("READY=1");
 }

@@ -1,6 +1,7 @@
 /*
  * Notifies the service manager (systemd, or whoever listens at $NOTIFY_SOCKET) as sd_notify(3) does: READY=1 once, when
- * weir is ready in the sense of /readyz, and a STATUS= whenever that changes. Without $NOTIFY_SOCKET it does nothing.
+ * weir listens and its workers run, and a STATUS= whenever that changes: what is missing until /readyz says ready.
+ * Without $NOTIFY_SOCKET it does nothing.
  *
  * The main thread.
  */
@@ -15,7 +16,7 @@
 
 /* What has been sent so far; zero at the start. */
 struct sd_notify {
-    bool has_been_ready;
+    bool has_begun; /* READY=1 has been sent */
     char last_status[SD_NOTIFY_ROOM];
 };
 

@@ -11,10 +11,13 @@
 #include "upstream/backoff.h"
 #include "upstream/control_reply.h"
 #include "upstream/heartbeat.h"
+#include "upstream/lack.h"
 #include "upstream/own_words.h"
 
 #define MAX_WORDS 3
 #define TABLE_BYTES (4 << 20) /* more than a server's commands take, with those of many modules */
+#define WHY_ROOM 160
+#define AGAIN_NS (10 * NS_PER_S) /* a server that weir cannot serve, and what weir lacks, are asked about this often */
 
 struct control {
     struct link link;
@@ -29,9 +32,13 @@ struct control {
     struct backoff backoff;
     struct heartbeat heartbeat;
     uint8_t step;
-    bool is_open;     /* the link is in use */
-    bool is_greeting; /* it is connected, and nothing has been answered yet */
+    uint8_t missing;    /* steps whose answer weir did not get, as bits: asked again */
+    uint64_t again_ns;  /* when that is */
+    char why[WHY_ROOM]; /* what the node said when it was last found unfit or barred; "": it was not */
+    bool is_open;       /* the link is in use */
+    bool is_greeting;   /* it is connected, and nothing has been answered yet */
     bool is_settled;
+    bool is_up;   /* all steps have been taken, some of them perhaps in vain */
     bool is_lost; /* said in the log */
     bool was_up;  /* at any time */
     bool is_turned_away;
@@ -65,15 +72,16 @@ static void retry_later(struct control *control)
 {
     uint64_t now_ns = clock_ns();
     backoff_fail(&control->backoff, now_ns);
-    uv_timer_start(&control->timer, on_retry, (control->backoff.due_ns - now_ns) / NS_PER_MS, 0);
+    uint64_t wait_ns = control->backoff.due_ns - now_ns;
+    if (node_is_barred(control->node))
+        wait_ns = upstream_time(control->node->upstream, AGAIN_NS);
+    uv_timer_start(&control->timer, on_retry, wait_ns / NS_PER_MS, 0);
 }
 
-static void lose(struct control *control, const char *why)
+static void end_attempt(struct control *control)
 {
-    control->is_turned_away = false;
+    control->is_up = control->is_turned_away = false;
     heartbeat_end(&control->heartbeat);
-    if (!control->is_lost)
-        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->node->text, why);
     control->is_lost = true;
     uv_timer_stop(&control->timer);
     if (control->is_open)
@@ -81,6 +89,25 @@ static void lose(struct control *control, const char *why)
     else
         retry_later(control);
     settle(control);
+}
+
+static void lose(struct control *control, const char *why)
+{
+    if (!control->is_lost)
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->node->text, why);
+    control->why[0] = '\0';
+    end_attempt(control);
+}
+
+/* The node answers, and cannot be used. The log says so once for each reason. */
+static void reject(struct control *control, enum control_verdict verdict, const char *why)
+{
+    bool is_news = strncmp(control->why, why, WHY_ROOM - 1) != 0;
+    atomic_store_explicit(&control->node->is_barred, verdict == CONTROL_BARRED, memory_order_relaxed);
+    snprintf(control->why, sizeof control->why, "%s", why);
+    end_attempt(control);
+    if (is_news)
+        control->ops->on_rejected(control->arg, control->why);
 }
 
 /* What takes connections and answers nothing is there: clients' requests wait for it as for one that has stopped later. */
@@ -93,67 +120,116 @@ static void on_deadline(uv_timer_t *timer)
 
 /* ---- the steps: a request each, and what its answer means ---- */
 
-static void judge_hello(struct control *control, const struct redisReply *reply)
+enum step { STEP_HELLO, STEP_AUTH, STEP_INFO, STEP_PING, STEP_CLIENTS, STEP_COMMAND, STEP_COUNT };
+
+static void miss(struct control *control, enum step step)
 {
-    bool needs_auth;
-    const char *why = control_judge_hello(reply, &needs_auth);
-    if (why != NULL)
-        lose(control, why);
-    else
-        node_note_auth(control->node, needs_auth);
+    control->missing |= (uint8_t)(1U << step);
 }
 
-static void judge_auth(struct control *control, const struct redisReply *reply)
+static bool is_missing(const struct control *control, enum step step)
 {
-    const char *why = control_judge_auth(reply);
-    if (why != NULL)
-        lose(control, why);
+    return (control->missing >> step & 1) != 0;
 }
 
-static void judge_info(struct control *control, const struct redisReply *reply)
+/* What the verdict on a step says of what weir lacks. */
+static void note_lack(struct control *control, enum step step, enum control_verdict verdict, enum lack lack)
 {
-    bool is_barred;
-    const char *why = control_judge_info(reply, &is_barred);
-    bool was_barred = false;
-    if (why == NULL || is_barred)
-        was_barred = atomic_exchange_explicit(&control->node->is_barred, is_barred, memory_order_relaxed);
-    if (is_barred && !was_barred)
-        control->ops->on_barred(control->arg, why);
-    if (why != NULL)
-        lose(control, why);
+    if (verdict == CONTROL_GOOD) {
+        node_lacks_no_more(control->node, lack);
+        return;
+    }
+    miss(control, step);
+    if (verdict == CONTROL_DENIED)
+        node_lacks(control->node, lack);
+    if (verdict != CONTROL_NOAUTH || control->password != NULL)
+        return;               /* a password that is not accepted has been named */
+    miss(control, STEP_AUTH); /* a reload may bring one */
+    node_lacks(control->node, LACK_USER);
 }
 
-static void judge_clients(struct control *control, const struct redisReply *reply)
+static enum control_verdict judge_hello(struct control *control, const struct redisReply *reply, const char **why)
 {
+    enum control_verdict verdict = control_judge_hello(reply, why);
+    if (verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH)
+        node_note_auth(control->node, verdict == CONTROL_NOAUTH);
+    return verdict;
+}
+
+/* Where clients travel as weir's user nothing goes without it. */
+static enum control_verdict judge_auth(struct control *control, const struct redisReply *reply, const char **why)
+{
+    enum control_verdict verdict = control_judge_auth(reply, why);
+    if (verdict == CONTROL_UNFIT)
+        return verdict;
+    note_lack(control, STEP_AUTH, verdict, LACK_LOGIN);
+    if (verdict == CONTROL_GOOD)
+        node_lacks_no_more(control->node, LACK_USER);
+    if (verdict == CONTROL_GOOD || !control->node->upstream->lends_login)
+        return verdict;
+    *why = "it does not accept upstream-user and upstream-password-file";
+    return CONTROL_UNFIT;
+}
+
+static enum control_verdict judge_info(struct control *control, const struct redisReply *reply, const char **why)
+{
+    enum control_verdict verdict = control_judge_info(reply, why);
+    if (verdict == CONTROL_UNFIT || verdict == CONTROL_BARRED)
+        return verdict;
+    note_lack(control, STEP_INFO, verdict, LACK_INFO);
+    if (verdict != CONTROL_NOAUTH && control->password == NULL)
+        node_lacks_no_more(control->node, LACK_USER);
+    return verdict;
+}
+
+static enum control_verdict judge_clients(struct control *control, const struct redisReply *reply, const char **why)
+{
+    (void)why;
     atomic_store_explicit(&control->node->maxclients, control_read_maxclients(reply), memory_order_relaxed);
     control->ops->on_maxclients(control->arg);
+    if (is_missing(control, STEP_INFO))
+        miss(control, STEP_CLIENTS);
+    return CONTROL_GOOD;
 }
 
-static void judge_command(struct control *control, const struct redisReply *reply)
+static enum control_verdict judge_command(struct control *control, const struct redisReply *reply, const char **why)
 {
     if (control->is_settled && !mem_would_give(TABLE_BYTES)) {
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: out of memory: what it knows of commands stays as it was",
                control->node->text);
-        return;
+        return CONTROL_GOOD;
     }
     struct command_table *table = control_read_commands(reply);
-    if (table != NULL)
+    if (table != NULL) {
+        node_lacks_no_more(control->node, LACK_COMMAND);
         control->ops->on_table(control->arg, table);
-    else
-        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s does not answer COMMAND: the built-in command table is used",
-               control->node->text);
+        return CONTROL_GOOD;
+    }
+    enum control_verdict verdict = control_judge_command(reply, why);
+    if (verdict != CONTROL_UNFIT)
+        note_lack(control, STEP_COMMAND, verdict, LACK_COMMAND);
+    return verdict;
 }
 
-static const struct step {
+static enum control_verdict judge_ping(struct control *control, const struct redisReply *reply, const char **why)
+{
+    enum control_verdict verdict = control_judge_ping(reply, why);
+    control->heartbeat.may_not_ping = verdict == CONTROL_DENIED;
+    return verdict;
+}
+
+static const struct {
     const char *request;
     const char *word; /* behind it; NULL: none */
-    void (*judge)(struct control *control, const struct redisReply *reply);
-} steps[] = {
-    {OWN_HELLO, NULL, judge_hello}, /* before logging in: does the server let us in at all? */
-    {"AUTH", NULL, judge_auth},         {"INFO", "server", judge_info},
-    {"INFO", "clients", judge_clients}, {"COMMAND", NULL, judge_command},
+    enum control_verdict (*judge)(struct control *control, const struct redisReply *reply, const char **why);
+} steps[STEP_COUNT] = {
+    [STEP_HELLO] = {OWN_HELLO, NULL, judge_hello}, /* before logging in: does the server let us in at all? */
+    [STEP_AUTH] = {"AUTH", NULL, judge_auth},
+    [STEP_INFO] = {"INFO", "server", judge_info},
+    [STEP_PING] = {OWN_PING, NULL, judge_ping}, /* a server that serves no client answers the others, too */
+    [STEP_CLIENTS] = {"INFO", "clients", judge_clients},
+    [STEP_COMMAND] = {"COMMAND", NULL, judge_command},
 };
-#define N_STEPS (sizeof steps / sizeof steps[0])
 
 static void send_words(struct control *control, const struct slice *words, size_t n)
 {
@@ -186,46 +262,72 @@ static void on_news(void *arg, enum log_level level, const char *line)
 
 static const struct heartbeat_ops heartbeat_ops = {.on_ask = on_ask, .on_news = on_news};
 
+/* What was missing is asked for again on the same connection, between two beats. */
+static bool is_again(const struct control *control, uint64_t now_ns)
+{
+    return control->missing != 0 && now_ns >= control->again_ns && !heartbeat_is_waiting(&control->heartbeat);
+}
+
 static void on_beat(uv_timer_t *timer)
 {
     struct control *control = timer->data;
-    if (!heartbeat_tick(&control->heartbeat, clock_ns(), control->user, control->password))
+    uint64_t now_ns = clock_ns();
+    if (is_again(control, now_ns)) {
+        control->step = STEP_AUTH;
+        next_step(control);
+    } else if (control->node->upstream->check_ns > 0 &&
+               !heartbeat_tick(&control->heartbeat, now_ns, control->user, control->password)) {
         lose(control, "it is not answered, others are");
+    }
 }
 
 static void settled_well(struct control *control)
 {
-    uint64_t every_ms = control->node->upstream->check_ns / NS_PER_MS;
+    const struct upstream *upstream = control->node->upstream;
+    uint64_t again_ns = control->missing != 0 ? upstream_time(upstream, AGAIN_NS) : 0;
+    uint64_t every_ms = (upstream->check_ns > 0 ? upstream->check_ns : again_ns) / NS_PER_MS;
     uv_timer_stop(&control->timer);
-    heartbeat_begin(&control->heartbeat);
+    atomic_store_explicit(&control->node->is_barred, false, memory_order_relaxed);
+    control->again_ns = clock_ns() + again_ns;
     if (every_ms > 0)
         uv_timer_start(&control->timer, on_beat, every_ms, every_ms);
     backoff_reset(&control->backoff);
-    if (control->is_lost)
+    if (control->is_lost && control->why[0] == '\0')
         log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s: the control connection is back", control->node->text);
+    else if (control->is_lost)
+        log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s can be served", control->node->text);
+    control->why[0] = '\0';
     control->is_lost = false;
-    control->was_up = true;
+    control->is_up = control->was_up = true;
     settle(control);
+}
+
+/* The first time all steps are taken, later only those whose answers are missing; AUTH only with a password. */
+static bool is_passed_over(const struct control *control, enum step step)
+{
+    if (step == STEP_AUTH && control->password == NULL)
+        return true;
+    return control->is_up && !is_missing(control, step);
 }
 
 static void next_step(struct control *control)
 {
-    if (control->step < N_STEPS && steps[control->step].judge == judge_auth && control->password == NULL)
+    while (control->step < STEP_COUNT && is_passed_over(control, (enum step)control->step))
         control->step++;
-    if (control->step >= N_STEPS) {
+    if (control->step >= STEP_COUNT) {
         settled_well(control);
         return;
     }
-    const struct step *step = &steps[control->step];
-    struct slice words[MAX_WORDS] = {slice_str(step->request)};
+    struct slice words[MAX_WORDS] = {slice_str(steps[control->step].request)};
     size_t n = 1;
-    if (step->judge == judge_auth) {
+    if (control->step == STEP_AUTH) {
         if (control->user != NULL)
             words[n++] = slice_str(control->user);
         words[n++] = slice_str(control->password);
-    } else if (step->word != NULL) {
-        words[n++] = slice_str(step->word);
+    } else if (steps[control->step].word != NULL) {
+        words[n++] = slice_str(steps[control->step].word);
     }
+    control->missing &= (uint8_t) ~(1U << control->step);
     uv_timer_start(&control->timer, on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
     send_words(control, words, n);
 }
@@ -239,7 +341,8 @@ static void on_connected(struct link *link, int status)
         lose(control, link_why(link, status));
         return;
     }
-    control->step = 0;
+    control->step = STEP_HELLO;
+    control->missing = 0;
     control->is_greeting = true;
     next_step(control);
 }
@@ -253,14 +356,34 @@ static void take_frame(struct control *control, struct slice frame)
         lose(control, "its reply cannot be read");
         return;
     }
-    steps[control->step].judge(control, reply);
-    control_reply_free(reply);
-    if (link_is_closed(&control->link)) {
-        control->is_turned_away = true;
-        return;
+    const char *why = NULL;
+    enum control_verdict verdict = steps[control->step].judge(control, reply, &why);
+    bool is_unfit = verdict == CONTROL_UNFIT || verdict == CONTROL_BARRED;
+    if (is_unfit) {
+        reject(control, verdict, why);
+        control->is_turned_away = verdict == CONTROL_UNFIT && !control_is_idle(reply);
     }
+    control_reply_free(reply);
+    if (is_unfit)
+        return;
     control->step++;
     next_step(control);
+}
+
+static bool is_idle(struct slice frame)
+{
+    struct redisReply *reply = frame.at[0] == '-' ? control_read(frame) : NULL;
+    bool is = reply != NULL && control_is_idle(reply);
+    control_reply_free(reply);
+    return is;
+}
+
+/* The node answers, and serves no client: it loads its data again, or has lost its master. */
+static void reject_frame(struct control *control, struct slice frame)
+{
+    char why[WHY_ROOM];
+    snprintf(why, sizeof why, "%.*s", (int)(frame.len - 3), frame.at + 1);
+    reject(control, CONTROL_UNFIT, why);
 }
 
 static void on_data(struct link *link, const char *data, size_t n)
@@ -269,7 +392,7 @@ static void on_data(struct link *link, const char *data, size_t n)
     while (n > 0 && !link_is_closed(link)) {
         size_t used;
         struct slice frame;
-        if (control->step >= N_STEPS && !heartbeat_is_waiting(&control->heartbeat)) {
+        if (control->step >= STEP_COUNT && !heartbeat_is_waiting(&control->heartbeat)) {
             lose(control, "it sent a reply that nobody waits for");
             return;
         }
@@ -282,17 +405,19 @@ static void on_data(struct link *link, const char *data, size_t n)
         n -= used;
         if (result != SCAN_FRAME)
             continue;
-        if (control->step >= N_STEPS)
-            heartbeat_answer(&control->heartbeat, frame, clock_ns());
-        else
+        if (control->step < STEP_COUNT)
             take_frame(control, frame);
+        else if (is_idle(frame))
+            reject_frame(control, frame);
+        else
+            heartbeat_answer(&control->heartbeat, frame, clock_ns());
     }
 }
 
 static void on_end(struct link *link, int status)
 {
     struct control *control = control_of(link);
-    bool is_greeting = control->step < N_STEPS && status != UV_ETIMEDOUT;
+    bool is_greeting = control->step < STEP_COUNT && status != UV_ETIMEDOUT;
     lose(control, status == UV_EOF ? "it closed the connection" : link_why(link, status));
     control->is_turned_away = is_greeting;
 }
@@ -310,6 +435,7 @@ void control_set_password(struct control *control, const char *password)
     forget_password(control);
     if (password != NULL)
         control->password = mem_strndup(password, strlen(password));
+    control->again_ns = 0; /* if it was missing */
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -374,7 +500,12 @@ struct control *control_open(struct loop *loop, struct node *node, const struct 
 
 bool control_is_up(const struct control *control)
 {
-    return control->is_open && !link_is_closed(&control->link) && control->step >= N_STEPS;
+    return control->is_up && control->is_open && !link_is_closed(&control->link);
+}
+
+const char *control_why(const struct control *control)
+{
+    return control->why;
 }
 
 enum pulse_state control_pulse(const struct control *control)

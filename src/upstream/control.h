@@ -2,8 +2,9 @@
  * The control lane: weir's own connection to one node, on which it learns what that is and which commands it has.
  *
  * Connects, and connects again whenever it is lost; each time it asks whether `default` needs a password, logs in,
- * reads INFO and COMMAND. Then it asks once in every upstream-check whether the node still answers (pulse.h). Its
- * replies are read with hiredis' reader. Lives on one loop.
+ * reads INFO and COMMAND, and asks whether the node serves (PING). What weir may not ask it goes without (lack.h), and
+ * asks again every 10 s; so it does of a node that it cannot serve. Then it asks once in every upstream-check whether
+ * the node still answers (pulse.h). Its replies are read with hiredis' reader. Lives on one loop.
  */
 #ifndef WEIR_UPSTREAM_CONTROL_H
 #define WEIR_UPSTREAM_CONTROL_H
@@ -21,8 +22,8 @@
 struct control_ops {
     /* The node's own command table; the receiver owns the reference. */
     void (*on_table)(void *arg, struct command_table *table);
-    /* The node is none that weir can serve; node->is_barred has been set. */
-    void (*on_barred)(void *arg, const char *why);
+    /* The node answers, and cannot be served: for now, or as node->is_barred says, as it is none for weir. */
+    void (*on_rejected)(void *arg, const char *why);
     /* node->maxclients has been set. */
     void (*on_maxclients)(void *arg);
     /* The first attempt is over, however it went. */
@@ -48,8 +49,11 @@ void control_set_password(struct control *control, const char *password);
 /* Of the library that reads the replies. */
 const char *control_reader_version(void);
 
-/* Has it greeted its node, and not lost it since? */
+/* True if it has greeted its node, and not lost it since. The node may have kept answers from weir: node->lacks. */
 bool control_is_up(const struct control *control);
+
+/* Why its node, which answers, cannot be served; "": it can, or does not answer. Good until the loop goes on. */
+const char *control_why(const struct control *control);
 
 /* Does the node answer? PULSE_WELL where it is not asked: no upstream-check, or not up. */
 enum pulse_state control_pulse(const struct control *control);

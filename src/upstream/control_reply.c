@@ -79,25 +79,7 @@ static bool starts(const redisReply *reply, const char *word)
     return text.len >= len && memcmp(text.at, word, len) == 0;
 }
 
-/* ---- HELLO, AUTH ---- */
-
-const char *control_judge_hello(const struct redisReply *reply, bool *needs_auth)
-{
-    *needs_auth = is_error(reply) && starts(reply, "NOAUTH");
-    if (is_error(reply) && (starts(reply, "ERR max") || starts(reply, "DENIED")))
-        return reply->str;
-    if (!is_error(reply) && reply->type != REDIS_REPLY_ARRAY)
-        return "it answers HELLO as no Redis does";
-    return NULL;
-}
-
-const char *control_judge_auth(const struct redisReply *reply)
-{
-    bool is_ok = reply->type == REDIS_REPLY_STATUS && slice_eq(text_of(reply), SLICE("OK"));
-    return is_ok ? NULL : "it does not accept upstream-user and upstream-password-file";
-}
-
-/* ---- INFO ---- */
+/* ---- the text of INFO ---- */
 
 /* The value of "field:value" in INFO's text; empty if there is none. */
 static struct slice info_field(struct slice info, struct slice field)
@@ -131,28 +113,104 @@ static bool is_old(struct slice version)
     return major < MIN_MAJOR || (major == MIN_MAJOR && minor < MIN_MINOR);
 }
 
-/* Valkey has named the field anew. */
-static bool is_cluster(struct slice info)
+/* ---- HELLO, AUTH, INFO, PING ---- */
+
+bool control_is_idle(const struct redisReply *reply)
 {
-    return slice_eq(info_field(info, SLICE("redis_mode")), SLICE("cluster")) ||
-           slice_eq(info_field(info, SLICE("server_mode")), SLICE("cluster"));
+    return is_error(reply) && (starts(reply, "LOADING") || starts(reply, "MASTERDOWN"));
 }
 
-const char *control_judge_info(const struct redisReply *reply, bool *is_barred)
+/* It serves no client now, or not this connection. */
+static bool is_unfit(const struct redisReply *reply)
 {
-    const char *why = NULL;
-    *is_barred = false;
+    return control_is_idle(reply) ||
+           (is_error(reply) && (starts(reply, "DENIED") || starts(reply, "ERR max number of clients")));
+}
+
+static enum control_verdict unfit(const char *text, const char **why)
+{
+    *why = text;
+    return CONTROL_UNFIT;
+}
+
+/* Of an error. UNFIT: also where it is none that weir knows. */
+static enum control_verdict judge_error(const struct redisReply *reply, const char **why)
+{
+    if (starts(reply, "NOAUTH"))
+        return CONTROL_NOAUTH;
+    if (starts(reply, "NOPERM") || starts(reply, "ERR unknown command"))
+        return CONTROL_DENIED;
+    return starts(reply, "BUSY ") ? CONTROL_BUSY : unfit(reply->str, why);
+}
+
+/* What a server says of itself; empty: it does not say. */
+static enum control_verdict judge_server(struct slice mode, struct slice version, const char **why)
+{
+    if (slice_eq(mode, SLICE("sentinel")))
+        *why = "it is a Sentinel, which keeps no data: write the address of the Redis that it watches";
+    else if (slice_eq(mode, SLICE("cluster")))
+        *why = "it is a node of a cluster, whose redirections would lead clients around weir";
+    else if (is_old(version))
+        *why = "it is older than Redis 6.2";
+    else
+        return CONTROL_GOOD;
+    return CONTROL_BARRED;
+}
+
+/* The value behind this name in HELLO's answer; empty: there is none. */
+static struct slice hello_field(const struct redisReply *reply, struct slice name)
+{
+    for (size_t i = 0; i + 1 < elements_of(reply); i += 2)
+        if (slice_eq(text_of(reply->element[i]), name))
+            return text_of(reply->element[i + 1]);
+    return slice_of("", 0);
+}
+
+enum control_verdict control_judge_hello(const struct redisReply *reply, const char **why)
+{
+    if (is_unfit(reply))
+        return unfit(reply->str, why);
     if (is_error(reply))
-        return starts(reply, "NOAUTH") ? "it wants a password: set upstream-user and upstream-password-file"
-                                       : reply->str;
+        return starts(reply, "NOAUTH") ? CONTROL_NOAUTH : CONTROL_DENIED;
+    if (reply->type != REDIS_REPLY_ARRAY)
+        return unfit("it answers HELLO as no Redis does", why);
+    return judge_server(hello_field(reply, SLICE("mode")), hello_field(reply, SLICE("version")), why);
+}
+
+enum control_verdict control_judge_auth(const struct redisReply *reply, const char **why)
+{
+    if (reply->type == REDIS_REPLY_STATUS && slice_eq(text_of(reply), SLICE("OK")))
+        return CONTROL_GOOD;
+    return is_unfit(reply) ? unfit(reply->str, why) : CONTROL_DENIED;
+}
+
+enum control_verdict control_judge_info(const struct redisReply *reply, const char **why)
+{
+    if (is_error(reply))
+        return judge_error(reply, why);
     if (reply->type != REDIS_REPLY_STRING)
-        return "it answers INFO as no Redis does";
-    if (is_cluster(text_of(reply)))
-        why = "it is a node of a cluster, whose redirections would lead clients around weir";
-    else if (is_old(info_field(text_of(reply), SLICE("redis_version"))))
-        why = "it is older than Redis 6.2";
-    *is_barred = why != NULL;
-    return why;
+        return unfit("it answers INFO as no Redis does", why);
+    struct slice info = text_of(reply);
+    struct slice mode = info_field(info, SLICE("redis_mode"));
+    if (mode.len == 0)
+        mode = info_field(info, SLICE("server_mode")); /* Valkey has named the field anew */
+    return judge_server(mode, info_field(info, SLICE("redis_version")), why);
+}
+
+enum control_verdict control_judge_command(const struct redisReply *reply, const char **why)
+{
+    if (!is_error(reply))
+        return CONTROL_DENIED;
+    if (is_unfit(reply))
+        return unfit(reply->str, why);
+    if (starts(reply, "NOAUTH"))
+        return CONTROL_NOAUTH;
+    return starts(reply, "BUSY ") ? CONTROL_BUSY : CONTROL_DENIED;
+}
+
+enum control_verdict control_judge_ping(const struct redisReply *reply, const char **why)
+{
+    return is_error(reply) ? judge_error(reply, why) : CONTROL_GOOD;
 }
 
 uint32_t control_read_maxclients(const struct redisReply *reply)

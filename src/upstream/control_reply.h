@@ -38,13 +38,28 @@ void control_inbox_fini(struct control_inbox *inbox);
 struct redisReply *control_read(struct slice frame);
 void control_reply_free(struct redisReply *reply);
 
+/* What an answer says of its node. */
+enum control_verdict {
+    CONTROL_GOOD,
+    CONTROL_NOAUTH, /* it wants a login first */
+    CONTROL_DENIED, /* it does not let weir ask this: NOPERM, an unknown command, a login that it does not accept */
+    CONTROL_BUSY,   /* it runs a script, and nothing else meanwhile */
+    CONTROL_UNFIT,  /* it cannot be used now */
+    CONTROL_BARRED, /* it never can be: it is no server that weir supports */
+};
+
 /*
- * Judge the answer to HELLO, AUTH, INFO server. NULL, or why the node cannot be used; that text is constant or a part
- * of the reply. is_barred: it never can be, as it is no server that weir supports.
+ * Judge the answer to HELLO, AUTH, INFO server, COMMAND where it is no table, PING. UNFIT, BARRED: *why is constant or a
+ * part of the reply.
  */
-const char *control_judge_hello(const struct redisReply *reply, bool *needs_auth);
-const char *control_judge_auth(const struct redisReply *reply);
-const char *control_judge_info(const struct redisReply *reply, bool *is_barred);
+enum control_verdict control_judge_hello(const struct redisReply *reply, const char **why);
+enum control_verdict control_judge_auth(const struct redisReply *reply, const char **why);
+enum control_verdict control_judge_info(const struct redisReply *reply, const char **why);
+enum control_verdict control_judge_command(const struct redisReply *reply, const char **why);
+enum control_verdict control_judge_ping(const struct redisReply *reply, const char **why);
+
+/* True if it is an error that says that the server serves no client now: it loads its data, or has no master. */
+bool control_is_idle(const struct redisReply *reply);
 
 /* How many connections the node takes, from INFO clients; 0: it does not say. */
 uint32_t control_read_maxclients(const struct redisReply *reply);

@@ -102,11 +102,6 @@ static void look(struct heartbeat *heartbeat, const char *user, const char *pass
 
 /* ---- its life ---- */
 
-void heartbeat_begin(struct heartbeat *heartbeat)
-{
-    heartbeat->may_not_ping = false;
-}
-
 bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *user, const char *password)
 {
     enum pulse_state before = state_of(heartbeat);

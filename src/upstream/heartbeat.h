@@ -34,16 +34,13 @@ struct heartbeat {
     struct second_look *look; /* NULL: none is under way */
     bool has_looked;          /* it has found the node there ... */
     bool is_dead;             /* ... and that another connection is answered what this one is not */
-    bool may_not_ping;        /* its user has no right to */
+    bool may_not_ping;        /* its user has no right to; its owner has asked before the first period */
     bool is_mute;             /* the last attempt was taken, and answered nothing */
 };
 
 /* The loop, the node and ops live longer. */
 void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node *node, const struct heartbeat_ops *ops,
                     void *arg);
-
-/* The connection is up. */
-void heartbeat_begin(struct heartbeat *heartbeat);
 
 /*
  * A period is over. The credentials are for a look from elsewhere. False: the node answers others, so that the

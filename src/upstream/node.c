@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 
 struct node *node_new(struct upstream *upstream, const struct endpoint *endpoint, const char *text)
@@ -37,4 +38,18 @@ int node_connect(struct node *node, struct link *link, struct loop *loop, const 
     int status = link_connect(link, loop, RANK_LANE, &node->endpoint, tls, ops);
     tls_context_put(tls);
     return status;
+}
+
+void node_lacks(struct node *node, enum lack lack)
+{
+    uint32_t bit = UINT32_C(1) << lack;
+    if ((atomic_fetch_or_explicit(&node->lacks, bit, memory_order_relaxed) & bit) == 0)
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s %s; %s", node->text, lack_what(lack), lack_remedy(lack));
+}
+
+void node_lacks_no_more(struct node *node, enum lack lack)
+{
+    uint32_t bit = UINT32_C(1) << lack;
+    if ((atomic_load_explicit(&node->lacks, memory_order_relaxed) & bit) != 0)
+        atomic_fetch_and_explicit(&node->lacks, ~bit, memory_order_relaxed);
 }

@@ -12,6 +12,7 @@
 
 #include "net/link.h"
 #include "upstream/contention.h"
+#include "upstream/lack.h"
 #include "upstream/owned.h"
 #include "upstream/upstream.h"
 
@@ -21,7 +22,8 @@ struct node {
     struct endpoint endpoint;
     char *text;                       /* its address as configured, for the log; heap */
     struct owned *owned;              /* the connections to it that have an owner now */
-    _Atomic bool is_barred;           /* weir cannot serve it (a cluster, too old): no lane may be asked for */
+    _Atomic bool is_barred;           /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
+    _Atomic uint32_t lacks;           /* what weir does not get of it: a bit for each enum lack */
     _Atomic bool is_silent;           /* it does not answer weir's own question (heartbeat.h) */
     _Atomic bool is_told_away;        /* the log says that it is away: workers find it out at the same time */
     _Atomic bool is_doubted;          /* auth_probe is to ask whether it still wants a password */
@@ -50,6 +52,10 @@ static inline bool node_is_silent(const struct node *node)
 {
     return atomic_load_explicit(&node->is_silent, memory_order_relaxed);
 }
+
+/* Note that weir does not get this of it; the log says so once, until node_lacks_no_more. */
+void node_lacks(struct node *node, enum lack lack);
+void node_lacks_no_more(struct node *node, enum lack lack);
 
 /* It may not want a password any more: have it asked. */
 static inline void node_doubt(struct node *node)

@@ -29,20 +29,21 @@ static void look_up(const struct command_table *table)
 
 static void judge(struct slice frame, uint64_t *sum)
 {
-    bool needs_auth;
-    bool is_barred;
+    static enum control_verdict (*const judges[])(const struct redisReply *, const char **) = {
+        control_judge_hello, control_judge_auth, control_judge_info, control_judge_command, control_judge_ping};
     char *copy = piece_copy((const uint8_t *)frame.at, frame.len);
     struct redisReply *reply = control_read(slice_of(copy, frame.len));
     free(copy);
     digest(sum, reply != NULL);
     if (reply == NULL)
         return;
-    digest(sum, control_judge_hello(reply, &needs_auth) != NULL);
-    digest(sum, needs_auth);
-    digest(sum, control_judge_auth(reply) != NULL);
-    const char *why = control_judge_info(reply, &is_barred);
-    REQUIRE(!is_barred || why != NULL);
-    digest(sum, why != NULL);
+    for (size_t i = 0; i < sizeof judges / sizeof judges[0]; i++) {
+        const char *why = NULL;
+        enum control_verdict verdict = judges[i](reply, &why);
+        REQUIRE((why != NULL) == (verdict == CONTROL_UNFIT || verdict == CONTROL_BARRED));
+        digest(sum, (uint64_t)verdict);
+    }
+    digest(sum, control_is_idle(reply));
     struct command_table *table = control_read_commands(reply);
     if (table != NULL) {
         digest(sum, command_table_count(table));

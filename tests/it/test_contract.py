@@ -737,7 +737,7 @@ def test_nobody_hides_from_a_monitor(farm):
 def test_a_stranger_with_few_rights_is_asked_for_nothing(farm):
     redis = farm.redis()
     redis.call("ACL", "SETUSER", "admin", "on", "nopass", "~*", "&*", "+@all")
-    redis.call("ACL", "SETUSER", "default", "-@all", "+get", "+info", "+command", "+slowlog")
+    redis.call("ACL", "SETUSER", "default", "-@all", "+get", "+info", "+command", "+slowlog", "+ping")
     weir = farm.weir(redis, workers=1)
     with weir.connect() as a:
         assert a.call("GET", "k") is None

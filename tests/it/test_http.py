@@ -188,7 +188,8 @@ def test_readiness_follows_the_upstream(farm, lanes):
 
 def check_still_ready(weir, redis):
     """weir's own connection has failed; clients are served all the same, until Redis is killed."""
-    wait_until(lambda: "the control connection failed" in weir.log(), "control connection lost")
+    lost = re.compile("the control connection failed|cannot be served|does not accept upstream-user")
+    wait_until(lambda: lost.search(weir.log()), "control connection lost")
     wait_until(lambda: get(weir, "/readyz")[0] == 200, "ready without it")
     assert value(metrics(weir), "weir_upstream_up", upstream=redis.upstream) == 1
     with weir.connect() as conn:
@@ -264,6 +265,7 @@ def test_stats_in_json_and_csv(weir, redis):
     assert status == 200 and headers["Content-Type"] == "application/json"
     assert stats["ready"] is True and stats["upstream"]["address"] == redis.upstream
     [node] = stats["upstream"].pop("nodes")
+    assert (node.pop("why"), node.pop("lacks")) == ("", [])
     assert node == {name: stats["upstream"][name] for name in node} and {"up", "connections", "errors"} < set(node)
     assert [limit["rule"] for limit in stats["limits"]][:2] == ["default/cmd.get", "default/cmd.get#2"]
     assert stats["limits"][0]["amount"] == "3/m" and stats["limits"][0]["burst"] == 3

@@ -267,7 +267,8 @@ def test_silent_from_the_start(farm):
         heard = []
         while message := manager.hear(0):
             heard += message
-        assert "STATUS=starting" in heard and "READY=1" not in heard, heard
+        missing = f"STATUS=upstream {upstream} does not answer"
+        assert heard[:3] == ["STATUS=starting", "READY=1", missing], "it listens, and says what is missing"
 
 
 def test_the_log_says_ready_when_it_is(farm):

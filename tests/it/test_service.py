@@ -41,14 +41,15 @@ def test_ready_reload_stop(manager, farm, redis):
     assert weir.wait() == 0
 
 
-def test_it_is_ready_when_the_upstream_has_answered(manager, farm):
+def test_its_status_says_what_is_missing(manager, farm):
+    """READY=1 comes once, when weir listens, whether the upstream answers or not."""
     redis = Redis()
     redis.port = free_port()
     weir = farm.weir(redis, env=manager.env)
-    manager.wait_for(f"STATUS=upstream {redis.upstream} is away")
+    assert manager.wait_for("READY=1") == ["READY=1", f"STATUS=upstream {redis.upstream} is away"]
     farm.servers.append(redis)
     redis.start()
-    assert manager.wait_for("READY=1") == ["READY=1", f"STATUS=forwarding to {redis.upstream}"]
+    assert manager.wait_for(f"STATUS=forwarding to {redis.upstream}") == [f"STATUS=forwarding to {redis.upstream}"]
     redis.kill()
     assert manager.wait_for(f"STATUS=upstream {redis.upstream} is away") == [f"STATUS=upstream {redis.upstream} is away"]
     redis.start()

@@ -47,43 +47,70 @@ static void test_too_long(void **state)
     assert_null(read_text("*2147483647\r\n:1\r\n"));
 }
 
+/* G good, N no login, D denied, B busy, U unfit, X barred */
+static char letter_of(enum control_verdict verdict)
+{
+    static const char letters[] = {[CONTROL_GOOD] = 'G', [CONTROL_NOAUTH] = 'N', [CONTROL_DENIED] = 'D',
+                                   [CONTROL_BUSY] = 'B', [CONTROL_UNFIT] = 'U',  [CONTROL_BARRED] = 'X'};
+    return letters[verdict];
+}
+
 static void test_judgements(void **state)
 {
+    static enum control_verdict (*const judges[])(const struct redisReply *, const char **) = {
+        control_judge_hello, control_judge_auth, control_judge_info, control_judge_command, control_judge_ping};
     static const struct {
         const char *text;
-        bool hello, auth, info;
+        const char *verdicts; /* of HELLO, AUTH, INFO, COMMAND, PING */
     } rows[] = {
-        {"*2\r\n$6\r\nserver\r\n$5\r\nredis\r\n", true, false, false},
-        {"+OK\r\n", false, true, false},
-        {"-NOAUTH Authentication required.\r\n", true, false, false},
-        {"-NOPERM x\r\n", true, false, false},
-        {"-ERR max number of clients reached\r\n", false, false, false},
-        {"-DENIED x\r\n", false, false, false},
-        {"-\r\n", true, false, false},
-        {":1\r\n", false, false, false},
-        {"$-1\r\n", false, false, false},
-        {"*-1\r\n", false, false, false},
-        {"*0\r\n", true, false, false},
-        {"*1\r\n$-1\r\n", true, false, false},
-        {"$0\r\n\r\n", false, false, true},
-        {"$19\r\nredis_version:7.0.0\r\n", false, false, true},
-        {"$19\r\nredis_version:6.0.9\r\n", false, false, false},
-        {"$18\r\nredis_mode:cluster\r\n", false, false, false},
-        {"$19\r\nserver_mode:cluster\r\n", false, false, false},
-        {"$22\r\nserver_mode:standalone\r\n", false, false, true},
-        {"$14\r\nredis_version:\r\n", false, false, true},
-        {"$3\r\n::\n\r\n", false, false, true},
+        {"*2\r\n$6\r\nserver\r\n$5\r\nredis\r\n", "GDUDG"},
+        {"*4\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n", "GDUDG"},
+        {"*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n", "XDUDG"},
+        {"*2\r\n$4\r\nmode\r\n$7\r\ncluster\r\n", "XDUDG"},
+        {"*2\r\n$7\r\nversion\r\n$5\r\n6.0.9\r\n", "XDUDG"},
+        {"*3\r\n$4\r\nmode\r\n$-1\r\n$7\r\nversion\r\n", "GDUDG"},
+        {"+OK\r\n", "UGUDG"},
+        {"+PONG\r\n", "UDUDG"},
+        {"-NOAUTH Authentication required.\r\n", "NDNNN"},
+        {"-NOPERM x\r\n", "DDDDD"},
+        {"-ERR unknown command 'INFO', with args beginning with: \r\n", "DDDDD"},
+        {"-BUSY Redis is busy running a script.\r\n", "DDBBB"},
+        {"-WRONGPASS invalid username-password pair\r\n", "DDUDU"},
+        {"-LOADING Redis is loading the dataset in memory\r\n", "UUUUU"},
+        {"-MASTERDOWN Link with MASTER is down\r\n", "UUUUU"},
+        {"-ERR max number of clients reached\r\n", "UUUUU"},
+        {"-DENIED x\r\n", "UUUUU"},
+        {"-\r\n", "DDUDU"},
+        {":1\r\n", "UDUDG"},
+        {"$-1\r\n", "UDUDG"},
+        {"*-1\r\n", "UDUDG"},
+        {"*0\r\n", "GDUDG"},
+        {"*1\r\n$-1\r\n", "GDUDG"},
+        {"$0\r\n\r\n", "UDGDG"},
+        {"$19\r\nredis_version:7.0.0\r\n", "UDGDG"},
+        {"$19\r\nredis_version:6.0.9\r\n", "UDXDG"},
+        {"$18\r\nredis_mode:cluster\r\n", "UDXDG"},
+        {"$19\r\nredis_mode:sentinel\r\n", "UDXDG"},
+        {"$19\r\nserver_mode:cluster\r\n", "UDXDG"},
+        {"$22\r\nserver_mode:standalone\r\n", "UDGDG"},
+        {"$14\r\nredis_version:\r\n", "UDGDG"},
+        {"$3\r\n::\n\r\n", "UDGDG"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        bool flag;
+        char verdicts[sizeof judges / sizeof judges[0] + 1] = "";
         struct redisReply *reply = read_text(rows[i].text);
         if (reply == NULL)
             fail_msg("%s", rows[i].text);
-        assert_int_equal(control_judge_hello(reply, &flag) == NULL, rows[i].hello);
-        assert_int_equal(flag, strncmp(rows[i].text, "-NOAUTH", 7) == 0);
-        assert_int_equal(control_judge_auth(reply) == NULL, rows[i].auth);
-        assert_int_equal(control_judge_info(reply, &flag) == NULL, rows[i].info);
+        for (size_t k = 0; k < sizeof judges / sizeof judges[0]; k++) {
+            const char *why = NULL;
+            verdicts[k] = letter_of(judges[k](reply, &why));
+            assert_int_equal(why != NULL, verdicts[k] == 'U' || verdicts[k] == 'X');
+        }
+        if (strcmp(verdicts, rows[i].verdicts) != 0)
+            fail_msg("%s: %s", rows[i].text, verdicts);
+        assert_int_equal(control_is_idle(reply),
+                         strncmp(rows[i].text, "-LOADING", 8) == 0 || strncmp(rows[i].text, "-MASTERDOWN", 11) == 0);
         control_reply_free(reply);
     }
 }

@@ -1,0 +1,76 @@
+#include "upstream/lack.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct {
+    const char *name;
+    const char *what;
+    const char *remedy;
+} lacks[LACK_COUNT] = {
+#define LACK(id, name, what, remedy) {name, what, remedy},
+#include "upstream/lacks.def"
+#undef LACK
+};
+
+const char *lack_name(enum lack lack)
+{
+    return lacks[lack].name;
+}
+
+const char *lack_what(enum lack lack)
+{
+    return lacks[lack].what;
+}
+
+const char *lack_remedy(enum lack lack)
+{
+    return lacks[lack].remedy;
+}
+
+/* ---- what Redis says ---- */
+
+static bool starts(struct slice text, const char *with)
+{
+    size_t n = strlen(with);
+    return text.len >= n && memcmp(text.at, with, n) == 0;
+}
+
+static bool has(struct slice text, const char *part)
+{
+    return memmem(text.at, text.len, part, strlen(part)) != NULL;
+}
+
+/* What stands behind the first quote: 6.2 opens with another one than it closes with. */
+static bool quotes(struct slice text, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = text.at; at + n < text.at + text.len; at++)
+        if (*at == '\'' || *at == '`')
+            return strncasecmp(at + 1, word, n) == 0;
+    return false;
+}
+
+bool lack_is_refused(struct slice reply, const char *command)
+{
+    return (starts(reply, "-NOPERM ") || starts(reply, "-ERR unknown command")) && quotes(reply, command);
+}
+
+bool lack_is_in_script(struct slice error)
+{
+    return has(error, "ACL failure in script") || has(error, "user executing the script can't run") ||
+           has(error, "Unknown Redis command called from script");
+}
+
+static const char *first_word(struct slice reply)
+{
+    return starts(reply, "-NOAUTH") ? "NOAUTH" : starts(reply, "-ERR unknown") ? "ERR" : "NOPERM";
+}
+
+struct slice lack_error(enum lack lack, struct slice reply, char *out)
+{
+    int n =
+        snprintf(out, LACK_ERROR_ROOM, "-%s Redis %s; %s\r\n", first_word(reply), lacks[lack].what, lacks[lack].remedy);
+    return slice_of(out, n < LACK_ERROR_ROOM ? (size_t)n : LACK_ERROR_ROOM - 1);
+}

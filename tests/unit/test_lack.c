@@ -1,0 +1,78 @@
+/* What weir lacks of a node: which errors of Redis' say so, in the words of each release. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "upstream/lack.h"
+
+static void test_refused_commands(void **state)
+{
+    static const struct {
+        const char *reply, *command;
+        bool is_refused;
+    } rows[] = {
+        {"-NOPERM this user has no permissions to run the 'evalsha' command\r\n", "evalsha", true},
+        {"-NOPERM this user has no permissions to run the 'evalsha' command or its subcommand\r\n", "evalsha", true},
+        {"-NOPERM User weir has no permissions to run the 'evalsha' command\r\n", "evalsha", true},
+        {"-NOPERM this user has no permissions to run the 'evalsha' command\r\n", "eval", true},
+        {"-NOPERM this user has no permissions to run the 'script|load' command\r\n", "script", true},
+        {"-ERR unknown command 'EVALSHA', with args beginning with: 'a' '1' \r\n", "evalsha", true},
+        {"-ERR unknown command `EVALSHA`, with args beginning with: `a`, `1`, \r\n", "evalsha", true},
+        {"-ERR unknown command 'x', with args beginning with: 'evalsha' \r\n", "evalsha", false},
+        {"-NOPERM No permissions to access a key\r\n", "evalsha", false},
+        {"-NOPERM this user has no permissions to access one of the keys used as arguments\r\n", "evalsha", false},
+        {"-NOSCRIPT No matching script. Please use EVAL.\r\n", "evalsha", false},
+        {"-BUSY 'evalsha'\r\n", "evalsha", false},
+        {"-NOPERM '", "evalsha", false},
+        {"", "evalsha", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (lack_is_refused(slice_str(rows[i].reply), rows[i].command) != rows[i].is_refused)
+            fail_msg("%s", rows[i].reply);
+}
+
+static void test_refused_in_a_script(void **state)
+{
+    static const char *const errors[] = {
+        "-ERR The user executing the script can't run this command or subcommand script: a, on @user_script:1.\r\n",
+        "ERR Error running script (call to f_a): @user_script:1: The user executing the script can't run this command",
+        "-ERR ACL failure in script: User weir has no permissions to run the 'time' command script: a\r\n",
+        "ERR Unknown Redis command called from script script: a, on @user_script:1.",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        assert_true(lack_is_in_script(slice_str(errors[i])));
+    assert_false(lack_is_in_script(SLICE("-OOM command not allowed when used memory > 'maxmemory'.")));
+    assert_false(lack_is_in_script(SLICE("")));
+}
+
+static void test_errors_name_the_remedy(void **state)
+{
+    char out[LACK_ERROR_ROOM];
+    (void)state;
+    for (int lack = 0; lack < LACK_COUNT; lack++) {
+        struct slice text = lack_error((enum lack)lack, SLICE("-NOAUTH Authentication required.\r\n"), out);
+        assert_true(text.len > 0 && text.len < LACK_ERROR_ROOM - 1);
+        assert_memory_equal(text.at, "-NOAUTH Redis ", 14);
+        assert_memory_equal(text.at + text.len - 2, "\r\n", 2);
+        assert_non_null(strstr(out, lack_remedy((enum lack)lack)));
+        assert_true(strlen(lack_name((enum lack)lack)) > 0);
+    }
+    assert_memory_equal(lack_error(LACK_EVAL, SLICE("-ERR unknown command 'EVAL'\r\n"), out).at, "-ERR Redis ", 11);
+    assert_memory_equal(lack_error(LACK_RIGHT, SLICE("ERR ACL failure"), out).at, "-NOPERM Redis ", 14);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused_commands),
+        cmocka_unit_test(test_refused_in_a_script),
+        cmocka_unit_test(test_errors_name_the_remedy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
