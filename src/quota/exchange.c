@@ -380,7 +380,7 @@ static void on_patience(struct alarm *alarm)
         alarm_set(exchange->alarms, &exchange->patience, due_ns);
         return;
     }
-    script_conn_give_up(&exchange->conn);
+    script_conn_give_up(&exchange->conn, !list_is_empty(&exchange->sent));
     fail_all(exchange, &exchange->open, script_conn_why_none(&exchange->conn), script_conn_is_away(&exchange->conn));
 }
 

@@ -359,12 +359,12 @@ enum script_conn_state script_conn_find(struct script_conn *conn)
     return SCRIPT_CONN_READY;
 }
 
-void script_conn_give_up(struct script_conn *conn)
+void script_conn_give_up(struct script_conn *conn, bool is_owing)
 {
     struct lane *lane = conn->base.rider.lane;
     circuit_open(&conn->circuit);
     conn->is_away = true;
-    if (conn->base.is_open && lane_is_ready(lane))
+    if (is_owing && conn->base.is_open)
         lane_fail(lane, END_LATE, "it does not answer within upstream-timeout");
 }
 

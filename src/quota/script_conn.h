@@ -84,10 +84,11 @@ static inline uint64_t script_conn_due_ns(const struct script_conn *conn, uint64
 }
 
 /*
- * A question has waited too long: the circuit opens, and the connection that owes the answer is closed; on_lost follows
- * at once. A connection that is still being opened stays, and closes the circuit once it is ready.
+ * A question has waited too long: the circuit opens. If it was sent (is_owing) its connection is closed, and on_lost
+ * follows at once. A connection that is still being opened, or loads scripts, stays: it closes the circuit once it is
+ * ready.
  */
-void script_conn_give_up(struct script_conn *conn);
+void script_conn_give_up(struct script_conn *conn, bool is_owing);
 
 /* Why there is none, as an error reply. */
 struct slice script_conn_why_none(const struct script_conn *conn);
