@@ -57,9 +57,12 @@ size_t identity_site(const struct ip *ip, char *out);
 /* "ip:10.1.2.3", whatever the identity: the subject that failed logins are counted for. SUBJECT_NAME_MAX bytes. */
 size_t identity_address(const struct facts *facts, char *out);
 
+/* Which of a client's facts a term of a match looks at. */
+enum match_fact { MATCH_USER, MATCH_NAME, MATCH_TLS, MATCH_LISTENER, MATCH_KEY, MATCH_IP, MATCH_FACTS };
+
 /* One term of a policy's match: user:GLOB, name:GLOB, tls:GLOB, listener:GLOB, key:GLOB, ip:ADDRESS[/N]. */
 struct match {
-    uint8_t kind;
+    uint8_t kind;           /* enum match_fact */
     struct network network; /* for ip */
     char *glob;             /* heap; NULL for ip */
 };

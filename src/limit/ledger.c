@@ -1,9 +1,9 @@
-/* Records and entries are found by linear search: that happens at a reload only. */
 #include "limit/ledger.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "limit/departure.h"
 #include "limit/observed.h"
@@ -12,14 +12,16 @@
 #define LINE_MAX 96
 #define ENTRIES_STEP 256
 #define NOWHERE UINT16_MAX
+#define TABLE_SIZE (2 * LEDGER_POLICIES_MAX)
 
+/* Of one record. */
 struct entry {
-    struct record *record;
     char line[LINE_MAX + 1];
     uint8_t scope;
     uint16_t position;
     uint16_t slot;
     uint16_t departures; /* first slot of its departure's words; NOWHERE: it never needed them */
+    uint16_t next;       /* id plus one of the record's next entry; 0: none */
 };
 
 struct ledger {
@@ -27,7 +29,11 @@ struct ledger {
     size_t n_records;
     struct entry *entries; /* by id */
     size_t n_entries;
+    uint16_t first[LEDGER_POLICIES_MAX]; /* by number of a record: as entry.next */
+    uint16_t table[TABLE_SIZE];          /* by hash of a record's name: number plus one; 0: free */
 };
+
+_Static_assert(LEDGER_LIMITS_MAX < UINT16_MAX, "an id plus one fits");
 
 struct ledger *ledger_new(void)
 {
@@ -49,11 +55,20 @@ void ledger_free(struct ledger *ledger)
     free(ledger);
 }
 
+/* Where the record of that name is in the table, or is to be. */
+static uint16_t *spot_of(struct ledger *ledger, struct slice name)
+{
+    size_t at = (size_t)hash_bytes((struct hash_key){0, 0}, name) % TABLE_SIZE;
+    while (ledger->table[at] != 0 && !slice_eq(name, slice_str(ledger->records[ledger->table[at] - 1]->name)))
+        at = (at + 1) % TABLE_SIZE;
+    return &ledger->table[at];
+}
+
 struct record *ledger_record(struct ledger *ledger, struct slice name)
 {
-    for (size_t i = 0; i < ledger->n_records; i++)
-        if (slice_eq(name, slice_str(ledger->records[i]->name)))
-            return ledger->records[i];
+    uint16_t *spot = spot_of(ledger, name);
+    if (*spot != 0)
+        return ledger->records[*spot - 1];
     if (ledger->n_records == LEDGER_POLICIES_MAX)
         return NULL;
     struct record *record = mem_zalloc(1, sizeof *record);
@@ -64,15 +79,16 @@ struct record *ledger_record(struct ledger *ledger, struct slice name)
     record->overflow = subject_new_lasting(record, PER_SUBJECT, SLICE("overflow"));
     ledger->records = mem_realloc(ledger->records, ledger->n_records + 1, sizeof(struct record *));
     ledger->records[ledger->n_records++] = record;
+    *spot = (uint16_t)ledger->n_records;
     return record;
 }
 
 static struct entry *find(struct ledger *ledger, const struct record *record, struct slice line,
                           const struct limit *limit)
 {
-    for (size_t i = 0; i < ledger->n_entries; i++) {
-        struct entry *entry = &ledger->entries[i];
-        if (entry->record == record && entry->scope == limit->scope && entry->position == limit->position &&
+    for (uint16_t id = ledger->first[record->number]; id != 0; id = ledger->entries[id - 1].next) {
+        struct entry *entry = &ledger->entries[id - 1];
+        if (entry->scope == limit->scope && entry->position == limit->position &&
             slice_eq(line, slice_str(entry->line)))
             return entry;
     }
@@ -100,8 +116,14 @@ static struct entry *add(struct ledger *ledger, struct record *record, struct sl
         ledger->entries = mem_realloc(ledger->entries, ledger->n_entries + ENTRIES_STEP, sizeof *ledger->entries);
     struct entry *entry = &ledger->entries[ledger->n_entries++];
     *entry = (struct entry){
-        .record = record, .scope = limit->scope, .position = limit->position, .slot = slot, .departures = NOWHERE};
+        .scope = limit->scope,
+        .position = limit->position,
+        .slot = slot,
+        .departures = NOWHERE,
+        .next = ledger->first[record->number],
+    };
     memcpy(entry->line, line.at, line.len);
+    ledger->first[record->number] = (uint16_t)ledger->n_entries;
     return entry;
 }
 

@@ -8,9 +8,7 @@
 #include "base/why.h"
 #include "limit/identity.h"
 
-enum kind { MATCH_USER, MATCH_NAME, MATCH_TLS, MATCH_LISTENER, MATCH_KEY, MATCH_IP, N_KINDS };
-
-static const char *const kind_names[N_KINDS] = {"user", "name", "tls", "listener", "key", "ip"};
+static const char *const kind_names[MATCH_FACTS] = {"user", "name", "tls", "listener", "key", "ip"};
 
 static struct slice kind_name(const void *arg, size_t i)
 {
@@ -20,7 +18,7 @@ static struct slice kind_name(const void *arg, size_t i)
 
 static bool why_unknown(struct slice text, struct slice name, char *why, size_t why_size)
 {
-    struct slice near = near_name(name, N_KINDS, kind_name, NULL);
+    struct slice near = near_name(name, MATCH_FACTS, kind_name, NULL);
     if (near.len > 0)
         return why_set(why, why_size, "unknown term \"%.*s\" (did you mean %.*s:...?)", WHY_SLICE(text),
                        WHY_SLICE(near));
@@ -80,7 +78,7 @@ bool match_parse(struct match *match, struct slice text, char *why, size_t why_s
         return why_unknown(text, text, why, why_size);
     split_next(&rest, ':', &name);
     rest = split_trim(rest);
-    for (size_t kind = 0; kind < N_KINDS; kind++) {
+    for (size_t kind = 0; kind < MATCH_FACTS; kind++) {
         if (!slice_eq_nocase(name, slice_str(kind_names[kind])))
             continue;
         match->kind = (uint8_t)kind;
@@ -98,7 +96,7 @@ static bool glob_holds(const struct match *match, struct slice text)
 
 bool match_holds(const struct match *match, const struct facts *facts)
 {
-    switch ((enum kind)match->kind) {
+    switch ((enum match_fact)match->kind) {
     case MATCH_USER:
         return glob_holds(match, facts->user);
     case MATCH_NAME:
@@ -111,7 +109,7 @@ bool match_holds(const struct match *match, const struct facts *facts)
         return facts->key.at != NULL && glob_match(slice_str(match->glob), facts->key);
     case MATCH_IP:
         return network_holds(&match->network, &facts->ip);
-    case N_KINDS:
+    case MATCH_FACTS:
         break;
     }
     return false;

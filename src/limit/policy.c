@@ -10,12 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/split.h"
 #include "base/why.h"
 #include "limit/cost.h"
+#include "limit/match_index.h"
 
-#define POLICIES_MAX 1024 /* clients are matched by linear search */
+#define POLICIES_MAX 1024
+#define TABLE_SIZE (2 * POLICIES_MAX)
 
 struct policies {
     _Atomic uint32_t references;
@@ -23,6 +26,9 @@ struct policies {
     struct classes *classes;
     struct policy **policies; /* allocated one by one, so that pointers stay valid while more are added */
     size_t count;
+    uint16_t table[TABLE_SIZE]; /* by hash of a policy's name: its index plus one; 0: free */
+    struct match_index *index;  /* the origin's; NULL: not bound yet */
+    size_t otherwise;           /* index of the policy named `default`; count: there is none */
     struct costs costs;
     struct record *unlimited;  /* of subjects that no policy binds; NULL: not enrolled */
     struct demand_plan demand; /* theirs */
@@ -60,6 +66,14 @@ static void policy_free(struct policy *policy, bool is_owner)
     free(policy);
 }
 
+static void drop_index(struct policies *policies)
+{
+    if (policies->index != NULL)
+        match_index_fini(policies->index);
+    free(policies->index);
+    policies->index = NULL;
+}
+
 void policies_put(struct policies *policies)
 {
     if (atomic_fetch_sub_explicit(&policies->references, 1, memory_order_acq_rel) > 1)
@@ -69,10 +83,12 @@ void policies_put(struct policies *policies)
     free(policies->policies);
     demand_plan_fini(&policies->demand);
     costs_fini(&policies->costs, policies->origin == NULL);
-    if (policies->origin != NULL)
+    if (policies->origin != NULL) {
         policies_put(policies->origin);
-    else
+    } else {
         classes_free(policies->classes);
+        drop_index(policies);
+    }
     free(policies);
 }
 
@@ -97,13 +113,30 @@ static bool is_name(struct slice name)
     return name.len > 0 && name.len <= POLICY_NAME_MAX;
 }
 
+/* Where the policy of that name, which is_name, is in the table, or is to be. */
+static size_t spot_of(const struct policies *policies, struct slice name)
+{
+    char lower[POLICY_NAME_MAX];
+    for (size_t i = 0; i < name.len; i++)
+        lower[i] = ascii_lower(name.at[i]);
+    const struct slice wanted = slice_of(lower, name.len);
+    size_t at = (size_t)hash_bytes((struct hash_key){0, 0}, wanted) % TABLE_SIZE;
+    while (policies->table[at] != 0 && !slice_eq(wanted, slice_str(policies->policies[policies->table[at] - 1]->name)))
+        at = (at + 1) % TABLE_SIZE;
+    return at;
+}
+
+static struct policy *find(const struct policies *policies, struct slice name)
+{
+    size_t at = is_name(name) ? spot_of(policies, name) : TABLE_SIZE;
+    return at < TABLE_SIZE && policies->table[at] != 0 ? policies->policies[policies->table[at] - 1] : NULL;
+}
+
 struct policy *policies_add(struct policies *policies, struct slice name, char *why, size_t why_size)
 {
-    size_t known = 0;
-    while (known < policies->count && !slice_eq_nocase(name, slice_str(policies->policies[known]->name)))
-        known++;
-    if (known < policies->count)
-        return policies->policies[known];
+    struct policy *known = find(policies, name);
+    if (known != NULL)
+        return known;
     if (!is_name(name)) {
         why_set(why, why_size, "\"%.*s\" is not a policy's name: write 1 to %d letters, digits, '-', '_' and '.'",
                 WHY_SLICE(name), POLICY_NAME_MAX);
@@ -113,7 +146,9 @@ struct policy *policies_add(struct policies *policies, struct slice name, char *
         why_set(why, why_size, "there are already %d policies: join some of them", POLICIES_MAX);
         return NULL;
     }
+    size_t at = spot_of(policies, name);
     struct policy *policy = append(policies);
+    policies->table[at] = (uint16_t)policies->count;
     policy->weight = POLICY_WEIGHT;
     for (size_t i = 0; i < name.len; i++)
         policy->name[i] = ascii_lower(name.at[i]);
@@ -132,10 +167,7 @@ bool policies_is_shadow(const struct policies *policies)
 
 const struct policy *policies_find(const struct policies *policies, struct slice name)
 {
-    for (size_t i = 0; i < policies->count; i++)
-        if (slice_eq_nocase(name, slice_str(policies->policies[i]->name)))
-            return policies->policies[i];
-    return NULL;
+    return find(policies, name);
 }
 
 const struct classes *policies_classes(const struct policies *policies)
@@ -306,8 +338,26 @@ uint64_t policies_cost(const struct policies *policies, const struct command *co
 
 /* ---- a command table ---- */
 
+/* Of the matches, as they are now. */
+static void make_index(struct policies *policies)
+{
+    drop_index(policies);
+    policies->index = mem_zalloc(1, sizeof *policies->index);
+    policies->otherwise = policies->count;
+    for (size_t i = 0; i < policies->count; i++) {
+        const struct policy *policy = policies->policies[i];
+        for (size_t j = 0; j < policy->n_matches; j++)
+            match_index_add(policies->index, &policy->matches[j], (uint32_t)i);
+        if (strcmp(policy->name, default_name) == 0)
+            policies->otherwise = i;
+    }
+    match_index_finish(policies->index);
+}
+
 void policies_bind(struct policies *policies, const struct command_table *table)
 {
+    if (policies->origin == NULL)
+        make_index(policies);
     struct members *members = members_new(policies->classes, table);
     for (size_t i = 0; i < policies->count; i++) {
         struct policy *policy = policies->policies[i];
@@ -332,6 +382,9 @@ struct policies *policies_rebind(struct policies *policies, const struct command
     copy->costs = (struct costs){.at = origin->costs.at, .n = origin->costs.n};
     copy->is_shadow = origin->is_shadow;
     copy->unlimited = origin->unlimited;
+    copy->index = origin->index;
+    copy->otherwise = origin->otherwise;
+    memcpy(copy->table, origin->table, sizeof copy->table);
     for (size_t i = 0; i < origin->count; i++) {
         struct policy *policy = append(copy);
         *policy = *origin->policies[i];
@@ -354,24 +407,19 @@ bool policy_matches(const struct policy *policy, const struct facts *facts)
 
 const struct policy *policies_match(const struct policies *policies, const struct facts *facts)
 {
-    const struct policy *otherwise = NULL;
-    for (size_t i = 0; i < policies->count; i++) {
-        const struct policy *policy = policies->policies[i];
-        if (policy_matches(policy, facts))
-            return policy;
-        if (strcmp(policy->name, default_name) == 0)
-            otherwise = policy;
-    }
-    return otherwise;
+    uint32_t first = match_index_find(policies->index, facts);
+    size_t i = first != MATCH_INDEX_NONE ? first : policies->otherwise;
+    return i < policies->count ? policies->policies[i] : NULL;
 }
 
 bool policies_match_keys(const struct policies *policies)
 {
-    for (size_t i = 0; i < policies->count; i++)
-        for (size_t j = 0; j < policies->policies[i]->n_matches; j++)
-            if (match_is_of_key(&policies->policies[i]->matches[j]))
-                return true;
-    return false;
+    return policies->index->has_keys;
+}
+
+size_t policies_patterns(const struct policies *policies)
+{
+    return policies->index->n_tried;
 }
 
 bool policies_limit_connections(const struct policies *policies)

@@ -105,7 +105,7 @@ struct policies *policies_rebind(struct policies *policies, const struct command
 /* True if a term of its match holds. False for a policy `default` that binds only because no other one does. */
 bool policy_matches(const struct policy *policy, const struct facts *facts);
 
-/* The first policy whose match holds, else the one named `default`, else NULL: unlimited. */
+/* The first policy whose match holds, else the one named `default`, else NULL: unlimited. Once they are bound. */
 const struct policy *policies_match(const struct policies *policies, const struct facts *facts);
 
 /* Which commands are observed of subjects that no policy binds. */
@@ -113,6 +113,9 @@ const struct demand_plan *policies_demand_unlimited(const struct policies *polic
 
 /* Does a match of any policy look at a command's key? Then policies_match is called for each command. */
 bool policies_match_keys(const struct policies *policies);
+
+/* How many patterns of matches policies_match tries one by one: see limit/match_index.h. */
+size_t policies_patterns(const struct policies *policies);
 
 /* Does any of them limit connections, or connects? */
 bool policies_limit_connections(const struct policies *policies);

@@ -1,4 +1,3 @@
-/* Edits are rare and files small: everything is found by linear search. */
 #include "run/config_edit.h"
 
 #include <stdio.h>
@@ -59,6 +58,7 @@ void config_file_copy(struct config_file *copy, const struct config_file *file)
         if (file->entries[i].raw != NULL)
             copy->entries[i].raw = copy_text(file->entries[i].raw);
     }
+    config_file_index(copy);
 }
 
 /* ---- finding ---- */
@@ -155,4 +155,5 @@ void config_file_replace(struct config_file *file, const struct line_name *name,
         set_value(first, value);
     else if (value != NULL)
         append(file, name, value);
+    config_file_index(file);
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -344,6 +345,7 @@ void config_file_read(struct config_file *f)
     if (stat(f->path, &status) != 0)
         status = (struct stat){0}; /* reading it says why */
     read_source(f, add_source(f, f->path, (struct place){0}, &status), 0);
+    config_file_index(f);
 }
 
 size_t config_file_bytes(const struct config_file *f)
@@ -370,6 +372,9 @@ void config_file_fini(struct config_file *f)
     free(f->sections);
     free(f->entries);
     free(f->sources);
+    free(f->table);
+    f->table = NULL;
+    f->n_table = 0;
     f->sections = NULL;
     f->entries = NULL;
     f->sources = NULL;
@@ -377,6 +382,57 @@ void config_file_fini(struct config_file *f)
 }
 
 /* ---- finding ---- */
+
+/* FNV-1a over lower case. The names are the operator's own: nobody makes them collide on purpose. */
+static size_t hash_of(enum section_kind kind, struct slice name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)kind;
+    for (size_t i = 0; i < name.len; i++)
+        hash = (hash ^ (unsigned char)ascii_lower(name.at[i])) * UINT64_C(0x100000001b3);
+    return (size_t)(hash ^ hash >> 32);
+}
+
+/* Where the first section of that kind and name stands, or would stand, in the table, which has room. */
+static size_t *spot_of(const struct config_file *f, enum section_kind kind, struct slice name)
+{
+    size_t at = hash_of(kind, name) & (f->n_table - 1);
+    for (; f->table[at] != 0; at = (at + 1) & (f->n_table - 1)) {
+        const struct section *section = &f->sections[f->table[at] - 1];
+        if (section->kind == kind && slice_eq_nocase(section->name, name))
+            break;
+    }
+    return &f->table[at];
+}
+
+static void index_sections(struct config_file *f)
+{
+    for (size_t i = 0; i < f->n_sections; i++) {
+        struct section *section = &f->sections[i];
+        size_t *spot = spot_of(f, section->kind, section->name);
+        *spot = *spot != 0 ? *spot : i + 1;
+        section->first = *spot - 1;
+        section->head = section->tail = 0;
+    }
+}
+
+void config_file_index(struct config_file *f)
+{
+    free(f->table);
+    f->n_table = 2;
+    while (f->n_table < 2 * f->n_sections)
+        f->n_table *= 2;
+    f->table = mem_zalloc(f->n_table, sizeof *f->table);
+    index_sections(f);
+    for (size_t i = 0; i < f->n_entries; i++) {
+        struct section *first = &f->sections[f->sections[f->entries[i].section].first];
+        f->entries[i].next = 0;
+        if (first->head == 0)
+            first->head = i + 1;
+        else
+            f->entries[first->tail - 1].next = i + 1;
+        first->tail = i + 1;
+    }
+}
 
 const struct entry *config_file_next(const struct config_file *f, enum section_kind kind, const struct entry *previous)
 {
@@ -386,20 +442,16 @@ const struct entry *config_file_next(const struct config_file *f, enum section_k
     return NULL;
 }
 
+struct section *config_file_section(const struct config_file *f, enum section_kind kind, struct slice name)
+{
+    size_t *spot = f->n_table > 0 ? spot_of(f, kind, name) : NULL;
+    return spot != NULL && *spot != 0 ? &f->sections[*spot - 1] : NULL;
+}
+
 const struct entry *config_file_next_of(const struct config_file *f, enum section_kind kind, struct slice name,
                                         const struct entry *previous)
 {
-    const struct entry *e = previous;
-    while ((e = config_file_next(f, kind, e)) != NULL)
-        if (slice_eq_nocase(f->sections[e->section].name, name))
-            return e;
-    return NULL;
-}
-
-struct section *config_file_section(const struct config_file *f, enum section_kind kind, struct slice name)
-{
-    for (size_t i = 0; i < f->n_sections; i++)
-        if (f->sections[i].kind == kind && slice_eq_nocase(f->sections[i].name, name))
-            return &f->sections[i];
-    return NULL;
+    const struct section *section = previous == NULL ? config_file_section(f, kind, name) : NULL;
+    size_t next = previous != NULL ? previous->next : section != NULL ? section->head : 0;
+    return next > 0 ? &f->entries[next - 1] : NULL;
 }

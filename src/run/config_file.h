@@ -35,11 +35,14 @@ struct section {
     char *title;       /* as written between the brackets */
     struct slice name; /* in title: what follows "class" or "policy" */
     bool is_done;      /* a class: it has been defined, or its error reported */
+    size_t first;      /* index of the first section of the same kind and name, by config_file_index; there too: */
+    size_t head, tail; /* the first and last entry of all these sections, as entry.next; 0: there is none */
 };
 
 struct entry {
     struct place place;
     size_t section; /* index */
+    size_t next;    /* index plus one of the next entry in sections of this kind and name; 0: none */
     char *key;
     char *value;
     char *raw;        /* the value as written, if it has variables (config_variable.h); else NULL */
@@ -63,6 +66,8 @@ struct config_file {
     size_t n_sections;
     struct entry *entries;
     size_t n_entries;
+    size_t *table; /* by hash of kind and name: index plus one of a section that is the first of those; 0: free */
+    size_t n_table;
     struct source *sources; /* the file itself, then what it includes, in the order of reading */
     unsigned n_sources;
 };
@@ -74,6 +79,9 @@ struct config_file {
 void config_file_read(struct config_file *file);
 void config_file_fini(struct config_file *file);
 
+/* Find sections by name, and their entries, as they stand now: after each change of the lists. */
+void config_file_index(struct config_file *file);
+
 /* How large are the files that it was read from, as they are now? */
 size_t config_file_bytes(const struct config_file *file);
 
@@ -81,7 +89,7 @@ size_t config_file_bytes(const struct config_file *file);
 const struct entry *config_file_next(const struct config_file *file, enum section_kind kind,
                                      const struct entry *previous);
 
-/* As config_file_next, only in sections of this name; case does not matter. */
+/* As config_file_next, only in sections of this name, of which `previous` is; case does not matter. By the index. */
 const struct entry *config_file_next_of(const struct config_file *file, enum section_kind kind, struct slice name,
                                         const struct entry *previous);
 

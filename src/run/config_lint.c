@@ -13,6 +13,7 @@
 #include "run/config_terms.h"
 #include "run/error_words.h"
 
+#define PATTERNS_MOST 64           /* compared one by one in some 2 us at each new client */
 #define PATIENCE_NS (5 * NS_PER_S) /* the longest time-out of a request that is a default of usual clients */
 
 /* One policy and where it is written. */
@@ -301,6 +302,19 @@ static void check_limit(const struct subject_matter *s, unsigned index)
     entry_says(s->file, false, e, what);
 }
 
+static void check_patterns(const struct policies *policies, struct config_file *file)
+{
+    char what[CONFIG_WHY_ROOM];
+    size_t n = policies_patterns(policies);
+    if (n <= PATTERNS_MOST)
+        return;
+    why_set(what, sizeof what,
+            "the match lines have %zu patterns that are neither a whole text (user:ann), a text and a star "
+            "(user:free-*) nor a network: each client is compared with them one by one: more than %d are slow",
+            n, PATTERNS_MOST);
+    config_file_say(file, false, (struct place){0}, NULL, NULL, what);
+}
+
 void config_lint(const struct config *config, struct config_file *file)
 {
     for (size_t i = 0; i < named_count(config->rules.named); i++)
@@ -318,4 +332,5 @@ void config_lint(const struct config *config, struct config_file *file)
             check_connections(&s, j);
         }
     }
+    check_patterns(s.policies, file);
 }

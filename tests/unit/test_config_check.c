@@ -205,6 +205,22 @@ static void test_what_is_meant(void **state)
     }
 }
 
+/* 65 patterns that each client is compared with; the same number of names and prefixes are none. */
+static void test_many_patterns(void **state)
+{
+    static char text[8192];
+    (void)state;
+    for (int is_pattern = 0; is_pattern < 2; is_pattern++) {
+        size_t len = (size_t)snprintf(text, sizeof text, "[policy a]\nall = 1/s\n");
+        for (int i = 0; i < 65; i++)
+            len += (size_t)snprintf(text + len, sizeof text - len, "match = user:%s%d*%s\n", is_pattern ? "*" : "", i,
+                                    is_pattern ? "x" : "");
+        lint(text);
+        assert_int_equal(said.warnings, is_pattern);
+        assert_true(!is_pattern || strstr(said.text, "have 65 patterns") != NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_addresses_that_do_not_clash),
         cmocka_unit_test(test_what_can_hardly_be_meant),
         cmocka_unit_test(test_what_is_meant),
+        cmocka_unit_test(test_many_patterns),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

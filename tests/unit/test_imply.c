@@ -92,6 +92,7 @@ static void whom_another_policy_binds(void **state)
     struct policy *users = kit_policy(policies, "users");
     kit_match(users, "user:*");
     struct policy *rest = kit_policy(policies, "default");
+    kit_bind(policies, ledger, table);
     assert_true(policies_bind_elsewhere(policies, users, &bob, SLICE("user"), &other) && other == policy);
     assert_true(policies_bind_elsewhere(policies, hosts, &bob, SLICE("user"), &other) && other == policy);
     assert_true(policies_bind_elsewhere(policies, rest, &zoe, SLICE("user"), &other) && other == users);

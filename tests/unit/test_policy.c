@@ -533,6 +533,7 @@ static const char *matched(const char *user, const char *address)
     struct facts facts = {.user = slice_str(user)};
     if (*address)
         assert_true(ip_parse(slice_str(address), &facts.ip));
+    bind();
     const struct policy *policy = policies_match(policies, &facts);
     return policy ? policy->name : "none";
 }
@@ -591,9 +592,11 @@ static void keys_and_listeners_match(void **state)
     (void)state;
     kit_match(kit_policy(policies, "free"), "user:a");
     kit_match(kit_policy(policies, "inside"), "listener:unix:*");
+    bind();
     assert_false(policies_match_keys(policies));
     kit_match(kit_policy(policies, "acme"), "key:acme:*");
     kit_policy(policies, "default");
+    bind();
     assert_true(policies_match_keys(policies));
     struct facts facts = {.key = SLICE("acme:1")};
     assert_string_equal(policies_match(policies, &facts)->name, "acme");
