@@ -155,6 +155,7 @@ build/$(1)/test_host: $(call objects,$(1),src/admin/host.c)
 build/$(1)/test_reply_mode: $(call objects,$(1),src/front/reply_mode.c)
 build/$(1)/test_transaction: $(call objects,$(1),src/front/transaction.c)
 build/$(1)/test_queued: $(call objects,$(1),src/front/queued.c src/upstream/login.c)
+build/$(1)/test_walk: $(call objects,$(1),src/front/walk.c)
 build/$(1)/test_replies: $(call objects,$(1),src/front/replies.c)
 build/$(1)/test_figures: $(call objects,$(1),src/admin/figures.c)
 build/$(1)/test_proxy_header build/$(1)/fuzz_proxy_header: $(call objects,$(1),src/net/proxy_header.c)
@@ -259,6 +260,9 @@ bench-turns: build/weir build/release/drive ## many tenants that want all of Red
 bench-dear: build/weir build/release/drive ## a tenant with dear commands beside one that pipelines GETs: turns on beside off (BENCH=options)
 	@/usr/bin/python3 bench/dear.py $(BENCH)
 
+bench-operators: build/weir ## how long clients wait while an operator works, with 1,000 policies and 10,000 clients (BENCH=options)
+	@/usr/bin/python3 bench/operators.py $(BENCH)
+
 bench-fairness: build/weir build/release/drive ## how long ordinary clients wait beside difficult ones, and what memory does (about 3 min; BENCH=options of fairness.py)
 	@/usr/bin/python3 bench/fairness.py $(BENCH)
 	@/usr/bin/python3 bench/memory.py
@@ -354,4 +358,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-figures bench-tenants bench-turns bench-dear bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

@@ -7,6 +7,7 @@
 #include "front/pacing.h"
 #include "front/payer.h"
 #include "front/stopped.h"
+#include "front/timeouts.h"
 #include "front/unbound.h"
 
 /*
@@ -65,6 +66,7 @@ static bool find_subject(struct client *client)
     if (client->subject != old)
         meter_forget_places(client);
     pacing_leave(client);
+    client->generation = front->generation;
     client->overflows = subject_is_overflow(client->subject);
     client->is_keyed = is_keyed;
     client->counts_bytes_out = policy != NULL && policy->of_unit[UNIT_BYTES_OUT] != 0;
@@ -158,6 +160,8 @@ static bool identify(struct client *client, enum step step)
 
 static bool take_step(struct client *client, enum step step)
 {
+    if (client_has_old_rules(client) && !binding_renew(client))
+        return false;
     if (identify(client, step))
         return true;
     turn_away(client, REJECTED_RATE);
@@ -174,6 +178,8 @@ bool binding_enter(struct client *client)
 
 bool binding_move(struct client *client)
 {
+    if (client_has_old_rules(client) && !binding_renew(client))
+        return false;
     if (unbound_move(client))
         return true;
     turn_away(client, REJECTED_UNAUTHENTICATED);
@@ -197,14 +203,14 @@ bool binding_bind(struct client *client)
 
 bool binding_unbind(struct client *client)
 {
+    if (client_has_old_rules(client) && !binding_renew(client))
+        return false;
     return (client->unbound != NULL || binding_enter(client)) && binding_change(client);
 }
 
-void binding_unmoor(struct client *client)
+/* The connection and its calls count for nobody, and no subject that a key has named is held. */
+static void let_go(struct client *client)
 {
-    unbound_release(client);
-    if (client->subject == NULL)
-        return; /* its PROXY header is not here yet */
     binding_tell_top(client);
     struct account before = payer_of(client);
     detach(client, &before);
@@ -218,16 +224,21 @@ static void attach_connection(struct client *client, const struct account *accou
         client->meter->connected = gate_reconnect(account);
 }
 
-void binding_moor(struct client *client)
+bool binding_renew(struct client *client)
 {
     struct subject *old = client->subject;
+    unbound_release(client);
+    if (old != NULL)
+        let_go(client);
+    client->generation = client->front->generation;
+    timeouts_look_anew(client);
     unbound_retake(client);
     if (old == NULL)
-        return;
+        return true; /* its PROXY header is not here yet */
     if (!find_subject(client)) {
-        client->bound = NULL; /* the old rules may be gone, and it counts nothing any more */
+        client->bound = NULL; /* it counts nothing any more */
         client_close_starved(client);
-        return;
+        return false;
     }
     if (client->unbound != NULL && client->subject != old)
         client->unbound->has_paid = false;
@@ -235,6 +246,8 @@ void binding_moor(struct client *client)
     attach_connection(client, &now);
     attach_calls(client, &now);
     subject_put(client->front->settings->subjects, old);
+    meter_ring(client);
+    return true;
 }
 
 /*
@@ -273,7 +286,7 @@ void binding_leave(struct client *client)
     }
     meter_leave_queue(client);
     pacing_leave(client);
-    binding_unmoor(client);
+    let_go(client);
     subject_put(client->front->settings->subjects, client->subject);
     client->subject = NULL;
     client->bound = NULL; /* whatever of it is still under way is charged to nobody */

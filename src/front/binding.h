@@ -31,11 +31,11 @@ bool binding_change(struct client *client);
 bool binding_unbind(struct client *client);
 
 /*
- * Around a change of the rules: binding_unmoor under the old ones, then binding_moor under the new, which out of memory
- * closes the client. What the connection counts moves along without being asked anew.
+ * New rules bind a client before its next command is decided, or when the worker's walk (front.binding_walk) comes to it,
+ * whichever is first: client_has_old_rules until then. What the connection counts moves along without being asked anew,
+ * and what waits for a limit is asked again. False: out of memory, and the client is closed.
  */
-void binding_unmoor(struct client *client);
-void binding_moor(struct client *client);
+bool binding_renew(struct client *client);
 
 /* The client is closed: it counts for nobody. */
 void binding_leave(struct client *client);

@@ -105,9 +105,9 @@ struct waited_for {
         uint32_t since_ms; /* there; it wraps, so that only differences say anything */
         uint32_t written;  /* of one that only reads on: the bytes to it when it was looked at; it wraps, too */
     };
-    uint32_t looked_ms;  /* the same: when it was looked at; front->clients is in this order */
-    uint32_t came_s;     /* when it came */
-    uint32_t active_mi;  /* when bytes passed last, in 2^20 ns; it wraps, too */
+    uint32_t looked_ms; /* the same: when it was looked at; front->clients is in this order */
+    uint32_t came_s;    /* when it came */
+    uint32_t active_mi; /* when bytes passed last, in 2^20 ns; it wraps, too */
 };
 
 struct client {
@@ -162,6 +162,7 @@ struct client {
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
     bool counts_bytes_out : 1; /* its policy has limits on bytes of replies */
     bool counts_calls : 1;     /* and on calls in flight */
+    uint8_t generation : 1;    /* front.generation, of the rules by which it is bound */
     bool is_fresh : 1;         /* it came, or ended its handshake, since front/drain.c last looked who may be let go */
     bool is_parted : 1;        /* weir stops: it has been sent the end of weir's side, and may close its own ... */
     bool is_overdue : 1;       /* ... and has not, for one tick of front/drain.c */
@@ -182,6 +183,18 @@ struct client_ops {
 static inline const struct entrance *client_entrance(const struct client *client)
 {
     return client->front->entrances[client->entrance];
+}
+
+/* True if the rules before the present ones bind the client: binding_renew has not been called since they changed. */
+static inline bool client_has_old_rules(const struct client *client)
+{
+    return client->generation != client->front->generation;
+}
+
+/* The rules that bind the client. */
+static inline const struct rules *client_rules(const struct client *client)
+{
+    return client_has_old_rules(client) ? client->front->rules_before : client->front->rules;
 }
 
 /* To read only; never NULL. */

@@ -450,6 +450,7 @@ void client_open(struct client *client, struct front *front, int fd, const struc
                  const struct entrance *entrance)
 {
     client->front = front;
+    client->generation = front->generation;
     client->entrance = entrance->number;
     client->is_operator = entrance->is_admin;
     client->is_outside = entrance->has_proxy_header || entrance->is_tls;

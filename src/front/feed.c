@@ -135,6 +135,8 @@ static void take_all(struct client *client, struct intake *in)
 /* What of them goes to a lane is copied at the end: `in` is then moved, or goes. */
 static void take(struct client *client, struct intake *in)
 {
+    if (client_has_old_rules(client) && !binding_renew(client))
+        return;
     take_all(client, in);
     client->front->nodes.commons.turn_us = 0;
     pacing_end(client);

@@ -19,6 +19,7 @@
 #include "front/tables.h"
 #include "front/timeouts.h"
 #include "limit/attempts.h"
+#include "front/walk.h"
 #include "limit/command.h"
 #include "limit/counts.h"
 #include "limit/demand_plan.h"
@@ -113,20 +114,24 @@ struct front {
     struct front_settings *settings;
     unsigned index; /* of its worker */
     struct command_table *commands;
-    struct rules *rules; /* its policies are bound to `commands` */
+    struct rules *rules;        /* its policies are bound to `commands` */
+    struct rules *rules_before; /* while some clients are still bound by them: binding_walk; else NULL */
     struct topology *topology;
-    struct tally *tallies; /* this worker's, by limit id */
+    uint8_t generation : 1; /* of the rules: another than that of the ones before, and two are all there are */
+    struct tally *tallies;  /* this worker's, by limit id */
     struct top *top;
     struct whom *whom;
     void *worker;         /* for settings->give */
     struct nodes nodes;   /* in the order of the topology's rows */
     struct quota *quota;  /* the LIMIT commands that Redis decides */
-    struct alarms alarms; /* of commands that wait for their turn; new rules ask them again */
+    struct alarms alarms; /* of commands that wait for their turn; a client that is bound by new rules asks again */
     struct alarms turns;  /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
     struct list clients;  /* see struct waited_for */
     const struct entrance *entrances[ENTRANCES_MAX]; /* by number; NULL: nobody has come in there */
     struct list libraries;                           /* that its clients use: struct library */
     struct timeouts timeouts;
+    struct walk binding_walk; /* binds every client by new rules */
+    struct walk round_walk;   /* of the order that is on its round here */
     struct pacing_timer pacing;
     struct client_drain drain; /* once weir stops */
     struct recent recent;

@@ -176,35 +176,45 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->quota = quota_new(&front_home(front)->lanes, &front->turns, &settings->quota, decisions_done);
 }
 
-static void for_each_client(struct front *front, void (*act)(struct client *client))
-{
-    struct list *next;
-    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
-        next = at->next; /* it may be closed */
-        act(container_of(at, struct client, in_front));
-    }
-}
-
 void front_adopt(struct front *front, const struct tables *tables)
 {
     assert(topology_home(tables->topology) == topology_home(front->topology));
-    for_each_client(front, binding_unmoor);
+    assert(!front_is_binding(front));
     if (tables->commands != front->commands)
         front->slow.table_ns = front->loop->now_ns;
     command_table_put(front->commands);
-    rules_put(front->rules);
     topology_put(front->topology);
+    front->rules_before = front->rules;
     front->commands = tables->commands;
     front->rules = tables->rules;
+    front->generation ^= 1;
     front->topology = tables->topology;
     slowlog_keep(front->settings->slowlog, front->rules->slow_entries);
     memset(&front->recent, 0, sizeof front->recent);
     adopt_password(front);
     adopt_room(front);
     front->last_refusal.limit = NULL;
-    for_each_client(front, binding_moor);
-    alarms_ring(&front->alarms);
     timeouts_adopt(front);
+    walk_begin(&front->binding_walk, &front->clients);
+}
+
+static void bind_anew(struct list *item, void *arg)
+{
+    struct client *client = container_of(item, struct client, in_front);
+    (void)arg;
+    if (client_has_old_rules(client))
+        (void)binding_renew(client);
+}
+
+bool front_bind_some(struct front *front)
+{
+    front->loop->now_ns = clock_ns();
+    if (!walk_step(&front->binding_walk, &front->clients, bind_anew, NULL))
+        return false;
+    timeouts_go_on(front);
+    rules_put(front->rules_before);
+    front->rules_before = NULL;
+    return true;
 }
 
 void front_close(struct front *front)
@@ -230,5 +240,7 @@ void front_fini(struct front *front)
     nodes_fini(&front->nodes);
     command_table_put(front->commands);
     rules_put(front->rules);
+    if (front->rules_before != NULL)
+        rules_put(front->rules_before);
     topology_put(front->topology);
 }

@@ -19,8 +19,18 @@ void front_accept(struct front *front, int fd, const struct link_peer *peer, con
 /* Somebody wants in, and the system has no descriptor for it. */
 void front_accept_failed(struct front *front, const struct entrance *entrance);
 
-/* Other tables; takes over the references. They bind the next command of every client. The home node stays the same. */
+/*
+ * Other tables; takes over the references. They bind the next command of every client, and every connection once
+ * front_bind_some has been called, in one iteration of the loop after the other, until it returns true: then the tables
+ * before are let go. Not while that is still under way. The home node stays the same.
+ */
 void front_adopt(struct front *front, const struct tables *tables);
+bool front_bind_some(struct front *front);
+
+static inline bool front_is_binding(const struct front *front)
+{
+    return walk_is_on(&front->binding_walk);
+}
 
 /* Close every client and every lane; asynchronous. */
 void front_close(struct front *front);

@@ -107,6 +107,26 @@ bool meter_make_funnels(struct client *client, const struct policy *policy)
 
 /* ---- waiting for a turn ---- */
 
+static bool stop(struct alarms *alarms, struct alarm *alarm)
+{
+    bool was_set = alarm_is_set(alarm);
+    alarm_stop(alarms, alarm);
+    return was_set;
+}
+
+void meter_ring(struct client *client)
+{
+    struct meter *meter = client->meter;
+    struct alarms *alarms = &client->front->alarms;
+    if (meter == NULL)
+        return;
+    bool was_delayed = stop(alarms, &meter->delay);
+    bool was_paying_in = stop(alarms, &meter->payments[0]);
+    bool was_paying_out = stop(alarms, &meter->payments[1]);
+    if (was_delayed || was_paying_in || was_paying_out)
+        link_wake(meter->link);
+}
+
 bool meter_is_waiting(const struct client *client)
 {
     return client->meter != NULL && client->meter->headed_ns != 0;

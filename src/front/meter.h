@@ -45,6 +45,9 @@ struct subject *meter_funnels(const struct client *client, const struct policy *
 /* Make them where the policy has such limits: once, so that going to and fro refills nothing. False: out of memory. */
 __attribute__((warn_unused_result)) bool meter_make_funnels(struct client *client, const struct policy *policy);
 
+/* Other rules bind it: what waits for a limit is asked again at the end of this iteration. */
+void meter_ring(struct client *client);
+
 /* Is its next command one that a limit delays? */
 bool meter_is_waiting(const struct client *client);
 

@@ -72,43 +72,47 @@ static void tell(struct build *out, const struct client *client)
     report_number(out, "bytes_out", client->link.n_written);
 }
 
-static void list(struct front *front, struct order *order)
+static void list(struct client *client, struct order *order)
 {
-    for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
-        const struct client *client = container_of(at, struct client, in_front);
-        if (!is_meant(client, order))
-            continue;
-        if (order->n_rows < ROUND_ROWS_MAX) {
-            order->n_rows++;
-            tell(&order->rows, client);
-        } else {
-            order->n_more++;
-        }
+    if (order->n_rows < ROUND_ROWS_MAX) {
+        order->n_rows++;
+        tell(&order->rows, client);
+    } else {
+        order->n_more++;
     }
 }
 
 /* ---- LIMIT KICK ---- */
 
 /* But not who gives the order: it is to hear the answer. (Only its own worker may look who that is.) */
-static void kick(struct front *front, struct order *order)
+static void kick(struct client *client, struct order *order)
 {
-    const void *giver = order->worker == front->worker ? order->client : NULL;
-    struct list *next;
-    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
-        struct client *client = container_of(at, struct client, in_front);
-        next = at->next;
-        if (client == giver || client_is_closed(client) || !is_meant(client, order))
-            continue;
-        order->n_rows++;
-        client_close_for(client, CLOSED_KICKED);
-    }
+    const void *giver = order->worker == client->front->worker ? order->client : NULL;
+    if (client == giver || client_is_closed(client))
+        return;
+    order->n_rows++;
+    client_close_for(client, CLOSED_KICKED);
 }
 
-void front_round(struct front *front, struct order *order)
+static void look(struct list *item, void *arg)
+{
+    struct client *client = container_of(item, struct client, in_front);
+    struct order *order = arg;
+    if (!is_meant(client, order))
+        return;
+    if (order->kind == ORDER_KICK)
+        kick(client, order);
+    else
+        list(client, order);
+}
+
+bool front_round_some(struct front *front, struct order *order)
 {
     front->loop->now_ns = clock_ns();
-    if (order->kind == ORDER_KICK)
-        kick(front, order);
-    else
-        list(front, order);
+    if (!walk_is_on(&front->round_walk))
+        walk_begin(&front->round_walk, &front->clients);
+    if (!walk_step(&front->round_walk, &front->clients, look, order))
+        return false;
+    timeouts_go_on(front);
+    return true;
 }

@@ -10,7 +10,7 @@
 
 #define ROUND_ROWS_MAX 1000 /* clients that LIMIT CLIENTS tells of; of the others how many there are */
 
-/* This worker's part. */
-void front_round(struct front *front, struct order *order);
+/* Some of this worker's part, in each iteration of the loop. True: that was the rest. One order at a time. */
+bool front_round_some(struct front *front, struct order *order);
 
 #endif

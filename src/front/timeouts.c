@@ -282,6 +282,8 @@ static void look_at(struct client *client)
 static void on_look(struct alarm *alarm)
 {
     struct front *front = container_of(alarm, struct front, timeouts.idle);
+    if (walk_is_on(&front->binding_walk) || walk_is_on(&front->round_walk))
+        return; /* timeouts_go_on follows */
     for (int n = 0; n < LOOKS_MAX && front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients); n++) {
         struct client *client = client_at(front->clients.next);
         if (!is_over(front, client->waited_for.looked_ms, period_ns(front)))
@@ -340,14 +342,24 @@ void timeouts_leave(struct client *client)
     if (client->is_outside)
         timeouts_end_handshake(client);
     list_take(&client->waited_for.in_list);
+    walk_skip(&client->front->binding_walk, &client->in_front);
+    walk_skip(&client->front->round_walk, &client->in_front);
     list_take(&client->in_front);
+}
+
+void timeouts_go_on(struct front *front)
+{
+    arm_idle(front);
+}
+
+void timeouts_look_anew(struct client *client)
+{
+    client->silent_looks = 0;
 }
 
 void timeouts_adopt(struct front *front)
 {
     struct timeouts *timeouts = &front->timeouts;
-    for (struct list *at = front->clients.next; at != &front->clients; at = at->next)
-        client_at(at)->silent_looks = 0; /* the next ones are as far apart as the new time wants */
     alarm_stop(&timeouts->alarms, &timeouts->handshake);
     alarm_stop(&timeouts->alarms, &timeouts->request);
     alarm_stop(&timeouts->alarms, &timeouts->idle);

@@ -20,7 +20,7 @@ struct client;
 struct front;
 
 struct timeouts {
-    struct alarms alarms;   /* apart from those that ring when the rules change: these close clients */
+    struct alarms alarms;   /* apart from those of commands that wait: these close clients */
     struct list handshakes; /* clients in the order in which theirs began */
     struct list unfinished; /* and their unfinished requests */
     struct list unbound;    /* struct unbound, in the order in which their time began */
@@ -59,7 +59,11 @@ void timeouts_begin_unbound(struct client *client);
 void timeouts_begin_request(struct client *client);
 void timeouts_end_request(struct client *client);
 
-/* The rules have changed. */
+/* The rules have changed. timeouts_look_anew: the client's next looks are as far apart as the new time wants. */
 void timeouts_adopt(struct front *front);
+void timeouts_look_anew(struct client *client);
+
+/* A walk over the clients, during which nobody is looked at, has ended. */
+void timeouts_go_on(struct front *front);
 
 #endif

@@ -9,9 +9,9 @@
 #define UNITS (1U << UNIT_CONNECTIONS)
 
 /* The policy is NULL where `unauthenticated` is 0. */
-static struct account account_of(const struct front *front, struct subject *address)
+static struct account account_of(const struct rules *rules, struct subject *address)
 {
-    return (struct account){address != NULL ? &front->rules->unbound_policy : NULL, {address, NULL, NULL}};
+    return (struct account){address != NULL ? &rules->unbound_policy : NULL, {address, NULL, NULL}};
 }
 
 /* Takes a reference. NULL: `unauthenticated` is 0. */
@@ -34,7 +34,7 @@ static bool count(struct client *client)
     unbound->address = find_address(front, &client->link.peer.ip);
     if (unbound->address == NULL)
         return true;
-    const struct account account = account_of(front, unbound->address);
+    const struct account account = account_of(front->rules, unbound->address);
     bool is_welcome = gate_connect_units(&account, UNITS, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
     unbound->counted = verdict.counted;
     if (!is_welcome || verdict.is_shadowed)
@@ -47,7 +47,7 @@ void unbound_release(struct client *client)
     struct unbound *unbound = client->unbound;
     if (unbound == NULL || unbound->address == NULL)
         return;
-    const struct account account = account_of(client->front, unbound->address);
+    const struct account account = account_of(client_rules(client), unbound->address);
     gate_disconnect(&account, unbound->counted);
     subject_put(client->front->settings->addresses, unbound->address);
     unbound->address = NULL;
@@ -62,7 +62,7 @@ void unbound_retake(struct client *client)
     unbound->address = find_address(client->front, &client->link.peer.ip);
     if (unbound->address == NULL)
         return;
-    const struct account account = account_of(client->front, unbound->address);
+    const struct account account = account_of(client->front->rules, unbound->address);
     unbound->counted = gate_reconnect(&account);
 }
 
@@ -105,7 +105,7 @@ const char *unbound_refuser(struct front *front, const struct ip *ip)
     struct subject *address = subject_find(front->settings->addresses, slice_of(name, identity_site(ip, name)));
     if (address == NULL)
         return NULL;
-    const struct account account = account_of(front, address);
+    const struct account account = account_of(front->rules, address);
     bool is_full = gate_standing(&account, 0, front->loop->now_ns).remaining == 0;
     subject_put(front->settings->addresses, address);
     return is_full ? policy->limits[0].label : NULL;

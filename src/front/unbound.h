@@ -43,7 +43,10 @@ __attribute__((warn_unused_result)) bool unbound_move(struct client *client);
 /* It is bound, or closed. Safe on one that is bound already. */
 void unbound_end(struct client *client);
 
-/* Around a change of the rules: it counts for its address under the new ones, without being asked. */
+/*
+ * Around the moment when new rules bind the client: it counts for its address under these, without being asked.
+ * unbound_release is called while client_rules are still the old ones.
+ */
 void unbound_release(struct client *client);
 void unbound_retake(struct client *client);
 

@@ -123,20 +123,6 @@ void alarms_release(struct alarms *alarms, size_t n)
     alarms->reserved -= n;
 }
 
-/* Alarms that went off leave room in the heap, and each may set only itself again. */
-void alarms_ring(struct alarms *alarms)
-{
-    size_t n = alarms->n;
-    while (alarms->n > 0)
-        alarm_stop(alarms, alarms->heap[alarms->n]);
-    for (size_t i = 1; i <= n; i++) {
-        struct alarm *alarm = alarms->heap[i];
-        assert(alarms->n < i);
-        alarm->on_due(alarm);
-    }
-    arm(alarms);
-}
-
 void alarms_init(struct alarms *alarms, struct loop *loop, size_t n)
 {
     *alarms = (struct alarms){.loop = loop, .room = FIRST_ROOM, .reserved = n};

@@ -51,9 +51,6 @@ static inline bool alarm_is_set(const struct alarm *alarm)
 /* Safe on one that is not set. */
 void alarm_stop(struct alarms *alarms, struct alarm *alarm);
 
-/* Let every alarm that is set go off now. Its on_due may set it again, but no other alarm. */
-void alarms_ring(struct alarms *alarms);
-
 /* Closes the timer, asynchronously; alarms_fini after the loop has ended. */
 void alarms_close(struct alarms *alarms);
 void alarms_fini(struct alarms *alarms);

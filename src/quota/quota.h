@@ -26,7 +26,7 @@ typedef void (*quota_on_done)(struct decision *decision);
 
 #define QUOTA_ALARMS (1 + EXCHANGE_ALARMS) /* that it needs itself; each call reserves its own */
 
-/* `alarms` are never rung before their time (alarms_ring), and have room for QUOTA_ALARMS. */
+/* `alarms` have room for QUOTA_ALARMS. */
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done);
 void quota_free(struct quota *quota);

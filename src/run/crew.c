@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/mem.h"
@@ -9,7 +10,9 @@
 struct crew {
     struct worker **workers;
     unsigned n_workers;
-    unsigned generation; /* of the tables that were handed out last */
+    unsigned generation;   /* of the tables that were handed out last */
+    struct tables *handed; /* the last, and those before that some worker may still use: freed on this thread */
+    size_t n_handed;
     struct worker_ops ops;
     void (*carry_out)(void *arg, struct order *order);
     void *arg;
@@ -138,8 +141,27 @@ static void carry_out(struct crew *crew)
     }
 }
 
+/* Policies are many, and no worker is to spend its time on freeing them: this thread lets them go last. */
+static void let_tables_go(struct crew *crew, size_t keep)
+{
+    size_t n = crew->n_handed > keep ? crew->n_handed - keep : 0;
+    for (size_t i = 0; i < n; i++)
+        tables_put(&crew->handed[i]);
+    if (n > 0)
+        memmove(crew->handed, crew->handed + n, (crew->n_handed - n) * sizeof *crew->handed);
+    crew->n_handed -= n;
+}
+
+static void note_handed(struct crew *crew, const struct tables *tables)
+{
+    crew->handed = mem_realloc(crew->handed, crew->n_handed + 1, sizeof *crew->handed);
+    crew->handed[crew->n_handed++] = tables_get(tables);
+}
+
 static void return_carried(struct crew *crew)
 {
+    if (is_adopted(crew))
+        let_tables_go(crew, 1);
     while (is_adopted(crew) && !list_is_empty(&crew->carried)) {
         struct order *order = take_first(&crew->carried);
         worker_return(order->worker, order);
@@ -193,6 +215,7 @@ static struct tables tables_of_crew(const struct crew *crew, const struct tables
 void crew_publish(struct crew *crew, const struct tables *tables)
 {
     crew->generation++;
+    note_handed(crew, tables);
     for (unsigned w = 0; w < crew->n_workers; w++) {
         struct tables own = tables_of_crew(crew, tables);
         worker_adopt(crew->workers[w], &own);
@@ -226,6 +249,7 @@ struct crew *crew_start(struct loop *main_loop, struct front_settings *settings,
     crew->stirred.data = crew;
     settings->give = worker_give;
     settings->on_empty = worker_emptied;
+    note_handed(crew, tables);
     for (unsigned w = 0; w < crew->n_workers; w++) {
         struct tables own = tables_of_crew(crew, tables);
         crew->workers[w] = worker_start(settings, w, listening, &own, &crew->ops);
@@ -295,6 +319,8 @@ void crew_join(struct crew *crew)
     while (!list_is_empty(&crew->carried))
         order_free(take_first(&crew->carried));
     pthread_mutex_destroy(&crew->lock);
+    let_tables_go(crew, 0);
+    free(crew->handed);
     free(crew->workers);
     free(crew);
 }

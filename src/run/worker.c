@@ -35,7 +35,9 @@ struct worker {
     const struct opening *openings; /* by listener */
     struct listener *listeners;
     size_t n_listeners;
-    bool is_shut; /* the operators' listeners are closed, too */
+    bool is_shut;       /* the operators' listeners are closed, too */
+    unsigned adopted;   /* the generation of the tables in use */
+    struct list rounds; /* orders on their round that are here, the first of which has begun */
     uv_async_t told;
     struct inbox inbox;
     _Atomic unsigned generation;
@@ -89,8 +91,33 @@ static void start_listeners(struct worker *worker)
 static void adopt(struct worker *worker, const struct tables *tables)
 {
     front_adopt(&worker->front, tables);
-    atomic_store(&worker->generation, tables->generation);
-    worker->ops->on_news(worker->ops->arg);
+    worker->adopted = tables->generation;
+}
+
+/* Bound work: the rest follows in the next iterations. */
+static void go_on(struct worker *worker)
+{
+    if (front_is_binding(&worker->front) && front_bind_some(&worker->front)) {
+        atomic_store(&worker->generation, worker->adopted);
+        worker->ops->on_news(worker->ops->arg);
+    }
+    if (!list_is_empty(&worker->rounds)) {
+        struct order *order = container_of(worker->rounds.next, struct order, in_queue);
+        if (front_round_some(&worker->front, order)) {
+            list_take(&order->in_queue);
+            worker->ops->on_order(worker->ops->arg, order);
+        }
+    }
+}
+
+/* Is there more to do, or are there new tables that have waited for the end of what was done? */
+static bool has_more(struct worker *worker)
+{
+    struct inbox *inbox = &worker->inbox;
+    pthread_mutex_lock(&inbox->lock);
+    bool has_tables = inbox->tables.rules != NULL;
+    pthread_mutex_unlock(&inbox->lock);
+    return has_tables || front_is_binding(&worker->front) || !list_is_empty(&worker->rounds);
 }
 
 static void reach(struct worker *worker, enum worker_stage stage)
@@ -145,9 +172,12 @@ static void on_told(uv_async_t *async)
     struct worker *worker = async->data;
     struct inbox *inbox = &worker->inbox;
     struct list orders;
+    struct tables tables = {0};
     pthread_mutex_lock(&inbox->lock);
-    struct tables tables = inbox->tables;
-    inbox->tables = (struct tables){0};
+    if (!front_is_binding(&worker->front)) {
+        tables = inbox->tables;
+        inbox->tables = (struct tables){0};
+    }
     list_take_all(&orders, &inbox->orders);
     uint64_t tick_ms = inbox->tick_ms;
     inbox->tick_ms = 0;
@@ -161,13 +191,12 @@ static void on_told(uv_async_t *async)
     while (!list_is_empty(&orders)) {
         struct order *order = container_of(orders.next, struct order, in_queue);
         list_take(&order->in_queue);
-        if (order->is_on_its_round) {
-            front_round(&worker->front, order);
-            worker->ops->on_order(worker->ops->arg, order);
-        } else {
+        if (order->is_on_its_round)
+            list_push(&worker->rounds, &order->in_queue);
+        else
             front_order_done(&worker->front, order);
-        }
     }
+    go_on(worker);
     memory_pressure_look(&worker->front);
     login_look(&worker->front);
     if (tick_ms > 0) {
@@ -178,6 +207,8 @@ static void on_told(uv_async_t *async)
     }
     if (must_stop)
         stop(worker);
+    else if (has_more(worker))
+        uv_async_send(&worker->told);
 }
 
 void worker_adopt(struct worker *worker, const struct tables *tables)
@@ -272,6 +303,7 @@ struct worker *worker_start(struct front_settings *settings, unsigned index, con
     atomic_init(&worker->generation, tables->generation);
     pthread_mutex_init(&worker->inbox.lock, NULL);
     list_init(&worker->inbox.orders);
+    list_init(&worker->rounds);
     loop_init(&worker->loop);
     front_init(&worker->front, &worker->loop, settings, index, worker, tables);
     uv_async_init(&worker->loop.uv, &worker->told, on_told);
@@ -311,6 +343,7 @@ void worker_join(struct worker *worker)
     pthread_join(worker->thread, NULL);
     tables_put(&worker->inbox.tables);
     drop_orders(&worker->inbox.orders);
+    drop_orders(&worker->rounds);
     front_fini(&worker->front);
     loop_fini(&worker->loop);
     pthread_mutex_destroy(&worker->inbox.lock);
