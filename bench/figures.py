@@ -8,7 +8,7 @@
     bench/figures.py --report [--docs]  the table again, or into docs/performance.md
 
 Each part is what a program of its own measures in more detail: neighbours (fairness.py), tenants (tenants.py), the cells
-of bench.py by their names, limit (limit.py) and memory (bench.py). Rows are kept in build/bench/figures.json.
+of bench.py by their names, limit (limit.py), memory (bench.py) and operators (operators.py). Rows are kept in build/bench/figures.json.
 
 This measures and does not judge: it exits with 0. docs/performance.md says how each row is measured.
 """
@@ -28,6 +28,7 @@ import costs
 import fairness
 import limit
 import machine
+import operators
 import ratios
 import tenants
 from cells import HEADLINES, IDLE_HEADLINES
@@ -114,12 +115,20 @@ def memory(args):
     yield from goal_rows({"idle": {"weir": middle}}, IDLE_HEADLINES)
 
 
+def operator(args):
+    samples = operators.measure({"": os.environ["WEIR"]}, args.rounds)
+    for (action, _), found in samples.items():
+        operators.show(action, found)
+    yield from operators.rows(samples)
+
+
 PARTS = {
     "neighbours": neighbours,
     "tenants": two_tenants,
     **{goal.cell: partial(cell, goal.cell) for goal in HEADLINES},
     "limit": funnel,
     "memory": memory,
+    "operators": operator,
 }
 
 

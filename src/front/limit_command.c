@@ -241,7 +241,6 @@ static void refuse_top(const struct limit_words *words, size_t i, struct build *
 /* LIMIT TOP [n] [BY what] */
 static void top(struct client *client, const struct limit_words *words, struct build *out)
 {
-    const struct front_settings *settings = client->front->settings;
     enum top_by by = TOP_COMMANDS;
     size_t n = 10;
     size_t i = 2;
@@ -252,17 +251,9 @@ static void top(struct client *client, const struct limit_words *words, struct b
     n = n < ROWS_MAX ? n : ROWS_MAX;
     if (i < words->n && !is_of_keys && !(has_by && take_by(words->at[i + 1], &by)))
         refuse_top(words, i, out);
-    else if (is_of_keys)
-        report_top_limited(out, settings->quota.limited, n, client->front->loop->now_ns);
     else
-        report_top(out,
-                   &(struct report_top){.policies = client->front->rules->policies,
-                                        .block_id = client->front->rules->block_id,
-                                        .tops = settings->tops,
-                                        .n_workers = settings->n_workers,
-                                        .by = by,
-                                        .n = n},
-                   client->front->loop->now_ns);
+        orders_give_report(client, ORDER_TOP, &(struct report_wanted){.by = is_of_keys ? TOP_BY_COUNT : by, .n = n},
+                           SLICE(""), out);
 }
 
 /* LIMIT LOG [n] */
@@ -303,31 +294,18 @@ static bool is_name_of_limits(const struct rules *rules, const struct limit_word
 /* LIMIT LIST [pattern] [REFUSING] */
 static void list(struct client *client, const struct limit_words *words, struct build *out)
 {
-    const struct front_settings *settings = client->front->settings;
-    const struct rules *rules = client->front->rules;
     size_t n = words->n;
     bool is_refusing = n > 2 && limit_word_is(words, n - 1, "refusing");
     n -= is_refusing;
-    const struct report_list some = {
-        .policies = rules->policies,
-        .variants = exceptions_variants(rules->exceptions),
-        .tallies = settings->tallies,
-        .tops = settings->tops,
-        .n_workers = settings->n_workers,
-        .named = rules->named,
-        .when_down = rules->when_down,
-        .filter = {.glob = n > 2 ? words->at[2] : SLICE(""),
-                   .stopping = is_refusing ? settings->stopping : NULL,
-                   .limited = settings->quota.limited},
-    };
+    const struct report_filter filter = {.glob = n > 2 ? words->at[2] : SLICE("")};
     if (n > 3)
         limit_words_error(words, 3, out);
-    else if (n == 3 && !is_name_of_limits(rules, words, out))
+    else if (n == 3 && !is_name_of_limits(client->front->rules, words, out))
         return;
-    else if (!report_filter_is_good(&some.filter))
+    else if (!report_filter_is_good(&filter))
         build_error(out, SLICE("ERR a pattern is at most 128 bytes, and a [ in it has its ]"));
     else
-        report_list(out, &some, client->front->loop->now_ns);
+        orders_give_report(client, ORDER_LIST, &(struct report_wanted){.is_refusing = is_refusing}, filter.glob, out);
 }
 
 static void help(struct client *client, const struct limit_words *words, struct build *out)

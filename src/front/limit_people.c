@@ -92,7 +92,7 @@ void limit_people_blocks(struct client *client, const struct limit_words *words,
     if (words->n > 3)
         limit_words_error(words, 3, out);
     else if (limit_words_count(words, 2, BLOCKS_TOLD, &n, out))
-        report_blocks(out, exceptions_blocks(client->front->rules->exceptions), n, client->front->loop->now_ns);
+        orders_give_report(client, ORDER_BLOCKS, &(struct report_wanted){.n = n}, SLICE(""), out);
 }
 
 /* ---- who is connected ---- */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "limit/top.h"
 #include "resp/build.h"
 
 enum order_kind {
@@ -29,6 +30,16 @@ enum order_kind {
     ORDER_KICK,    /* so does this one */
     ORDER_SUGGEST,
     ORDER_INFO,
+    ORDER_LIST,
+    ORDER_TOP,
+    ORDER_BLOCKS,
+};
+
+/* What a report is to tell. */
+struct report_wanted {
+    bool is_refusing; /* ORDER_LIST: only limits that refuse now */
+    enum top_by by;   /* ORDER_TOP; TOP_BY_COUNT: the keys of named limits */
+    size_t n;         /* ORDER_TOP, ORDER_BLOCKS: rows */
 };
 
 /* A line that runs otherwise than it stands in the file; "" where there is none. */
@@ -58,7 +69,7 @@ struct order {
     char *expression;
     /*
      * ORDER_SET_KEY, ORDER_UNSET_KEY: any bytes; ORDER_BLOCK, ORDER_UNBLOCK: the subject's name; ORDER_SET, ORDER_UNSET:
-     * the same, NULL: for all subjects of the policy
+     * the same, NULL: for all subjects of the policy; ORDER_LIST: the pattern
      */
     char *key;
     size_t key_len;
@@ -69,13 +80,14 @@ struct order {
     void *worker;        /* whose client it is from; the main thread's business */
     void *client;        /* NULL: it has gone */
 
-    bool is_starved;      /* the result: there was no memory for it, and it has not been carried out */
-    char *error;          /* or why not; NULL: it has been */
-    unsigned visited;     /* ORDER_CLIENTS, ORDER_KICK: how many workers have had it, or have it now */
-    bool is_on_its_round; /* the worker that takes it is to do its part, and to pass it on */
-    size_t n_rows;        /* how many clients `rows` tells of, or have been closed */
-    size_t n_more;        /* and how many there are besides */
-    struct build rows;
+    bool is_starved;             /* the result: there was no memory for it, and it has not been carried out */
+    char *error;                 /* or why not; NULL: it has been */
+    unsigned visited;            /* ORDER_CLIENTS, ORDER_KICK: how many workers have had it, or have it now */
+    bool is_on_its_round;        /* the worker that takes it is to do its part, and to pass it on */
+    size_t n_rows;               /* how many clients `rows` tells of, or have been closed */
+    size_t n_more;               /* and how many there are besides */
+    struct build rows;           /* of a report, and of ORDER_DIFF: the whole reply */
+    struct report_wanted wanted; /* ORDER_LIST, ORDER_TOP, ORDER_BLOCKS */
     struct difference *differences;
     size_t n_differences;
     char *lines; /* ORDER_SUGGEST: each with a line feed; not NUL-terminated */

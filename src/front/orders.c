@@ -139,13 +139,11 @@ static void fill(struct order *order, const struct limit_words *words)
         take_word(order, &order->expression, words->at[2]);
 }
 
-void orders_give(struct client *client, enum order_kind kind, const struct limit_words *words, struct build *out)
+/* To the main thread; or an error, without memory for it. */
+static void give(struct client *client, struct order *order, struct build *out)
 {
     struct extra *extra = client_need_extra(client);
-    struct order *order = extra != NULL ? order_new(kind) : NULL;
-    if (order != NULL)
-        fill(order, words);
-    if (order == NULL || order->is_starved) {
+    if (extra == NULL || order == NULL || order->is_starved) {
         build_error(out, OUT_OF_MEMORY);
         order_free(order);
         return;
@@ -158,19 +156,26 @@ void orders_give(struct client *client, enum order_kind kind, const struct limit
     client->front->settings->give(client->front->worker, order);
 }
 
-/* ---- carried out ---- */
-
-static void tell_differences(struct build *out, const struct order *order)
+void orders_give(struct client *client, enum order_kind kind, const struct limit_words *words, struct build *out)
 {
-    build_array(out, order->n_differences);
-    for (size_t i = 0; i < order->n_differences; i++) {
-        build_map(out, 4);
-        const char *const fields[] = {"section", order->differences[i].section, "what", order->differences[i].what,
-                                      "running", order->differences[i].running, "file", order->differences[i].file};
-        for (size_t j = 0; j < sizeof fields / sizeof fields[0]; j++)
-            build_bulk_str(out, fields[j]);
-    }
+    struct order *order = order_new(kind);
+    if (order != NULL)
+        fill(order, words);
+    give(client, order, out);
 }
+
+void orders_give_report(struct client *client, enum order_kind kind, const struct report_wanted *wanted,
+                        struct slice pattern, struct build *out)
+{
+    struct order *order = order_new(kind);
+    if (order != NULL) {
+        order->wanted = *wanted;
+        take_key(order, pattern);
+    }
+    give(client, order, out);
+}
+
+/* ---- carried out ---- */
 
 /* What came of the workers' rows; behind them how many more there are. */
 static void tell_clients(struct build *out, const struct order *order)
@@ -234,10 +239,21 @@ static void tell_block(struct build *out, const struct front *front, const struc
     build_status(out, slice_of(text, (size_t)len));
 }
 
+/* Its reply has been made. */
+static bool is_report(const struct order *order)
+{
+    return order->kind == ORDER_LIST || order->kind == ORDER_TOP || order->kind == ORDER_BLOCKS ||
+           order->kind == ORDER_DIFF;
+}
+
 void front_order_done(struct front *front, struct order *order)
 {
     struct client *client = order->client;
-    if (client != NULL) {
+    if (client != NULL && is_report(order) && !order->is_starved && order->error == NULL) {
+        client->extra->order = NULL;
+        answer_built(client, &order->rows);
+        client_go_on(client);
+    } else if (client != NULL) {
         struct build out;
         build_init(&out, session_protocol(client) == 3);
         client->extra->order = NULL;
@@ -251,8 +267,6 @@ void front_order_done(struct front *front, struct order *order)
             tell_restart(&out, order);
         else if (order->kind == ORDER_BLOCK)
             tell_block(&out, front, order);
-        else if (order->kind == ORDER_DIFF)
-            tell_differences(&out, order);
         else if (order->kind == ORDER_CLIENTS)
             tell_clients(&out, order);
         else if (order->kind == ORDER_KICK)

@@ -13,6 +13,10 @@
 /* Give an order made of the command's words; extra.order is set. Out of memory `out` is the error reply instead. */
 void orders_give(struct client *client, enum order_kind kind, const struct limit_words *words, struct build *out);
 
+/* The same for a report: ORDER_LIST, of limits that fit the pattern, ORDER_TOP, ORDER_BLOCKS. */
+void orders_give_report(struct client *client, enum order_kind kind, const struct report_wanted *wanted,
+                        struct slice pattern, struct build *out);
+
 /*
  * The order has been carried out, or not: its client is answered and goes on, if it is still there. Takes over the
  * order.

@@ -23,6 +23,7 @@
 #include "run/listening.h"
 #include "run/log_event.h"
 #include "run/order_info.h"
+#include "run/order_report.h"
 #include "run/replacement.h"
 #include "run/reporter.h"
 #include "run/sd_notify.h"
@@ -384,10 +385,14 @@ static void on_order(void *arg, struct order *order)
     if (order->kind == ORDER_INFO) {
         const struct census census = census_of(proxy);
         order_info(order, &census);
+    } else if (order_is_report(order)) {
+        order_report(order, governor_rules(proxy->governor), &proxy->settings, clock_ns());
     } else if (order->kind == ORDER_SUGGEST) {
         suggest_carry_out(order, governor_rules(proxy->governor)->policies, &proxy->settings, clock_ns());
     } else {
         governor_carry_out(proxy->governor, order);
+        if (order->kind == ORDER_DIFF)
+            order_report_differences(order);
     }
     ending_await(&proxy->ending);
 }
