@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "base/near.h"
+#include "base/num.h"
+#include "base/why.h"
 #include "front/answer.h"
 #include "front/limit_people.h"
 #include "front/limit_words.h"
@@ -372,22 +374,37 @@ static void set(struct client *client, const struct limit_words *words, struct b
         orders_give(client, is_named ? ORDER_SET_LIMIT : ORDER_SET, words, out);
 }
 
-/* LIMIT SUGGEST [policy] [CLASS class] */
+/* PERCENTILE, and the names behind EXCEPT. False: `out` is an error. */
+static bool is_suggestible(const struct client *client, const struct limit_words *words,
+                           const struct limit_suggest *found, struct build *out)
+{
+    int64_t percentile;
+    char text[160];
+    struct slice word = found->percentile > 0 ? words->at[found->percentile] : SLICE("1");
+    if (!num_parse(word, &percentile) || percentile < 1 || percentile > 100) {
+        int len = snprintf(text, sizeof text, "ERR value is not an integer or out of range: '%.*s' must be 1 to 100",
+                           WHY_SLICE(word));
+        build_error(out, slice_of(text, (size_t)len));
+        return false;
+    }
+    for (size_t i = found->except; i > 0 && i < words->n; i++)
+        if (!limit_people_is_name(client, words->at[i], out))
+            return false;
+    return true;
+}
+
+/* LIMIT SUGGEST [policy] [CLASS class] [PERCENTILE n] [EXCEPT subject ...] */
 static void suggest(struct client *client, const struct limit_words *words, struct build *out)
 {
-    if (words->n == 4 && !limit_word_is(words, 2, "class") && !limit_word_is(words, 3, "class"))
-        limit_words_token_missing(words, 3, "CLASS", out);
-    else if (words->n == 3 && limit_word_is(words, 2, "class") &&
-             policies_find(client->front->rules->policies, SLICE("class")) == NULL)
-        limit_words_error(words, 3, out);
-    else if (words->n <= 3 || (words->n <= 5 && limit_word_is(words, words->n - 2, "class")))
-        orders_give(client, ORDER_SUGGEST, words, out);
-    else
-        limit_words_error(words,
-                          limit_word_is(words, 2, "class")   ? 4
-                          : limit_word_is(words, 3, "class") ? (words->n == 4 ? 4 : 5)
-                                                             : 3,
-                          out);
+    struct limit_suggest found;
+    bool is_policy = words->n > 2 && policies_find(client->front->rules->policies, words->at[2]) != NULL;
+    size_t fault = limit_words_suggest(words, is_policy, &found);
+    if (fault == 3 && words->n == 4 && found.policy > 0)
+        limit_words_token_missing(words, fault, "CLASS", out);
+    else if (fault > 0)
+        limit_words_error(words, fault, out);
+    else if (is_suggestible(client, words, &found, out))
+        orders_give_suggest(client, words, &found, out);
 }
 
 /* ---- which is which ---- */

@@ -103,3 +103,30 @@ void limit_words_span_error(const struct limit_words *words, size_t fault, const
     else
         limit_words_error(words, fault, out);
 }
+
+static bool is_suggest_token(const struct limit_words *words, size_t i)
+{
+    return limit_word_is(words, i, "class") || limit_word_is(words, i, "percentile") ||
+           limit_word_is(words, i, "except");
+}
+
+size_t limit_words_suggest(const struct limit_words *words, bool is_policy, struct limit_suggest *found)
+{
+    size_t i = 2;
+    *found = (struct limit_suggest){0};
+    if (i < words->n && (!is_suggest_token(words, i) || (is_policy && words->n == 3)))
+        found->policy = i++;
+    while (i < words->n && found->except == 0) {
+        size_t *place = limit_word_is(words, i, "class")        ? &found->class
+                        : limit_word_is(words, i, "percentile") ? &found->percentile
+                        : limit_word_is(words, i, "except")     ? &found->except
+                                                                : NULL;
+        if (place == NULL || *place > 0)
+            return i;
+        if (i + 1 == words->n)
+            return words->n;
+        *place = i + 1;
+        i += 2;
+    }
+    return 0;
+}

@@ -65,6 +65,15 @@ size_t limit_words_span(const struct limit_words *words, size_t first, struct li
 void limit_words_span_error(const struct limit_words *words, size_t fault, const struct limit_span *span,
                             struct build *out);
 
+/* LIMIT SUGGEST [policy] [CLASS class] [PERCENTILE n] [EXCEPT subject ...]: where each is; 0: nowhere. */
+struct limit_suggest {
+    size_t policy, class, percentile;
+    size_t except; /* the first of the subjects, which go on to the end */
+};
+
+/* `is_policy`: there is a policy that is called like the third word. The word that is wrong; 0: all is well. */
+size_t limit_words_suggest(const struct limit_words *words, bool is_policy, struct limit_suggest *found);
+
 /* Does the word begin as a time or a count does? */
 static inline bool limit_word_is_number(const struct limit_words *words, size_t i)
 {

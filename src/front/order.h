@@ -37,9 +37,10 @@ enum order_kind {
 
 /* What a report is to tell. */
 struct report_wanted {
-    bool is_refusing; /* ORDER_LIST: only limits that refuse now */
-    enum top_by by;   /* ORDER_TOP; TOP_BY_COUNT: the keys of named limits */
-    size_t n;         /* ORDER_TOP, ORDER_BLOCKS: rows */
+    bool is_refusing;    /* ORDER_LIST: only limits that refuse now */
+    enum top_by by;      /* ORDER_TOP; TOP_BY_COUNT: the keys of named limits */
+    size_t n;            /* ORDER_TOP, ORDER_BLOCKS: rows */
+    unsigned percentile; /* ORDER_SUGGEST: see suggestion_make */
 };
 
 /* A line that runs otherwise than it stands in the file; "" where there is none. */
@@ -64,7 +65,7 @@ struct order {
     char *what; /* ORDER_SET, ORDER_UNSET; ORDER_SUGGEST: the class; ORDER_INFO: the section; NULL: all */
     /*
      * ORDER_SET: the right side of the line; ORDER_SET_LIMIT, ORDER_SET_KEY: the line; ORDER_MODE: enforce or shadow;
-     * ORDER_BLOCK: the reason, NULL: none
+     * ORDER_BLOCK: the reason, NULL: none; ORDER_SUGGEST: the subjects that are left out, with blanks between, NULL: none
      */
     char *expression;
     /*
@@ -87,7 +88,7 @@ struct order {
     size_t n_rows;               /* how many clients `rows` tells of, or have been closed */
     size_t n_more;               /* and how many there are besides */
     struct build rows;           /* of a report, and of ORDER_DIFF: the whole reply */
-    struct report_wanted wanted; /* ORDER_LIST, ORDER_TOP, ORDER_BLOCKS */
+    struct report_wanted wanted; /* ORDER_LIST, ORDER_TOP, ORDER_BLOCKS, ORDER_SUGGEST */
     struct difference *differences;
     size_t n_differences;
     char *lines; /* ORDER_SUGGEST: each with a line feed; not NUL-terminated */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/split.h"
 #include "base/why.h"
 #include "front/answer.h"
@@ -95,15 +96,6 @@ static void take_block(struct order *order, const struct limit_words *words)
         take_rest(order, words, first + 1, end);
 }
 
-/* LIMIT SUGGEST [policy] [CLASS class] */
-static void take_suggest(struct order *order, const struct limit_words *words)
-{
-    if (words->n % 2 == 1)
-        take_word(order, &order->policy, words->at[2]);
-    if (words->n >= 4)
-        take_word(order, &order->what, words->at[words->n - 1]);
-}
-
 /* Out of memory it is starved already. */
 static void fill(struct order *order, const struct limit_words *words)
 {
@@ -133,8 +125,6 @@ static void fill(struct order *order, const struct limit_words *words)
         take_block(order, words);
     if (kind == ORDER_UNBLOCK || kind == ORDER_KICK)
         take_key(order, words->at[2]);
-    if (kind == ORDER_SUGGEST)
-        take_suggest(order, words);
     if (kind == ORDER_MODE)
         take_word(order, &order->expression, words->at[2]);
 }
@@ -172,6 +162,22 @@ void orders_give_report(struct client *client, enum order_kind kind, const struc
         order->wanted = *wanted;
         take_key(order, pattern);
     }
+    give(client, order, out);
+}
+
+void orders_give_suggest(struct client *client, const struct limit_words *words, const struct limit_suggest *found,
+                         struct build *out)
+{
+    int64_t percentile = 0;
+    struct order *order = order_new(ORDER_SUGGEST);
+    if (order != NULL && found->policy > 0)
+        take_word(order, &order->policy, words->at[found->policy]);
+    if (order != NULL && found->class > 0)
+        take_word(order, &order->what, words->at[found->class]);
+    if (order != NULL && found->except > 0)
+        take_rest(order, words, found->except, words->n);
+    if (order != NULL && found->percentile > 0 && num_parse(words->at[found->percentile], &percentile))
+        order->wanted.percentile = (unsigned)percentile;
     give(client, order, out);
 }
 

@@ -17,6 +17,10 @@ void orders_give(struct client *client, enum order_kind kind, const struct limit
 void orders_give_report(struct client *client, enum order_kind kind, const struct report_wanted *wanted,
                         struct slice pattern, struct build *out);
 
+/* The same for LIMIT SUGGEST: its words are good. */
+void orders_give_suggest(struct client *client, const struct limit_words *words, const struct limit_suggest *found,
+                         struct build *out);
+
 /*
  * The order has been carried out, or not: its client is answered and goes on, if it is still there. Takes over the
  * order.

@@ -139,6 +139,17 @@ void population_add(struct population *p, const struct peaks *peaks, uint32_t n)
     p->subjects += n;
 }
 
+void population_take(struct population *p, const struct peaks *peaks)
+{
+    if (peaks->of[PEAK_1S] == 0 || p->cells == NULL)
+        return;
+    struct population_cell *cell = find(p, key_of(peaks, p->coarse));
+    if (cell->key == 0 || cell->subjects == 0)
+        return;
+    cell->subjects--;
+    p->subjects--;
+}
+
 void population_merge(struct population *p, const struct population *other)
 {
     size_t at = 0;
@@ -150,7 +161,7 @@ void population_merge(struct population *p, const struct population *other)
 
 const struct population_cell *population_next(const struct population *p, size_t *at, struct peaks *upper)
 {
-    while (*at < p->n_cells && p->cells[*at].key == 0)
+    while (*at < p->n_cells && p->cells[*at].subjects == 0)
         ++*at;
     if (*at == p->n_cells)
         return NULL;

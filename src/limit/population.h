@@ -40,6 +40,9 @@ void population_copy(struct population *to, const struct population *from);
 /* n subjects more with these peaks; with peaks of 0 nothing came from them, and they do not count. */
 void population_add(struct population *population, const struct peaks *peaks, uint32_t n);
 
+/* One subject less with these peaks, which has been added. */
+void population_take(struct population *population, const struct peaks *peaks);
+
 /* Add all of another. Peaks stay rounded by the larger of both steps, once more at most. */
 void population_merge(struct population *population, const struct population *other);
 

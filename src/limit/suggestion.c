@@ -3,11 +3,15 @@
 #include <stdio.h>
 
 #define HEADROOM 1.2
-#define HUNDRED 100 /* of so many subjects, one may be limited */
+#define HUNDRED 100  /* of so many subjects, one may be limited; */
+#define GAP_SHARE 10 /* ... or, above a gap, one of so many */
 
 /* Numbers on a logarithmic scale, for the largest few of many: 1/32 apart, so that rounding up adds 3 % at most. */
 #define MARK_STEPS 32
 #define MARKS (64 * MARK_STEPS)
+#define GAP_MARKS (2 * MARK_STEPS) /* four times as much */
+#define GAP_RATE 3600              /* commands an hour ... */
+#define GAP_BURST 60               /* ... and of a burst: the least above a gap */
 
 bool suggestion_has_enough(uint64_t subjects, uint64_t observed_s)
 {
@@ -90,7 +94,7 @@ bool suggestion_limits(const struct suggestion *suggestion, const struct peaks *
     return suggestion_excess(suggestion, peaks, &which) > 1;
 }
 
-/* ---- what 99 of 100 need ---- */
+/* ---- what the ordinary need ---- */
 
 /* How many subjects need so much; those that need more than can be given are in the last. */
 struct marks {
@@ -111,10 +115,43 @@ static double upper_of_mark(unsigned mark)
     return (double)(UINT64_C(1) << mark / MARK_STEPS) * (1 + (mark % MARK_STEPS + 1.0) / MARK_STEPS);
 }
 
-/* The least that is enough for all but one in a hundred. */
-static double enough(const struct marks *marks, uint64_t subjects)
+/* How many subjects may be above a gap. */
+static uint64_t most_above(uint64_t subjects)
 {
-    uint64_t spared = subjects / HUNDRED;
+    uint64_t tenth = subjects / GAP_SHARE;
+    return tenth > 0 || subjects < SUGGESTION_SUBJECTS ? tenth : 1;
+}
+
+/* How many subjects are above the lowest gap; 0: there is none. `least`: of those above it. */
+static uint64_t above_gap(const struct marks *marks, uint64_t subjects, double least)
+{
+    uint64_t most = most_above(subjects);
+    uint64_t above = 0;
+    uint64_t found = 0;
+    unsigned last = 0; /* the mark of those that are counted in `above` and need least; 0: none is yet */
+    for (unsigned mark = MARKS - 1; mark > 0 && above <= most; mark--) {
+        if (marks->subjects[mark] == 0)
+            continue;
+        if (above > 0 && last - mark >= GAP_MARKS && last >= mark_of(least))
+            found = above;
+        above += marks->subjects[mark];
+        last = mark;
+    }
+    return found;
+}
+
+/* How many need not pass. */
+static uint64_t count_spared(const struct marks *marks, uint64_t subjects, unsigned percentile, double least)
+{
+    if (percentile != SUGGESTION_GAPS)
+        return subjects * (HUNDRED - percentile) / HUNDRED;
+    uint64_t above = above_gap(marks, subjects, least);
+    return above > subjects / HUNDRED ? above : subjects / HUNDRED;
+}
+
+/* The least that is enough for all but so many. */
+static double enough(const struct marks *marks, uint64_t spared)
+{
     uint64_t above = 0;
     unsigned mark = MARKS - 1;
     while (mark > 0 && above + marks->subjects[mark] <= spared)
@@ -122,7 +159,7 @@ static double enough(const struct marks *marks, uint64_t subjects)
     return upper_of_mark(mark);
 }
 
-static double enough_rate(const struct population *population, uint64_t observed_s)
+static double enough_rate(const struct population *population, uint64_t observed_s, unsigned percentile)
 {
     struct marks marks = {{0}};
     struct peaks peaks;
@@ -130,10 +167,11 @@ static double enough_rate(const struct population *population, uint64_t observed
     size_t at = 0;
     while ((cell = population_next(population, &at, &peaks)) != NULL)
         marks.subjects[mark_of(3600 * needed_rate(&peaks, observed_s))] += cell->subjects;
-    return enough(&marks, population->subjects) / 3600;
+    return enough(&marks, count_spared(&marks, population->subjects, percentile, GAP_RATE)) / 3600;
 }
 
-static double enough_burst(const struct population *population, double rate)
+/* Those that do not pass the rate are above all others. *above: how many are above a gap. */
+static double enough_burst(const struct population *population, double rate, unsigned percentile, uint64_t *above)
 {
     struct marks marks = {{0}};
     struct peaks peaks;
@@ -143,7 +181,8 @@ static double enough_burst(const struct population *population, double rate)
         bool can_pass = peak(&peaks, PEAK_60S) <= 60 * rate;
         marks.subjects[can_pass ? mark_of(needed_burst(&peaks, rate)) : MARKS - 1] += cell->subjects;
     }
-    return enough(&marks, population->subjects);
+    *above = percentile == SUGGESTION_GAPS ? above_gap(&marks, population->subjects, GAP_BURST) : 0;
+    return enough(&marks, count_spared(&marks, population->subjects, percentile, GAP_BURST));
 }
 
 /* Up to two digits, and zeros behind them. */
@@ -157,12 +196,12 @@ static uint64_t round_up(double n)
     return (digits > 0 ? digits : 1) * scale;
 }
 
-struct suggestion suggestion_make(const struct population *population, uint64_t observed_s)
+struct suggestion suggestion_make(const struct population *population, uint64_t observed_s, unsigned percentile)
 {
-    double rate = HEADROOM * enough_rate(population, observed_s);
+    double rate = HEADROOM * enough_rate(population, observed_s, percentile);
     struct suggestion made = {.period_s = rate >= 10 ? 1 : rate >= 10.0 / 60 ? 60 : 3600};
     made.count = round_up(rate * made.period_s);
-    made.burst = round_up(enough_burst(population, per_s(&made)));
+    made.burst = round_up(enough_burst(population, per_s(&made), percentile, &made.above));
     return made;
 }
 

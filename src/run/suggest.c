@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/split.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "limit/observed.h"
@@ -17,7 +18,7 @@
 #include "run/order_line.h"
 
 #define LIVE_CELLS 8192 /* 64 KB at most for each row */
-#define NAMES 3
+#define NAMES 10        /* told of those above */
 #define NAME_SHOWN 40
 #define SPAN_ROOM 32
 #define UNLIMITED "default" /* would bind those whom no policy does */
@@ -36,6 +37,7 @@ struct row {
     struct population population;
     struct observed_forgotten forgotten;
     bool has_enough;
+    uint64_t excepted; /* subjects that are left out */
     struct suggestion suggestion;
     uint64_t limited; /* subjects that would have been, ... */
     uint64_t unsure;  /* ... and others that might have been */
@@ -53,6 +55,8 @@ struct sheet {
 };
 
 struct survey {
+    struct slice excepted; /* names with blanks between */
+    unsigned percentile;   /* see suggestion_make */
     struct sheet *sheets;
     size_t n_sheets;
     uint16_t by_record[LEDGER_POLICIES_MAX]; /* its sheet's index plus one; 0: none */
@@ -67,14 +71,44 @@ static const struct sheet *sheet_of(const struct survey *survey, const struct su
     return number > 0 ? &survey->sheets[number - 1] : NULL;
 }
 
+static bool is_excepted(const struct survey *survey, struct slice name)
+{
+    struct slice rest = survey->excepted, one;
+    while (split_word(&rest, &one))
+        if (slice_eq(one, name))
+            return true;
+    return false;
+}
+
 static void count(void *arg, struct subject *subject)
 {
     struct demand *demand = atomic_load_explicit(&subject->demand, memory_order_acquire);
     const struct sheet *sheet = demand != NULL ? sheet_of(arg, subject) : NULL;
+    bool is_out = sheet != NULL && is_excepted(arg, subject_name(subject));
     for (size_t i = 0; sheet != NULL && i < sheet->n_rows; i++) {
         const struct peaks peaks = demand_peaks(demand, sheet->rows[i].class);
-        population_add(&sheet->rows[i].population, &peaks, 1);
+        if (!is_out)
+            population_add(&sheet->rows[i].population, &peaks, 1);
+        else
+            sheet->rows[i].excepted += peaks.of[PEAK_1S] > 0;
     }
+}
+
+/* Of those that have been forgotten, only the names of the heaviest are known. */
+static void leave_out_forgotten(const struct survey *survey, struct row *row)
+{
+    struct observed_forgotten *forgotten = &row->forgotten;
+    size_t n = 0;
+    for (size_t i = 0; i < forgotten->n_most; i++) {
+        const struct observed_name *one = &forgotten->most[i];
+        if (is_excepted(survey, slice_of(one->text, one->len))) {
+            population_take(&forgotten->population, &one->peaks);
+            row->excepted++;
+        } else {
+            forgotten->most[n++] = *one;
+        }
+    }
+    forgotten->n_most = n;
 }
 
 static bool is_named(const struct named *named, struct slice name)
@@ -119,6 +153,8 @@ static void judge_living(void *arg, struct subject *subject)
 {
     struct demand *demand = atomic_load_explicit(&subject->demand, memory_order_acquire);
     const struct sheet *sheet = demand != NULL ? sheet_of(arg, subject) : NULL;
+    if (sheet != NULL && is_excepted(arg, subject_name(subject)))
+        return;
     for (size_t i = 0; sheet != NULL && i < sheet->n_rows; i++) {
         const struct peaks peaks = demand_peaks(demand, sheet->rows[i].class);
         if (sheet->rows[i].has_enough)
@@ -157,7 +193,7 @@ static void add_sheet(struct survey *survey, const struct order *order, const st
 {
     struct observed *observed = record->observed;
     struct sheet *sheet = &survey->sheets[survey->n_sheets];
-    struct row *rows = calloc(DEMAND_CLASSES, sizeof *rows);
+    struct row *rows = calloc(observed_count(observed) + 1U, sizeof *rows);
     if (rows == NULL) {
         survey->is_starved = true;
         return;
@@ -172,6 +208,7 @@ static void add_sheet(struct survey *survey, const struct order *order, const st
         row->class = class;
         population_init(&row->population, LIVE_CELLS);
         observed_copy_forgotten(observed, class, &row->forgotten);
+        leave_out_forgotten(survey, row);
     }
 }
 
@@ -238,6 +275,21 @@ static void tell_too_little(struct text *out, const struct sheet *sheet, const s
                    n == 1 ? "" : "s", span_text(sheet->seconds, span));
 }
 
+/* "p99 of 412 subjects", "all but 1 of 24 subjects", "p90 of 23 subjects (1 left out)": for whom the limit is enough. */
+static int tell_whose(char *out, size_t room, const struct survey *survey, const struct row *row)
+{
+    char first[48];
+    char last[48] = "";
+    uint64_t n = row->population.subjects;
+    if (row->suggestion.above > 0)
+        snprintf(first, sizeof first, "all but %" PRIu64, row->suggestion.above);
+    else
+        snprintf(first, sizeof first, "p%u", survey->percentile != SUGGESTION_GAPS ? survey->percentile : 99);
+    if (row->excepted > 0)
+        snprintf(last, sizeof last, " (%" PRIu64 " left out)", row->excepted);
+    return snprintf(out, room, "%s of %" PRIu64 " subject%s%s", first, n, n == 1 ? "" : "s", last);
+}
+
 /* How the others would have fared, up to where names are to follow. */
 static int tell_fate(char *out, size_t room, const struct row *row)
 {
@@ -261,17 +313,19 @@ static int tell_name(char *out, size_t room, const struct row *row, const struct
 }
 
 /* A line may not be longer than the file's are: names that have no room are left out. */
-static void tell_suggestion(struct text *out, const struct sheet *sheet, const struct row *row)
+static void tell_suggestion(struct text *out, const struct survey *survey, const struct sheet *sheet,
+                            const struct row *row)
 {
+    char whose[128];
     char line[INIFILE_LINE_MAX + 1];
     char limit[SUGGESTION_ROOM];
     char span[SPAN_ROOM];
     char name[OBSERVED_NAME_MAX + 64];
     struct slice class = observed_name(sheet->record->observed, row->class);
     struct slice right = suggestion_text(&row->suggestion, limit);
-    int len = snprintf(line, sizeof line, "%.*s = %.*s ; p99 of %" PRIu64 " subject%s over %s, ", (int)class.len,
-                       class.at, (int)right.len, right.at, row->population.subjects,
-                       row->population.subjects == 1 ? "" : "s", span_text(sheet->seconds, span));
+    tell_whose(whose, sizeof whose, survey, row);
+    int len = snprintf(line, sizeof line, "%.*s = %.*s ; %s over %s, ", (int)class.len, class.at, (int)right.len,
+                       right.at, whose, span_text(sheet->seconds, span));
     len += tell_fate(line + len, sizeof line - (size_t)len, row);
     text_add(out, slice_of(line, (size_t)len));
     bool is_fine = row->limited + row->unsure == 0;
@@ -315,7 +369,8 @@ static size_t rows_seen(const struct sheet *sheet)
 }
 
 /* Of a policy that is not named, only what has come; a heading unless one line is asked for. */
-static void tell_sheet(struct text *out, const struct order *order, const struct sheet *sheet)
+static void tell_sheet(struct text *out, const struct survey *survey, const struct order *order,
+                       const struct sheet *sheet)
 {
     bool is_one = order->policy != NULL && order->what != NULL;
     if (order->policy == NULL && rows_seen(sheet) == 0)
@@ -329,7 +384,7 @@ static void tell_sheet(struct text *out, const struct order *order, const struct
         if (row->has_enough && covering(sheet, row) != NULL)
             tell_covered(out, sheet, row);
         else if (row->has_enough)
-            tell_suggestion(out, sheet, row);
+            tell_suggestion(out, survey, sheet, row);
         else if (is_one || row->population.subjects > 0)
             tell_too_little(out, sheet, row);
     }
@@ -345,7 +400,7 @@ static void suggest_each(struct survey *survey)
             population_merge(&row->population, &row->forgotten.population);
             row->has_enough = suggestion_has_enough(row->population.subjects, survey->sheets[i].seconds);
             if (row->has_enough)
-                row->suggestion = suggestion_make(&row->population, survey->sheets[i].seconds);
+                row->suggestion = suggestion_make(&row->population, survey->sheets[i].seconds, survey->percentile);
         }
 }
 
@@ -361,7 +416,7 @@ static void tell(struct order *order, const struct survey *survey)
 {
     struct text out = {0};
     for (size_t i = 0; i < survey->n_sheets; i++)
-        tell_sheet(&out, order, &survey->sheets[i]);
+        tell_sheet(&out, survey, order, &survey->sheets[i]);
     if (out.len == 0)
         text_add(&out, SLICE("; nobody has sent anything yet\n"));
     order->is_starved = out.is_broken;
@@ -404,6 +459,8 @@ void suggest_carry_out(struct order *order, const struct policies *policies, con
         order->is_starved = true;
         return;
     }
+    survey->percentile = order->wanted.percentile;
+    survey->excepted = slice_str(order->expression != NULL ? order->expression : "");
     add_sheets(survey, order, policies, settings->unlimited, now_ns);
     order->is_starved = survey->is_starved;
     order->error = survey->is_starved ? NULL : find_fault(survey, order, policies);

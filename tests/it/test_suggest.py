@@ -14,7 +14,8 @@ from kit.reloading import reload, signal_reload
 from kit.resp import Error
 
 LINE = re.compile(
-    r"(?P<class>\S+) = (?P<rate>\d+)/(?P<per>[smh]) burst (?P<burst>\d+) ; p99 of (?P<n>\d+) subjects? over "
+    r"(?P<class>\S+) = (?P<rate>\d+)/(?P<per>[smh]) burst (?P<burst>\d+) ; (?P<whose>p\d+|all but \d+) of (?P<n>\d+) subjects?"
+    r"(?: \((?P<out>\d+) left out\))? over "
     r"(?P<span>\d+ (?:s|min|h|d)), (?P<fate>(?:none|\d+) (?:would|might) have been limited.*)"
 )
 TENANTS = [f"shop-{i}" for i in range(8)]
@@ -107,6 +108,50 @@ def test_one_who_does_more_is_named(farm, redis):
     assert int(said["burst"]) < 100
     assert reload(weir, OPERATOR.replace("{folder}", str(weir.folder)) + f"[policy default]\n{line}\n")
     assert order(weir, "LIST")[0][b"burst"] == int(said["burst"])
+
+
+def shops(weir, n, gets):
+    for i in range(n):
+        with tenant(weir, f"shop-{i}") as conn:
+            conn.ask(*[["GET", "k"]] * gets)
+
+
+def test_one_abuser_of_24(farm, redis):
+    """It does not set the limit: what the others need does, and it is named. It can be left out, and be let pass."""
+    weir = farm.weir(redis, workers=2, mode="shadow", identity="name, ip", sections=OPERATOR)
+    shops(weir, 23, 10)
+    with tenant(weir, "abuser") as conn:
+        conn.ask(*[["GET", "k"]] * 3000)
+    [line] = suggest(weir, "default", "CLASS", "read")
+    said = parts(line)
+    assert (said["whose"], said["n"], said["out"]) == ("all but 1", "24", None)
+    assert re.match(r"1 would have been limited: name:abuser \(\d+ in \d+ s\)$", said["fate"]), line
+    assert int(said["burst"]) < 100
+    [line] = suggest(weir, "default", "CLASS", "read", "EXCEPT", "name:abuser", "name:shop-0")
+    said = parts(line)
+    assert (said["whose"], said["n"], said["out"]) == ("p99", "22", "2")
+    assert said["fate"].startswith("none would have been limited, nearest: name:shop-"), line
+    [line] = suggest(weir, "default", "percentile", "100", "class", "read")
+    said = parts(line)
+    assert (said["whose"], said["n"]) == ("p100", "24")
+    assert said["fate"].startswith("none would have been limited, nearest: name:abuser "), line
+    assert int(said["burst"]) >= 3000
+    [line] = suggest(weir, "default", "CLASS", "read", "PERCENTILE", "90")
+    assert parts(line)["whose"] == "p90" and int(parts(line)["burst"]) < 100
+    assert suggest(weir, "EXCEPT", "name:abuser")[0] == "[policy default]"
+
+
+def test_the_forgotten_can_be_left_out(farm, redis):
+    """Those whose names are still known: the three that asked for most."""
+    weir = farm.weir(redis, workers=1, identity="name, ip", max_subjects=10, sections=OPERATOR)
+    with tenant(weir, "abuser") as conn:
+        conn.ask(*[["GET", "k"]] * 3000)
+    shops(weir, 60, 10)
+    [line] = suggest(weir, "default", "CLASS", "read", "PERCENTILE", "100")
+    assert "name:abuser" in line and parts(line)["n"] == "61"
+    [line] = suggest(weir, "default", "CLASS", "read", "PERCENTILE", "100", "EXCEPT", "name:abuser")
+    assert (parts(line)["n"], parts(line)["out"]) == ("60", "1")
+    assert "abuser" not in line and int(parts(line)["burst"]) < 100
 
 
 def test_policies_and_their_classes(farm, redis, users):
@@ -203,6 +248,12 @@ ERRORS = [
     ("SUGGEST gold CLASS", "ERR syntax error, something is missing behind 'CLASS'"),
     ("SUGGEST gold CLASS read x", "ERR syntax error, unexpected 'x'"),
     ("SUGGEST CLASS read x", "ERR syntax error, unexpected 'x'"),
+    ("SUGGEST CLASS read CLASS write", "ERR syntax error, unexpected 'CLASS'"),
+    ("SUGGEST PERCENTILE", "ERR syntax error, something is missing behind 'PERCENTILE'"),
+    ("SUGGEST gold EXCEPT", "ERR syntax error, something is missing behind 'EXCEPT'"),
+    ("SUGGEST PERCENTILE 0", "ERR value is not an integer or out of range: '0' must be 1 to 100"),
+    ("SUGGEST PERCENTILE 101", "ERR value is not an integer or out of range: '101' must be 1 to 100"),
+    ("SUGGEST PERCENTILE 99.9", "ERR value is not an integer or out of range: '99.9' must be 1 to 100"),
     (
         "SUGGEST gold CLASS reads",
         "ERR class reads is not observed in policy gold: only all, read, write, the classes that the policy's limits "

@@ -78,19 +78,24 @@ static uint64_t refused(const struct tenant *tenant, const struct rate *rate)
     return n;
 }
 
-static struct suggestion suggest(void)
+static struct suggestion suggest_for(unsigned percentile)
 {
     struct population population;
     population_init(&population, POPULATION_CELLS_MIN);
     for (size_t i = 0; i < n_tenants; i++)
         population_add(&population, &tenants[i].peaks, 1);
     assert_int_equal(population.subjects, n_tenants);
-    struct suggestion made = suggestion_make(&population, SECONDS);
+    struct suggestion made = suggestion_make(&population, SECONDS, percentile);
     population_fini(&population);
     return made;
 }
 
-/* What is suggested lets 99 of 100 pass, and does to each what is said of it. Returns how many were refused something. */
+static struct suggestion suggest(void)
+{
+    return suggest_for(SUGGESTION_GAPS);
+}
+
+/* What is suggested lets 99 of 100 pass, and those below a gap, and does to each what is said of it. Returns how many were refused something. */
 static size_t play(const struct suggestion *suggestion)
 {
     char why[128] = "";
@@ -107,7 +112,7 @@ static size_t play(const struct suggestion *suggestion)
             fail_msg("%s refuses tenant %zu nothing, of which it says that it is limited", text, i);
         limited += n > 0;
     }
-    if (limited > n_tenants / 100)
+    if (limited > n_tenants / 100 && limited > suggestion->above)
         fail_msg("%s limits %zu of %zu", text, limited, n_tenants);
     return limited;
 }
@@ -166,16 +171,157 @@ static void one_bursty_tenant_is_limited_and_named(void **state)
     assert_true(made.burst < 100);
 }
 
-/* With fewer than a hundred nobody is one in a hundred: the largest sets the limit. */
-static void of_few_all_pass(void **state)
+/* ---- gaps ---- */
+
+/* Subjects with so many commands a second each; the last ones of them make up the whole. */
+static void add_group(size_t n, unsigned per_s)
+{
+    for (size_t i = 0; i < n; i++)
+        add_even(n_tenants, S / per_s);
+}
+
+/* With this many above a gap, what is left sets the limit, and those above are limited. */
+static void assert_above(size_t above, unsigned ordinary_per_s)
+{
+    struct suggestion made = suggest();
+    assert_int_equal(made.above, above);
+    assert_true(per_s(&made) >= ordinary_per_s && per_s(&made) <= 2 * ordinary_per_s);
+    assert_int_equal(play(&made), above);
+    for (size_t i = 0; i < n_tenants; i++)
+        assert_int_equal(suggestion_limits(&made, &tenants[i].peaks), i >= n_tenants - above);
+}
+
+static void one_abuser_of_24(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 20; i++)
-        add_even(i, S / 10);
-    add_tenant((struct tenant){.seed = 20, .every_ns = 30 * S, .jitter_ns = S, .burst = 1000});
+    add_group(23, 10);
+    add_group(1, 500);
+    assert_above(1, 10);
+}
+
+static void three_abusers_of_100(void **state)
+{
+    (void)state;
+    add_group(97, 5);
+    add_group(1, 50);
+    add_group(2, 400);
+    assert_above(3, 5);
+}
+
+static void no_abuser(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 24; i++)
+        add_group(1, 10 + i); /* the largest has three times as much as the least */
     struct suggestion made = suggest();
+    assert_int_equal(made.above, 0);
     assert_int_equal(play(&made), 0);
-    assert_in_range(made.burst, 1000, 3000); /* two such bursts might have come at once, and rounding */
+}
+
+static void all_equal(void **state)
+{
+    (void)state;
+    add_group(24, 10);
+    struct suggestion made = suggest();
+    assert_int_equal(made.above, 0);
+    assert_int_equal(play(&made), 0);
+}
+
+/* As many large ones as small ones: both are ordinary. */
+static void two_groups(void **state)
+{
+    (void)state;
+    add_group(12, 5);
+    add_group(12, 200);
+    struct suggestion made = suggest();
+    assert_int_equal(made.above, 0);
+    assert_int_equal(play(&made), 0);
+}
+
+static void one_tenant_alone(void **state)
+{
+    (void)state;
+    add_group(1, 100);
+    struct suggestion made = suggest();
+    assert_int_equal(made.above, 0);
+    assert_int_equal(play(&made), 0);
+}
+
+/* Those that have asked for nothing are not there. */
+static void zeros_do_not_count(void **state)
+{
+    const struct peaks zero = {{0, 0, 0}};
+    struct population population;
+    (void)state;
+    add_group(3, 10);
+    add_group(1, 500);
+    population_init(&population, POPULATION_CELLS_MIN);
+    for (size_t i = 0; i < n_tenants; i++)
+        population_add(&population, &tenants[i].peaks, 1);
+    for (size_t i = 0; i < 20; i++)
+        population_add(&population, &zero, 1);
+    struct suggestion made = suggestion_make(&population, SECONDS, SUGGESTION_GAPS);
+    assert_int_equal(made.above, 0); /* of four, one is a quarter */
+    assert_true(suggestion_passes(&made, &tenants[3].peaks));
+    population_fini(&population);
+}
+
+/* Who sends one command a minute is no abuser of those who send one in ten minutes. */
+static void next_to_nothing_has_no_gap(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 23; i++)
+        add_even(i, 150 * S);
+    add_even(23, 10 * S);
+    struct suggestion made = suggest();
+    assert_int_equal(made.above, 0);
+    assert_int_equal(play(&made), 0);
+}
+
+/* At the same rate, in bursts: above a gap of the burst. */
+static void one_bursty_tenant_of_21(void **state)
+{
+    (void)state;
+    add_group(20, 10);
+    add_tenant((struct tenant){.seed = 20, .every_ns = 30 * S, .jitter_ns = S, .burst = 300});
+    struct suggestion made = suggest();
+    assert_int_equal(made.above, 1);
+    assert_int_equal(play(&made), 1);
+    assert_true(made.burst < 100);
+}
+
+static void a_percentile_knows_no_gaps(void **state)
+{
+    (void)state;
+    add_group(20, 10);
+    add_tenant((struct tenant){.seed = 20, .every_ns = 30 * S, .jitter_ns = S, .burst = 1000});
+    struct suggestion all = suggest_for(99);
+    assert_int_equal(all.above, 0);
+    assert_int_equal(play(&all), 0);
+    assert_in_range(all.burst, 1000, 3000); /* two such bursts might have come at once, and rounding */
+    struct suggestion whole = suggest_for(100);
+    assert_int_equal(whole.burst, all.burst);
+    struct suggestion most = suggest_for(90);
+    assert_true(most.burst < 100);
+    assert_true(suggestion_limits(&most, &tenants[20].peaks));
+}
+
+static void one_less_is_as_if_it_had_not_been(void **state)
+{
+    struct population population;
+    (void)state;
+    add_group(23, 10);
+    add_group(1, 500);
+    population_init(&population, POPULATION_CELLS_MIN);
+    for (size_t i = 0; i < n_tenants; i++)
+        population_add(&population, &tenants[i].peaks, 1);
+    population_take(&population, &tenants[23].peaks);
+    population_take(&population, &tenants[23].peaks); /* it has gone */
+    assert_int_equal(population.subjects, 23);
+    struct suggestion made = suggestion_make(&population, SECONDS, 100);
+    assert_true(suggestion_limits(&made, &tenants[23].peaks));
+    assert_true(per_s(&made) < 20);
+    population_fini(&population);
 }
 
 static void seldom_is_said_by_the_minute_and_hour(void **state)
@@ -244,9 +390,9 @@ static void a_short_look_gives_more(void **state)
     struct population population;
     population_init(&population, POPULATION_CELLS_MIN);
     population_add(&population, &peaks, 10);
-    struct suggestion at_once = suggestion_make(&population, 2);
-    struct suggestion soon = suggestion_make(&population, 60);
-    struct suggestion later = suggestion_make(&population, 3600);
+    struct suggestion at_once = suggestion_make(&population, 2, SUGGESTION_GAPS);
+    struct suggestion soon = suggestion_make(&population, 60, SUGGESTION_GAPS);
+    struct suggestion later = suggestion_make(&population, 3600, SUGGESTION_GAPS);
     assert_true(per_s(&at_once) >= 100 && per_s(&soon) >= 20 && per_s(&soon) < 40);
     assert_true(per_s(&later) >= 5 && per_s(&later) < 10);
     assert_true(suggestion_passes(&later, &peaks));
@@ -343,7 +489,7 @@ static void what_is_merged_is_what_there_was(void **state)
     assert_int_equal(copy.subjects, one.subjects);
     population_merge(&other, &copy);
     assert_int_equal(other.subjects, 5000);
-    struct suggestion made = suggestion_make(&other, 100000);
+    struct suggestion made = suggestion_make(&other, 100000, SUGGESTION_GAPS);
     assert_true(per_s(&made) * 60 <= 1.2 * 2.2 * (double)most);
     population_fini(&one);
     population_fini(&other);
@@ -352,13 +498,14 @@ static void what_is_merged_is_what_there_was(void **state)
 
 static void what_covers_another(void **state)
 {
-    const struct suggestion all = {60, 1, 100};
+    const struct suggestion all = {60, 1, 100, 0};
     const struct {
         struct suggestion loose;
         bool is_covered;
     } rows[] = {
-        {{60, 1, 100}, true},    {{61, 1, 100}, true},     {{60, 1, 99}, false},        {{59, 1, 1000}, false},
-        {{3600, 60, 100}, true}, {{3599, 60, 100}, false}, {{216001, 3600, 101}, true},
+        {{60, 1, 100, 0}, true},        {{61, 1, 100, 0}, true},    {{60, 1, 99, 0}, false},
+        {{59, 1, 1000, 0}, false},      {{3600, 60, 100, 0}, true}, {{3599, 60, 100, 0}, false},
+        {{216001, 3600, 101, 0}, true},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -371,7 +518,17 @@ int main(void)
         cmocka_unit_test_setup(the_same_for_all, set_up),
         cmocka_unit_test_setup(few_large_ones, set_up),
         cmocka_unit_test_setup(one_bursty_tenant_is_limited_and_named, set_up),
-        cmocka_unit_test_setup(of_few_all_pass, set_up),
+        cmocka_unit_test_setup(one_abuser_of_24, set_up),
+        cmocka_unit_test_setup(three_abusers_of_100, set_up),
+        cmocka_unit_test_setup(no_abuser, set_up),
+        cmocka_unit_test_setup(all_equal, set_up),
+        cmocka_unit_test_setup(two_groups, set_up),
+        cmocka_unit_test_setup(one_tenant_alone, set_up),
+        cmocka_unit_test_setup(zeros_do_not_count, set_up),
+        cmocka_unit_test_setup(next_to_nothing_has_no_gap, set_up),
+        cmocka_unit_test_setup(one_bursty_tenant_of_21, set_up),
+        cmocka_unit_test_setup(a_percentile_knows_no_gaps, set_up),
+        cmocka_unit_test_setup(one_less_is_as_if_it_had_not_been, set_up),
         cmocka_unit_test_setup(seldom_is_said_by_the_minute_and_hour, set_up),
         cmocka_unit_test_setup(bursts_lie_across_windows, set_up),
         cmocka_unit_test_setup(any_population, set_up),
