@@ -152,7 +152,7 @@ struct client {
     bool is_stalled : 1;       /* nothing is read or taken: it holds too much memory, see front/memory_pressure.h */
     bool is_held : 1;          /* no request is taken until an answer has come */
     bool is_leaving : 1;       /* nothing more is taken; closed when all is answered and sent */
-    bool is_dropped : 1;       /* it is leaving, and hears nothing more */
+    bool is_dropped : 1;       /* nothing more is sent to it: it is closed once Redis has carried out what it has asked */
     bool is_cut : 1;           /* an answer of its will not come: it is closed when those before it are sent */
     bool is_eof : 1;           /* it has ended its side */
     bool is_outside : 1;       /* its PROXY header or its TLS handshake is not done */

@@ -394,9 +394,27 @@ static void on_wake(struct link *link)
         client_drain_look(client);
 }
 
+/* It reads no more, after it had ended its side: what came whole before that is carried out all the same. */
+static void go_on_unheard(struct client *client)
+{
+    client->is_dropped = true;
+    if (client->rider.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &client->rider);
+    catch_up(client);
+    if (client->is_leaving)
+        finish_when_answered(client);
+    else
+        half_close_check(client);
+}
+
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
+    bool is_half = client->is_eof && !client->is_raw && !client->is_cut && status != 0;
+    if (is_half && !client->is_parted) {
+        go_on_unheard(client);
+        return;
+    }
     if (status != UV_EOF || client->is_parted || client->is_outside) {
         client_close(client);
         return;

@@ -6,6 +6,7 @@
 #include "front/decisions.h"
 #include "front/feed.h"
 #include "front/lane_choice.h"
+#include "front/meter.h"
 #include "front/pacing.h"
 
 /* Has Redis come to a command of its that may block? */
@@ -65,13 +66,19 @@ static void end_waiting(struct client *client)
         lane_wait(lane, &client->rider);
 }
 
+/* A limit delays its next command for long, or delays a client that reads no more: that one loses its place. */
+static bool waits_in_vain(const struct client *client)
+{
+    return account_waits_long(client) || (client->is_dropped && meter_is_waiting(client));
+}
+
 void half_close_check(struct client *client)
 {
     if (!client->is_eof || client_is_closed(client))
         return;
     feed_end(client);
     end_waiting(client);
-    if (!decisions_hurry(client) || account_waits_long(client))
+    if (!decisions_hurry(client) || waits_in_vain(client))
         client_close(client);
     if (client->is_leaving || client_is_closed(client))
         return;

@@ -51,6 +51,8 @@ static void end(struct link *link, int status)
         return;
     link->state = LINK_ENDED;
     watch_end(&link->watch);
+    chain_clear(&link->out, &link_loop(link)->pool);
+    link->is_congested = link->is_full = false;
     link->ops->on_end(link, status);
 }
 

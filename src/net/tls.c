@@ -195,11 +195,11 @@ int tls_shake(struct tls *tls, int fd)
     bool is_sent = send_sealed(tls, fd);
     if (tls->is_broken || (done == 1 && !know_peer(tls)))
         return (int)fail(EPROTO);
-    if (!is_sent)
+    tls->is_ready = done == 1; /* what came behind the handshake counts, though nothing can be sent any more */
+    if (!is_sent && !tls->is_ready)
         return -1;
-    if (n == 0 && done != 1)
+    if (n == 0 && !tls->is_ready)
         return (int)fail(ECONNRESET);
-    tls->is_ready = done == 1;
     if (tls->is_ready)
         count(tls, SSL_get0_peer_certificate(tls->ssl) != NULL ? READY_PEER_BYTES : READY_BYTES);
     return tls->is_ready;
@@ -235,7 +235,27 @@ static size_t decrypt(struct tls *tls, char *at, size_t room)
     return got;
 }
 
-/* The same after reading from the socket; as read(), but 0 means nothing. */
+/*
+ * The socket has ended without close_notify. A client's requests before that are whole or not, whatever ended them: it
+ * is an end of its side, as over TCP, and a record that was cut is dropped. A reply of Redis might have been cut.
+ */
+static ssize_t end_unannounced(struct tls *tls)
+{
+    if (!tls->is_accepting)
+        return fail(ECONNRESET);
+    tls->is_ended = true;
+    chain_clear(&tls->kept, tls->pool);
+    return 0;
+}
+
+/* The socket is broken, and says so only once: the next call reports it. */
+static void break_later(struct tls *tls, int error)
+{
+    tls->is_broken = true;
+    set_why(tls, strerror(error), "");
+}
+
+/* As decrypt, after reading from the socket; as read(), but 0 means nothing. */
 static ssize_t decrypt_more(struct tls *tls, int fd, char *at, size_t room)
 {
     size_t got = decrypt(tls, at, room);
@@ -244,10 +264,12 @@ static ssize_t decrypt_more(struct tls *tls, int fd, char *at, size_t room)
         if (want > sizeof tls->scratch->in)
             want = sizeof tls->scratch->in;
         ssize_t n = fetch(tls, fd, want);
+        if (n < 0 && got > 0 && errno != EAGAIN && errno != EINTR)
+            break_later(tls, errno);
         if (n <= 0 && got > 0)
-            break; /* the next read() reports it again */
+            break; /* the next read() reports the end again */
         if (n <= 0)
-            return n == 0 ? fail(ECONNRESET) : -1;
+            return n == 0 ? end_unannounced(tls) : -1;
         got += decrypt(tls, at + got, room - got);
         if ((size_t)n < want)
             break;

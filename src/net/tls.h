@@ -40,7 +40,7 @@ struct tls {
     size_t counted;      /* bytes that OpenSSL holds for it, an estimate, as noted in the pool */
     bool is_accepting;   /* the server's side of the handshake */
     bool is_ready;       /* the handshake is over */
-    bool is_ended;       /* close_notify has come from the peer */
+    bool is_ended;       /* close_notify has come from the peer, or a client's socket has ended without it */
     bool is_broken;
 };
 
@@ -57,8 +57,9 @@ int tls_shake(struct tls *tls, int fd);
 
 /*
  * As read(): how many bytes were decrypted to `at`; 0 when the peer has ended its side; -1 with errno: EAGAIN,
- * ECONNRESET (also when the connection ended without close_notify), EPROTO (see tls->why), or what read() says. Less
- * than `room` means that there is no more for now, unless tls_has_news.
+ * ECONNRESET, EPROTO (see tls->why), or what read() says. A socket that ends without close_notify is the end of a
+ * client's side, and ECONNRESET of a server's. Less than `room` means that there is no more for now, unless
+ * tls_has_news.
  */
 ssize_t tls_read(struct tls *tls, int fd, char *at, size_t room);
 
