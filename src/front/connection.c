@@ -424,6 +424,13 @@ static void on_end(struct link *link, int status)
         end_raw(client);
 }
 
+/* Of a client that weir wanted to let go: what it had sent by then is served, and its end follows. */
+static void on_late(struct link *link)
+{
+    struct client *client = client_of_link(link);
+    client->is_leaving = client->is_parted = false;
+}
+
 static void on_drained(struct link *link)
 {
     struct client *client = client_of_link(link);
@@ -453,6 +460,7 @@ static const struct link_ops link_ops = {
     .on_passed = on_link_passed,
     .on_end = on_end,
     .on_wake = on_wake,
+    .on_late = on_late,
     .on_drained = on_drained,
     .on_closed = on_closed,
 };

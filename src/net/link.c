@@ -222,9 +222,23 @@ static void check_drained(struct link *link)
 
 static void shake(struct link *link);
 
+/*
+ * True if the peer of a unix socket had sent something before it could be told of the end. The system cannot send bytes
+ * and the end in one step there: so nothing more is taken first, the peer's send() fails from then on, and what has come
+ * by then is still answered.
+ */
+static bool is_late(const struct link *link)
+{
+    return link->is_unix && shutdown(link->watch.fd, SHUT_RD) == 0 && link_has_unread(link);
+}
+
 static void shut(struct link *link)
 {
     link->is_parting = false;
+    if (is_late(link)) {
+        link->ops->on_late(link);
+        return;
+    }
     if (link_tls(link) != NULL)
         tls_end(link_tls(link), link->watch.fd);
     shutdown(link->watch.fd, SHUT_WR);

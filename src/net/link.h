@@ -54,6 +54,11 @@ struct link_ops {
     void (*on_wake)(struct link *link);
     /* Just before pending output is written. The field may be NULL. */
     void (*on_flush)(struct link *link);
+    /*
+     * link_part has come too late: the peer had sent something, which is read now, and can send nothing more. For links
+     * that link_part is called on.
+     */
+    void (*on_late)(struct link *link);
     /* Unsent output has fallen to LINK_LOW or below after it had been above LINK_HIGH. The field may be NULL. */
     void (*on_drained)(struct link *link);
     void (*on_closed)(struct link *link);
@@ -173,8 +178,9 @@ void link_wake_now(struct link *link);
 void link_finish(struct link *link);
 
 /*
- * Send what is pending, then shut down our side (FIN, in the same packet where possible). What the peer still sends is
- * read and passed on: closing with unread bytes would reset the connection.
+ * Send what is pending, then shut down our side (FIN, over TCP in the same packet). What the peer still sends is read
+ * and passed on: closing with unread bytes would reset the connection. On a unix socket the peer can send nothing more;
+ * if it has sent something, our side stays open, and on_late follows instead.
  */
 void link_part(struct link *link);
 

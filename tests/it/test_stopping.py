@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from kit.harness import MODE_IDS, MODES, wait_until
+from kit.harness import MODE_IDS, MODES, rounds, wait_until
 from kit.resp import Closed, Conn, encode, pipeline
 
 PATIENCE = "15s"  # of drain-timeout: beyond all that these tests need
@@ -218,6 +218,43 @@ def test_the_reply_and_the_end_come_together(patient):
         thread.join(60)
     assert not wrong
     ended_well(patient)
+
+@pytest.mark.parametrize("is_unix", [False, True], ids=["TCP", "unix"])
+def test_no_request_is_lost_in_the_moment_of_the_end(is_unix, farm, redis):
+    """A client that looks before it sends has an answer; on a unix socket, or send() says that nothing was sent."""
+    clients, outcomes = 16, []
+
+    def ask_until_closed(address, going):
+        with Conn(address) as conn:
+            answered = time.monotonic()
+            going.wait()
+            while not conn.is_closed():
+                was_silent = time.monotonic() - answered > SILENCE
+                try:
+                    conn.sock.sendall(encode("INCR", "n"))
+                except BrokenPipeError:
+                    return outcomes.append("not sent")
+                if not conn.sock.recv(100):
+                    return outcomes.append("silent" if was_silent and not is_unix else "lost")
+                outcomes.append("answered")
+                answered = time.monotonic()
+            return outcomes.append("told")
+
+    for _ in range(rounds(5)):
+        weir = farm.weir(redis, workers=1, drain_timeout=PATIENCE, **({"listen": "unix:{folder}/s"} if is_unix else {}))
+        going = threading.Barrier(clients + 1, timeout=30)
+        crowd = [threading.Thread(target=ask_until_closed, args=(weir.address, going)) for _ in range(clients)]
+        for one in crowd:
+            one.start()
+        going.wait()
+        begun = len(outcomes)
+        wait_until(lambda begun=begun: len(outcomes) > begun + 20 * clients, "all send")
+        weir.signal(signal.SIGTERM)
+        for one in crowd:
+            one.join(30)
+        ended_well(weir)
+    assert set(outcomes) <= {"answered", "told", "silent", *(["not sent"] if is_unix else [])}
+    assert int(redis.call("GET", "n")) == outcomes.count("answered")
 
 
 def test_drain_timeout_closes_the_rest(farm, redis):
