@@ -98,9 +98,13 @@ static void on_judged(struct question *question, enum judgement judgement, struc
         link_wake(&step->client->link);
 }
 
-/* NULL: there was no memory, and the client is closed. */
+/*
+ * NULL: there was no memory, and the client is closed. A step that is there already was to be queued in a transaction,
+ * which has ended while it waited.
+ */
 static struct login_step *make_step(struct client *client)
 {
+    login_end(client);
     struct extra *extra = client_need_extra(client);
     struct login_step *step = extra != NULL ? calloc(1, sizeof *step) : NULL;
     if (step == NULL) {

@@ -372,8 +372,10 @@ static enum route route(struct client *client, struct request *request)
             return result;
     }
     enum effect effect = request_effect(request);
-    if (transaction_is_broken(&client->transaction) && effect != EFFECT_RESET)
+    if (transaction_is_broken(&client->transaction) && effect != EFFECT_RESET) {
+        login_end(client); /* AUTH may have been about to be queued */
         return answer_broken_multi(client, request);
+    }
     transaction_end_broken(&client->transaction);
     if (effect == EFFECT_RESET && !client->is_raw)
         return answer_reset(client, request);
