@@ -261,8 +261,9 @@ int WRAP(ioctl)(int fd, unsigned long request, ...)
 int WRAP(shutdown)(int fd, int how)
 {
     OUTSIDE;
-    (void)how;
     struct conn *conn = sock_of(fd)->conn;
+    if (how == SHUT_RD)
+        return 0; /* the end of what a host sends is its own to choose */
     conn->weir_has_shut = true;
     trace_note(TRACE_WEIR_SHUT, conn->number, NULL, 0);
     if (!conn->host_has_closed)
