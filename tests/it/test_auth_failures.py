@@ -256,3 +256,15 @@ def test_logins_over_a_unix_socket(guarded, locked, tmp_path):
         conn.sock.sendall(words("AUTH", "wrong"))
     assert answers(conns).count(BARRED) == 35
     assert tried(locked) == 5
+
+
+def test_addresses_of_the_proxy_protocol_count_apart(guarded, locked):
+    """The address that the proxy has announced counts, and not the proxy's."""
+    weir = guarded(listen="127.0.0.1:0 proxy", proxy_protocol_from="127.0.0.1")
+    conns = [weir.connect() for _ in range(60)]
+    for i, conn in enumerate(conns):
+        header = f"PROXY TCP4 192.0.2.{i % 3} 127.0.0.1 4711 6390\r\n".encode()
+        conn.sock.sendall(header + words("AUTH", "wrong"))
+    replies = answers(conns)
+    assert [replies[i::3].count(BARRED) for i in range(3)] == [15] * 3
+    assert tried(locked) == 15
