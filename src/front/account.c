@@ -10,7 +10,8 @@
 #include "limit/amount.h"
 
 #define TOP_BYTES_LATEST (1 << 20)
-#define GREETING_MAX 4096 /* what a client says before it asks for anything is a few lines */
+#define GREETING_MAX 4096      /* bytes of requests: what a client says before it asks for anything is a few lines */
+#define GREETING_OUT_MAX 16384 /* bytes of replies: INFO and HELLO of a server with modules fit */
 #define LONG_NS (10 * NS_PER_S)
 
 /* ---- asking ---- */
@@ -105,10 +106,19 @@ void account_forgo(struct client *client)
     end_wait(client);
 }
 
-/* A handshake is never late, whatever others of its subject owe: what a connection sends before its first command. */
+/*
+ * A handshake is never late, whatever others of its subject owe: what a connection sends before its first command, as far
+ * as requests and replies stay small. Replies of COMMAND do not.
+ */
 static bool is_greeting(const struct client *client, size_t n)
 {
-    return client->greeted_bytes + n <= GREETING_MAX;
+    return client->greeted_bytes + n <= GREETING_MAX && !reply_mode_is_deaf(&client->reply_mode) &&
+           client->link.n_written + link_pending(&client->link) < GREETING_OUT_MAX;
+}
+
+static void end_greeting(struct client *client)
+{
+    client->greeted_bytes = GREETING_MAX;
 }
 
 static void count_greeting(struct client *client, uint64_t n)
@@ -117,24 +127,41 @@ static void count_greeting(struct client *client, uint64_t n)
     client->greeted_bytes = sum < GREETING_MAX ? (uint16_t)sum : GREETING_MAX;
 }
 
-/* What is never refused waits once, for what is owed when it comes: whatever others do meanwhile, it arrives. */
-static enum gate ask_debtor(struct client *client, const struct account *own, size_t n, struct verdict *verdict)
+/*
+ * What is never refused waits for what is owed when it comes. Afterwards it waits only while that is more than a burst:
+ * whatever others do meanwhile, it arrives. How large the replies of a handshake are is known when they have come.
+ */
+static enum gate ask_debtor(struct client *client, const struct account *own, size_t n)
 {
-    if (own->policy == NULL || meter_is_waiting(client) || is_greeting(client, n))
+    struct front *front = client->front;
+    uint64_t now_ns = front->loop->now_ns;
+    struct verdict verdict;
+    if (own->policy == NULL)
         return GATE_PASS;
-    return gate_ask_debtor(own, client->front->loop->now_ns, client->front->tallies, verdict);
+    if (meter_is_waiting(client)) {
+        bool must_wait = gate_ask_overdrawn(own, now_ns, &verdict) == GATE_WAIT;
+        return must_wait ? wait(client, own, client->meter->headed_ns, &verdict) : GATE_PASS;
+    }
+    bool is_free = is_greeting(client, n);
+    if (gate_ask_debtor(own, now_ns, is_free ? NULL : front->tallies, &verdict) == GATE_PASS)
+        return GATE_PASS;
+    if (!is_free)
+        return wait(client, own, now_ns, &verdict);
+    if (!client->counts_bytes_out || client->rider.in_flight == 0)
+        return GATE_PASS;
+    client->rider.wants_idle = true;
+    return GATE_WAIT;
 }
 
 enum gate account_ask_idly(struct client *client, size_t n)
 {
-    struct verdict verdict;
     if (meter_is_waiting(client) && alarm_is_set(&client->meter->delay))
         return GATE_WAIT;
     const struct account own = payer_of(client);
-    if (ask_debtor(client, &own, n, &verdict) == GATE_WAIT)
-        return wait(client, &own, client->front->loop->now_ns, &verdict);
-    end_wait(client);
-    return GATE_PASS;
+    enum gate gate = ask_debtor(client, &own, n);
+    if (gate == GATE_PASS)
+        end_wait(client);
+    return gate;
 }
 
 static void count_call(struct client *client, uint8_t counted)
@@ -242,10 +269,13 @@ enum gate account_ask(struct client *client, const struct request *request, stru
         return settle(client, &own, request->command, GATE_PASS);
     if (is_early(client, &own, &account, request->command))
         return wait_on(client);
-    if ((request->command->flags & CMD_CONTROL) == 0)
-        client->greeted_bytes = GREETING_MAX;
-    else if (ask_debtor(client, &own, request->bytes.len, verdict) == GATE_WAIT)
-        return wait(client, &own, front->loop->now_ns, verdict);
+    if ((request->command->flags & CMD_CONTROL) == 0 || request->command->effect == EFFECT_COMMAND)
+        end_greeting(client);
+    if ((request->command->flags & CMD_CONTROL) != 0) {
+        enum gate debtor = ask_debtor(client, &own, request->bytes.len);
+        if (debtor != GATE_PASS)
+            return debtor;
+    }
     struct amounts amounts;
     struct ask ask = ask_for(client, request, &own, &account, &amounts);
     enum gate gate = is_others(&account, &own) ? ask_both(client, &own, &account, &ask, verdict)
@@ -270,7 +300,7 @@ enum gate account_ask_refusal(struct client *client, const struct request *reque
         return alarm_is_set(&client->meter->delay) ? GATE_WAIT : GATE_PASS;
     if ((request->command->flags & CMD_CONTROL) != 0)
         return GATE_PASS; /* never refused */
-    client->greeted_bytes = GREETING_MAX;
+    end_greeting(client);
     const struct account account = payer_for(client, request);
     if (client_is_closed(client))
         return GATE_CLOSE;
@@ -316,7 +346,7 @@ static void owe(struct client *client, enum unit unit, uint64_t n, uint8_t count
     uint64_t now_ns = front->loop->now_ns;
     const struct account account = payer_of(client);
     gate_owe_bytes(&account, unit, n, counted, now_ns, front->tallies);
-    uint64_t over_ns = gate_overdraft_ns(&account, unit, now_ns);
+    uint64_t over_ns = (counted & GREETING) != 0 ? 0 : gate_overdraft_ns(&account, unit, now_ns);
     if (over_ns == 0 || account_is_paying(client, unit))
         return;
     struct meter *meter = meter_need(client);
@@ -328,6 +358,8 @@ void account_bytes_in(struct client *client, uint64_t n, uint8_t counted)
 {
     const struct policy *policy = client->bound;
     count_bytes(client, n);
+    if (is_greeting(client, n))
+        counted |= GREETING;
     count_greeting(client, n);
     if (policy != NULL && policy->of_unit[UNIT_BYTES_IN] != 0)
         owe(client, UNIT_BYTES_IN, n, counted);
@@ -336,8 +368,11 @@ void account_bytes_in(struct client *client, uint64_t n, uint8_t counted)
 void account_bytes_out(struct client *client, uint64_t n, uint8_t counted)
 {
     count_bytes(client, n);
-    if (client->counts_bytes_out)
-        owe(client, UNIT_BYTES_OUT, n, counted);
+    if (!client->counts_bytes_out)
+        return;
+    if (client->greeted_bytes < GREETING_MAX && is_greeting(client, 0))
+        counted |= GREETING;
+    owe(client, UNIT_BYTES_OUT, n, counted);
 }
 
 void account_answered(struct client *client, uint8_t counted)

@@ -14,7 +14,10 @@
 
 #define GATE_NEVER INT64_MAX
 
-/* Whose funnels a decision charges: for each scope the holder; NULL where the policy has no limit of that scope. */
+/*
+ * Whose funnels a decision charges: for each scope the holder; NULL where the policy has no limit of that scope, or the
+ * connection has gone: then what is charged afterwards is not charged to limits `per connection`.
+ */
 struct account {
     const struct policy *policy;
     struct subject *holders[SCOPE_COUNT];
@@ -66,16 +69,17 @@ enum gate { GATE_PASS, GATE_WAIT, GATE_REFUSE, GATE_CLOSE, GATE_DENY };
 enum {
     COUNTED = 1 << 0,        /* in flight, by limits that are enforced */
     COUNTED_SHADOW = 1 << 1, /* in flight, by limits in shadow mode */
+    GREETING = 1 << 3,       /* its bytes are of a handshake, which no debt holds up: they are owed up to one burst */
     SHADOW_REFUSED = 1 << 2, /* limits in shadow mode would have refused it: its bytes are not charged to them */
 };
 
 struct verdict {
     /* That delays it, or of those that refuse it, or in shadow mode would have, the one with the longest wait. */
     const struct limit *limit;
-    struct turn turn;          /* GATE_WAIT: its places; queues of limits on bytes have none */
-    int64_t wait_ns;           /* GATE_WAIT: until it may go. Refused: until the same would pass, or GATE_NEVER */
-    uint8_t counted;           /* GATE_PASS: COUNTED* */
-    bool is_shadowed;          /* GATE_PASS, but a limit in shadow mode would have stopped it */
+    struct turn turn; /* GATE_WAIT: its places; queues of limits on bytes have none */
+    int64_t wait_ns;  /* GATE_WAIT: until it may go. Refused: until the same would pass, or GATE_NEVER */
+    uint8_t counted;  /* GATE_PASS: COUNTED* */
+    bool is_shadowed; /* GATE_PASS, but a limit in shadow mode would have stopped it */
 };
 
 #endif

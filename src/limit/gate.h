@@ -59,6 +59,10 @@ __attribute__((warn_unused_result)) bool gate_refuse_plainly(const struct policy
 __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns,
                                                               struct tally *tallies, struct verdict *verdict);
 
+/* The same for one that has waited: is more than one burst owed? Nothing is counted. */
+__attribute__((warn_unused_result)) enum gate gate_ask_overdrawn(const struct account *account, uint64_t now_ns,
+                                                                 struct verdict *verdict);
+
 /* When a command that waits may go, as its places stand now; they are brought up to date. 0: it has none. */
 uint64_t gate_turn_due(struct turn *turn);
 

@@ -2,6 +2,12 @@
 #include "limit/gate.h"
 #include "limit/trial.h"
 
+/* Those of `limits` that the account has funnels for: none `per connection` where the connection has gone. */
+static uint64_t held(const struct account *account, uint64_t limits)
+{
+    return account->holders[PER_CONNECTION] != NULL ? limits : limits & ~account->policy->of_scope[PER_CONNECTION];
+}
+
 /* ---- bytes ---- */
 
 enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct tally *tallies,
@@ -28,6 +34,21 @@ static uint64_t overdraft_ns(const struct account *account, unsigned index, uint
     return tat_ns > most_ns ? tat_ns - most_ns : 0;
 }
 
+enum gate gate_ask_overdrawn(const struct account *account, uint64_t now_ns, struct verdict *verdict)
+{
+    const struct policy *policy = account->policy;
+    uint64_t longest_ns = 0;
+    uint64_t bytes = (policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & ~policy->shadows;
+    for (; bytes; bytes &= bytes - 1) {
+        uint64_t over_ns = overdraft_ns(account, lowest(bytes), now_ns);
+        if (over_ns > longest_ns)
+            verdict_set(verdict, &policy->limits[lowest(bytes)], over_ns);
+        longest_ns = over_ns > longest_ns ? over_ns : longest_ns;
+    }
+    verdict->turn.n = 0;
+    return longest_ns > 0 ? GATE_WAIT : GATE_PASS;
+}
+
 uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64_t now_ns)
 {
     uint64_t longest_ns = 0;
@@ -42,16 +63,18 @@ uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64
  * Debt of a limit that is enforced is never cut: whatever were forgiven would have passed beyond burst + rate * w, and
  * again each time. It is bounded because everything stops that can be stopped (gate_ask, gate_ask_debtor,
  * gate_overdraft_ns): at most one burst is owed, and what was in flight by then. Behind a limit that is only counted
- * nothing stops; there what comes beyond that would not have come, and is not owed.
+ * nothing stops; there what comes beyond that would not have come, and is not owed. Nor does a handshake stop: what it
+ * takes beyond one burst is not owed, or many of them would shut out all others of the subject for hours.
  */
 void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct tally *tallies)
 {
     uint64_t exempt = counted & SHADOW_REFUSED ? account->policy->shadows : 0;
-    for (uint64_t limits = account->policy->of_unit[unit] & ~exempt; limits; limits &= limits - 1) {
+    for (uint64_t limits = held(account, account->policy->of_unit[unit] & ~exempt); limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = &account->policy->limits[i];
-        if ((account->policy->shadows >> i & 1) != 0 && overdraft_ns(account, i, now_ns) > 0)
+        bool is_passing = (counted & GREETING) != 0 || (account->policy->shadows >> i & 1) != 0;
+        if (is_passing && overdraft_ns(account, i, now_ns) > 0)
             continue;
         funnel_owe(funnel_at(account, i), now_ns, rate_span_ns(&limit->rate, n));
         tally_add(&tallies[limit->id].admitted, n);
@@ -63,14 +86,14 @@ void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, u
 
 void gate_calls_begin(const struct account *account, uint64_t counted, uint64_t counted_shadow)
 {
-    uint64_t limits = account->policy->of_unit[UNIT_INFLIGHT];
+    uint64_t limits = held(account, account->policy->of_unit[UNIT_INFLIGHT]);
     gauges_add(account, limits & ~account->policy->shadows, counted);
     gauges_add(account, limits & account->policy->shadows, counted_shadow);
 }
 
 void gate_calls_end(const struct account *account, uint64_t counted, uint64_t counted_shadow)
 {
-    uint64_t limits = account->policy->of_unit[UNIT_INFLIGHT];
+    uint64_t limits = held(account, account->policy->of_unit[UNIT_INFLIGHT]);
     gauges_take(account, limits & ~account->policy->shadows, counted);
     gauges_take(account, limits & account->policy->shadows, counted_shadow);
 }

@@ -170,6 +170,46 @@ def test_a_long_greeting_is_no_greeting(limited):
         assert not select.select([b.sock], [], [], 0)[0] and not b.buffer
 
 
+def test_replies_of_a_handshake_are_small(limited):
+    """Its allowance ends with 16 KiB of replies, and the reply that was under way then."""
+    weir = limited(f"[policy default]\nbytes-out = {HOPELESS}\n")
+    with weir.connect() as a, weir.connect() as b:
+        a.call("ECHO", b"x" * 5000)
+        b.send(encode("INFO", "everything") * 100)
+        wait_until(lambda: tallies(weir)[0][2] == 1, "the next one waits")
+        b.sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while data := b.sock.recv(MIB):
+                b.buffer += data
+        longest = len(b.buffer) // b.buffer.count(b"redis_version:")
+        assert 16 * KIB <= len(b.buffer) <= 16 * KIB + longest + 1000
+
+
+@pytest.mark.parametrize("request_", [("COMMAND",), ("COMMAND", "DOCS", "get"), ("COMMAND", "COUNT")], ids=" ".join)
+def test_command_is_no_part_of_a_handshake(request_, limited):
+    weir = limited(f"[policy default]\nbytes-out = {HOPELESS}\n")
+    with weir.connect() as a, weir.connect() as b:
+        a.call("ECHO", b"x" * 5000)
+        assert b.call("PING") == "PONG"
+        b.send(encode(*request_))
+        wait_until(lambda: tallies(weir)[0][2] == 1, "it waits")
+        assert not select.select([b.sock], [], [], 0)[0] and not b.buffer
+
+
+@pytest.mark.parametrize("unit", ["bytes-in", "bytes-out"])
+def test_handshakes_shut_nobody_out_for_long(unit, limited):
+    """However many come: they are owed up to one burst."""
+    rate, burst = 10 * KIB, 10 * KIB
+    weir = limited(f"[policy default]\n{unit} = 10kb/s burst {burst}\n")
+    for _ in range(30):
+        with weir.connect() as a:
+            a.send(encode("ECHO", b"x" * 1000) * 3)
+            assert [len(a.read()) for _ in range(3)] == [1000] * 3
+    with weir.connect() as b:
+        retry = refusal(b.call("GET", "k"))
+        assert retry is not None and retry[1] <= 1000 * (burst + 4 * KIB) / rate
+
+
 def test_who_has_gone_is_not_waited_for(farm, redis):
     sections = f"[policy default]\nbytes-in = {HOPELESS}\nconnections = 2\n" + OPERATOR
     weir = farm.weir(redis, sections=sections)

@@ -155,6 +155,54 @@ static void what_is_never_refused_waits(void **state)
     }
 }
 
+/* What has waited goes as soon as no more than a burst is owed, and is not counted again. */
+static void what_has_waited_waits_for_an_overdraft(void **state)
+{
+    (void)state;
+    limit("bytes-in", "1000/s burst 1000");
+    limit("bytes-out", "1000/s burst 1000, 10/s burst 10 over shadow");
+    open_gate();
+    owe(UNIT_BYTES_IN, 2000, START);
+    assert_int_equal(gate_ask_overdrawn(&account, START, &verdict), GATE_PASS);
+    owe(UNIT_BYTES_IN, 500, START);
+    owe(UNIT_BYTES_OUT, 2700, START);
+    assert_int_equal(gate_ask_overdrawn(&account, START, &verdict), GATE_WAIT);
+    assert_string_equal(verdict.limit->label, "free/bytes-out");
+    assert_int_equal(verdict.wait_ns, 700 * MS);
+    assert_int_equal(gate_ask_overdrawn(&account, START + 700 * MS, &verdict), GATE_PASS);
+    assert_tally(0, 2500, 0, 0, 0);
+    assert_tally(1, 2700, 0, 0, 0);
+}
+
+static void a_handshake_owes_no_more_than_a_burst(void **state)
+{
+    (void)state;
+    limit("bytes-out", "1000/s burst 1000");
+    open_gate();
+    for (int i = 0; i < 10; i++)
+        gate_owe_bytes(&account, UNIT_BYTES_OUT, 600, GREETING, START, tallies);
+    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_OUT, START), 400 * MS);
+    owe(UNIT_BYTES_OUT, 600, START);
+    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_OUT, START), S);
+}
+
+/* Its own funnels have ended with it; those of its subject and policy have not. */
+static void a_connection_that_has_gone_owes_still(void **state)
+{
+    (void)state;
+    limit("bytes-out", "1000/s burst 1000 per connection, 1000/s burst 1000, 1000/s burst 1000 per policy");
+    limit("inflight", "10 per connection, 10, 10 per policy");
+    open_gate();
+    struct account gone = account;
+    gone.holders[PER_CONNECTION] = NULL;
+    gate_calls_begin(&account, 3, 0);
+    gate_owe_bytes(&gone, UNIT_BYTES_OUT, 500, 0, START, tallies);
+    gate_calls_end(&gone, 2, 0);
+    static const uint64_t words[] = {0, START + S / 2, START + S / 2, 3, 1, 1};
+    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
+        assert_int_equal(word(i), words[i]);
+}
+
 static void more_than_one_burst_is_overdrawn(void **state)
 {
     (void)state;
@@ -495,6 +543,9 @@ int main(void)
         TEST(rates_are_met),
         TEST(monstrous_bytes),
         TEST(what_is_never_refused_waits),
+        TEST(what_has_waited_waits_for_an_overdraft),
+        TEST(a_handshake_owes_no_more_than_a_burst),
+        TEST(a_connection_that_has_gone_owes_still),
         TEST(more_than_one_burst_is_overdrawn),
         TEST(a_dry_run_owes_no_more),
         TEST(a_slowed_stream_gets_the_rate),
