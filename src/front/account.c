@@ -107,8 +107,8 @@ void account_forgo(struct client *client)
 }
 
 /*
- * A handshake is never late, whatever others of its subject owe: what a connection sends before its first command, as far
- * as requests and replies stay small. Replies of COMMAND do not.
+ * A handshake is never late, whatever others of its subject owe: what a connection sends before its
+ * first command, as far as requests and replies stay small. Replies of COMMAND do not.
  */
 static bool is_greeting(const struct client *client, size_t n)
 {
@@ -128,8 +128,9 @@ static void count_greeting(struct client *client, uint64_t n)
 }
 
 /*
- * What is never refused waits for what is owed when it comes. Afterwards it waits only while that is more than a burst:
- * whatever others do meanwhile, it arrives. How large the replies of a handshake are is known when they have come.
+ * What is never refused waits for what is owed when it comes. Afterwards it waits only while that
+ * is more than a burst: whatever others do meanwhile, it arrives. How large the replies of a
+ * handshake are is known when they have come.
  */
 static enum gate ask_debtor(struct client *client, const struct account *own, size_t n)
 {

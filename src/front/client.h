@@ -77,6 +77,7 @@ struct extra {
     struct list asked;       /* struct decision: LIMIT calls that Redis decides, oldest first */
     uint32_t n_asked;        /* how many */
     uint64_t heavy_until_ns; /* it sends or reads much at a time: a private lane until then; 0: no */
+    uint64_t huge_until_ns;  /* it reads huge values: few of its calls are under way until then; 0: no */
     struct gather *gather;   /* NULL: replies are passed on as they come */
     struct queued queued;
     struct login_step *login;    /* AUTH or HELLO AUTH on its way through the door; NULL: none */

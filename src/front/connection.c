@@ -18,6 +18,7 @@
 #include "front/memory_pressure.h"
 #include "front/pacing.h"
 #include "front/proxied.h"
+#include "front/remains.h"
 #include "front/session.h"
 #include "front/timing.h"
 #include "upstream/raw_end.h"
@@ -95,6 +96,13 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     else
         put_in_order(client, rider, data, n);
     stop_if_slow(client);
+}
+
+static void on_unheard(struct rider *rider, size_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (note_bytes(client, n))
+        stop_if_slow(client);
 }
 
 /* What comes goes out as it is: nothing holds it back, and there is somebody to hear it. */
@@ -178,6 +186,7 @@ static void on_lost(struct rider *rider)
 
 static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
+    .on_unheard = on_unheard,
     .on_passing = on_passing,
     .on_passed = on_passed,
     .on_run_end = on_run_end,
@@ -204,7 +213,7 @@ static void end_raw(struct client *client)
     if (lane == NULL)
         return;
     if (client->is_eof)
-        raw_end_part(lane);
+        lane_part(lane);
     else
         raw_end_begin(lane);
 }
@@ -241,7 +250,7 @@ static void on_close(struct client *client)
 {
     struct lane *lane = client->rider.lane;
     if (lane != NULL && (client->has_private_lane || client->rider.in_flight > 0))
-        lane_forget(lane, &client->rider);
+        remains_leave(client);
     drop_leases(client);
     login_end(client);
     list_take(&client->rider.waiting);

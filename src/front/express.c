@@ -5,6 +5,7 @@
 #include "front/lane_choice.h"
 #include "front/pacing.h"
 #include "front/proof.h"
+#include "front/remains.h"
 #include "front/timing.h"
 #include "resp/plain.h"
 #include "upstream/shared.h"
@@ -37,7 +38,7 @@ static inline struct lane *find_lane(const struct client *client)
     const struct rider *rider = &client->rider;
     struct lane *lane = client->shared.lane;
     if (!lease_holds(&client->shared) || !lane_is_ready(lane) ||
-        node_is_paused(lane_node(lane), client->front->loop->now_ns))
+        node_is_paused(lane_node(lane), client->front->loop->now_ns) || remains_must_wait(client, lane_node(lane)))
         return NULL;
     bool is_there = rider->in_flight > 0 ? rider->lane == lane : !shared_is_sluggish(lane);
     return is_there ? lane : NULL;

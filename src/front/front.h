@@ -127,6 +127,7 @@ struct front {
     struct alarms alarms; /* of commands that wait for their turn; a client that is bound by new rules asks again */
     struct alarms turns;  /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
     struct list clients;  /* see struct waited_for */
+    struct list remains;  /* of clients that have gone: front/remains.h */
     const struct entrance *entrances[ENTRANCES_MAX]; /* by number; NULL: nobody has come in there */
     struct list libraries;                           /* that its clients use: struct library */
     struct timeouts timeouts;

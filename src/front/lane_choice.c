@@ -4,11 +4,15 @@
 #include "front/account.h"
 #include "front/pacing.h"
 #include "front/proof.h"
+#include "front/remains.h"
 #include "front/session.h"
 #include "resp/emit.h"
 #include "upstream/lend.h"
 #include "upstream/own_words.h"
 #include "upstream/shared.h"
+
+#define BLOCKED_CALLS 1024 /* requests behind a command that blocks: far more than a library sends in one write */
+#define UNKNOWN_CALLS (REMAINS_MAX_BYTES / REMAINS_CALL_BYTES)
 
 void lane_choice_wait_for_idle(struct client *client)
 {
@@ -220,7 +224,7 @@ static bool may_give_back(const struct client *client)
 void lane_choice_abandon(struct client *client)
 {
     if (client->rider.lane != NULL && (client->has_private_lane || client->rider.in_flight > 0))
-        lane_forget(client->rider.lane, &client->rider);
+        remains_leave(client);
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
@@ -307,6 +311,9 @@ void lane_choice_end_refused(struct client *client)
 
 void lane_choice_note_huge(struct client *client)
 {
+    struct extra *extra = client_want_extra(client);
+    if (extra != NULL)
+        extra->huge_until_ns = client->front->loop->now_ns + HEAVY_NS;
     client->reader = READER_NEW;
 }
 
@@ -425,11 +432,64 @@ static bool is_for_select_alone(const struct client *client, const struct reques
     return request_effect(request) == EFFECT_SELECT && !is_strict(client) && !is_heavy(client);
 }
 
+/* Memory for what is remembered of the calls on its own lane. */
+static uint64_t calls_bytes(const struct lane *lane)
+{
+    return lane->calls.capacity * sizeof(struct call) + lane->tags.capacity * sizeof *lane->tags.ring;
+}
+
+/*
+ * Behind a command that blocks, Redis only stores requests: in memory of its own, up to
+ * client-query-buffer-limit. Few are sent there; the rest waits with the client.
+ */
+static bool is_behind_blocking(const struct client *client, const struct request *request, const struct lane *lane)
+{
+    if (!lane_waits(lane))
+        return false;
+    return lane_n_requests(lane) >= BLOCKED_CALLS || lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX ||
+           request->is_large;
+}
+
+/*
+ * Has the client been sent nothing yet, or huge values lately? On a shared lane its first read is
+ * answered alone.
+ */
+static bool may_read_huge(const struct client *client)
+{
+    uint64_t huge_until_ns = client_extra(client)->huge_until_ns;
+    bool is_huge = huge_until_ns != 0 && client->front->loop->now_ns < huge_until_ns;
+    return client->has_private_lane && (is_huge || client->link.n_written + link_pending(&client->link) == 0);
+}
+
+/*
+ * Replies cannot be taken back once they are asked for, and how large they are is known when they
+ * come. So of a client that pays for them, or may read huge values, few are asked for at a time.
+ */
+static bool has_many_replies_coming(const struct client *client, const struct lane *lane)
+{
+    return (client->counts_bytes_out && client->rider.in_flight >= UNKNOWN_CALLS) ||
+           (lane_n_requests(lane) >= UNKNOWN_CALLS && may_read_huge(client));
+}
+
+static bool is_far_ahead(const struct client *client, const struct request *request, const struct lane *lane)
+{
+    if (client->rider.in_flight == 0)
+        return false;
+    uint64_t most = atomic_load_explicit(&client->front->settings->memory_pressure.calls_bytes, memory_order_relaxed);
+    bool is_own_full = client->has_private_lane &&
+                       (is_behind_blocking(client, request, lane) || (most != 0 && calls_bytes(lane) > most));
+    return is_own_full || has_many_replies_coming(client, lane);
+}
+
 enum finding lane_choice_find(struct client *client, const struct request *request, struct lane **found)
 {
     if (client->was_refused) {
         client->has_private_lane &= client->rider.lane != NULL;
         return LANE_NONE;
+    }
+    if (remains_must_wait(client, lanes_node(lanes_for(client, request)))) {
+        lanes_wake_soon(lanes_for(client, request), &client->rider);
+        return LANE_NOT_YET;
     }
     /* That lane may be in another database than the client; what it still has to answer comes first. */
     if (client->is_urgent && !request->command->is_urgent) {
@@ -448,6 +508,10 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         return finding;
     if (!lane_is_ready(*found) || lane_is_congested(*found)) {
         lane_wait(*found, &client->rider);
+        return LANE_NOT_YET;
+    }
+    if (is_far_ahead(client, request, *found)) {
+        lane_choice_wait_for_idle(client);
         return LANE_NOT_YET;
     }
     if (client->has_private_lane) {

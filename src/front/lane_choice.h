@@ -59,7 +59,10 @@ static inline void lane_choice_note_read(struct client *client, const struct com
 /* The request has been sent there. */
 void lane_choice_note_sent(struct client *client);
 
-/* A huge value came on a shared lane: the client's next read is answered before another goes there. */
+/*
+ * A huge value is coming: the client's next read on a shared lane is answered before another goes
+ * there, and on its own lane few calls are under way for a while.
+ */
 void lane_choice_note_huge(struct client *client);
 
 /* The client has another name (CLIENT SETNAME, HELLO): a private lane that it has bears it, an earlier one does not. */

@@ -15,6 +15,7 @@
 #include "front/connection.h"
 #include "front/decisions.h"
 #include "front/pacing.h"
+#include "front/remains.h"
 #include "front/session.h"
 
 static bool is_full(struct front *front)
@@ -163,6 +164,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->whom = settings->whoms[index];
     front->worker = worker;
     list_init(&front->clients);
+    list_init(&front->remains);
     list_init(&front->libraries);
     alarms_init(&front->alarms, loop, 0);
     alarms_init(&front->turns, loop, QUOTA_ALARMS);
@@ -223,6 +225,7 @@ void front_close(struct front *front)
     client_drain_close(front);
     while (!list_is_empty(&front->clients))
         client_close_for(container_of(front->clients.next, struct client, in_front), CLOSED_DRAIN);
+    remains_close(front);
     quota_free(front->quota);
     alarms_close(&front->alarms);
     alarms_close(&front->turns);

@@ -38,6 +38,8 @@ static enum route out_of_memory(struct client *client)
 static bool note_call(struct client *client, struct lane *lane, const struct request *request)
 {
     uint32_t tag = timing_tag(request->command, request->argc);
+    if (request->counted == 0 && client->rider.waited_us == 0 && client->counts_bytes_out)
+        return lane_call_apart(lane, &client->rider, tag, 1); /* they are counted one by one */
     if (request->counted == 0 && client->rider.waited_us == 0)
         return lane_call(lane, &client->rider, tag, 1);
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);

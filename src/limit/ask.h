@@ -15,8 +15,9 @@
 #define GATE_NEVER INT64_MAX
 
 /*
- * Whose funnels a decision charges: for each scope the holder; NULL where the policy has no limit of that scope, or the
- * connection has gone: then what is charged afterwards is not charged to limits `per connection`.
+ * Whose funnels a decision charges: for each scope the holder; NULL where the policy has no limit
+ * of that scope, or the connection has gone: then what is charged afterwards is not charged to
+ * limits `per connection`.
  */
 struct account {
     const struct policy *policy;

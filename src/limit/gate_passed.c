@@ -2,7 +2,10 @@
 #include "limit/gate.h"
 #include "limit/trial.h"
 
-/* Those of `limits` that the account has funnels for: none `per connection` where the connection has gone. */
+/*
+ * Those of `limits` that the account has funnels for: none `per connection` where the connection
+ * has gone.
+ */
 static uint64_t held(const struct account *account, uint64_t limits)
 {
     return account->holders[PER_CONNECTION] != NULL ? limits : limits & ~account->policy->of_scope[PER_CONNECTION];
@@ -60,11 +63,12 @@ uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64
 }
 
 /*
- * Debt of a limit that is enforced is never cut: whatever were forgiven would have passed beyond burst + rate * w, and
- * again each time. It is bounded because everything stops that can be stopped (gate_ask, gate_ask_debtor,
- * gate_overdraft_ns): at most one burst is owed, and what was in flight by then. Behind a limit that is only counted
- * nothing stops; there what comes beyond that would not have come, and is not owed. Nor does a handshake stop: what it
- * takes beyond one burst is not owed, or many of them would shut out all others of the subject for hours.
+ * Debt of a limit that is enforced is never cut: whatever were forgiven would have passed beyond
+ * burst + rate * w, and again each time. It is bounded because everything stops that can be stopped
+ * (gate_ask, gate_ask_debtor, gate_overdraft_ns): at most one burst is owed, and what was in flight
+ * by then. Behind a limit that is only counted nothing stops; there what comes beyond that would
+ * not have come, and is not owed. Nor does a handshake stop: what it takes beyond one burst is not
+ * owed, or many of them would shut out all others of the subject for hours.
  */
 void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct tally *tallies)

@@ -39,6 +39,7 @@ struct subject {
     uint16_t n_funnels;
     uint16_t name_len;
     uint8_t scope;            /* enum scope: whose slots its funnels are */
+    _Atomic uint32_t n_left;  /* connections that have gone and left calls under way: front/remains.h */
     _Atomic uint16_t queues;  /* on how many workers its commands wait for their turn: upstream/schedule.h */
     _Atomic uint64_t turns;   /* how often a connection of its has waited for its turn, ... */
     _Atomic uint64_t turn_us; /* ... and how long, all together */
@@ -101,6 +102,17 @@ static inline void subject_count_turn(struct subject *subject, uint64_t us)
 {
     atomic_fetch_add_explicit(&subject->turns, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&subject->turn_us, us, memory_order_relaxed);
+}
+
+/* One connection more (1), or less (-1), has gone and left calls under way. */
+static inline void subject_note_left(struct subject *subject, int n)
+{
+    atomic_fetch_add_explicit(&subject->n_left, (uint32_t)n, memory_order_relaxed);
+}
+
+static inline bool subject_has_left(const struct subject *subject)
+{
+    return atomic_load_explicit(&subject->n_left, memory_order_relaxed) > 0;
 }
 
 /* ---- for the table of them ---- */

@@ -8,6 +8,7 @@
 #include "run/log_event.h"
 
 #define LOOK_MS 100
+#define CALLS_MIN_BYTES 65536 /* for what is remembered of calls: some thousand, so that a pipeline fits */
 #define SHARE_MIN_BYTES 16384 /* bytes of unread replies that every client may have */
 
 static uint64_t worker_bytes(const struct front *front)
@@ -44,6 +45,18 @@ static uint64_t share(const struct memory *memory)
     return bytes > SHARE_MIN_BYTES ? bytes : SHARE_MIN_BYTES;
 }
 
+/*
+ * Of what is left each client may have an eighth for its calls, but some dozens of kilobytes
+ * always.
+ */
+static uint64_t for_calls(const struct memory *memory, uint64_t used)
+{
+    if (memory->limit_bytes == 0)
+        return 0;
+    uint64_t left = used < memory->limit_bytes ? memory->limit_bytes - used : 0;
+    return left / 8 > CALLS_MIN_BYTES ? left / 8 : CALLS_MIN_BYTES;
+}
+
 static void tell(const struct memory *memory, uint64_t used)
 {
     static const char *const does[LADDER_STEPS] = {
@@ -66,6 +79,8 @@ static void look(struct memory *memory)
     memory->step = ladder_next(before, used, memory->limit_bytes);
     memory->must_trim = memory->step > before;
     atomic_store_explicit(&memory->settings->memory_pressure.share_bytes, share(memory), memory_order_relaxed);
+    atomic_store_explicit(&memory->settings->memory_pressure.calls_bytes, for_calls(memory, used),
+                          memory_order_relaxed);
     atomic_store_explicit(&memory->settings->memory_pressure.step, memory->step, memory_order_relaxed);
     if (memory->step != before)
         tell(memory, used);

@@ -160,6 +160,23 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     return p;
 }
 
+/*
+ * Bytes for the rider of the oldest call, or the owner, are thrown away: heard or not, Redis has
+ * sent them for it.
+ */
+static void note_unheard(struct lane *lane, size_t n)
+{
+    struct call *call = oldest(lane);
+    struct rider *rider = lane->owner != NULL ? lane->owner : call != NULL ? call->rider : NULL;
+    if (rider == NULL || rider->ops->on_unheard == NULL || (call != NULL && call->arrived_ns == 0))
+        return; /* weir has asked that itself */
+    rider->counted = call != NULL ? call->counted : 0;
+    rider->ops->on_unheard(rider, n);
+    rider->counted = 0;
+    if (!lane_is_closed(lane) && lane->is_in_frame)
+        stall_look(lane, rider);
+}
+
 static void note_reply(struct lane *lane, const struct call *call)
 {
     if (glimpse_type(&lane->glimpse) != '+')
@@ -319,6 +336,10 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
             return NULL;
         if (rider != NULL && lane->is_in_frame)
             stall_look(lane, rider);
+    } else {
+        note_unheard(lane, used);
+        if (lane_is_closed(lane))
+            return NULL;
     }
     if (result == SCAN_FRAME && !end_frame(lane))
         return NULL;
@@ -334,6 +355,9 @@ static const char *take_head(struct lane *lane, const char *p, const char *end)
         glimpse_reset(&lane->glimpse);
     glimpse_feed(&lane->glimpse, p, (size_t)(next - p));
     lane->is_in_frame = lf == NULL;
+    note_unheard(lane, (size_t)(next - p));
+    if (lane_is_closed(lane))
+        return NULL;
     if (lf == NULL)
         return next;
     const struct call *call = calls_oldest(&lane->calls);
@@ -365,7 +389,8 @@ static const char *take_raw(struct lane *lane, const char *p, const char *end)
         return NULL;
     }
     lane->unheard -= result == SCAN_FRAME;
-    return p + used;
+    note_unheard(lane, used);
+    return lane_is_closed(lane) ? NULL : p + used;
 }
 
 /* What is nobody's: a line of MONITOR's about weir's own words. */

@@ -176,6 +176,38 @@ void lane_forget(struct lane *lane, struct rider *rider)
     rider->in_flight = 0;
 }
 
+void lane_part(struct lane *lane)
+{
+    if (lane->is_parted || lane_is_closed(lane))
+        return;
+    lane->is_parted = true;
+    lane->moved_ns = link_loop(&lane->link)->now_ns;
+    outbox_flush(&lane->base->commons->outbox);
+    link_part(&lane->link);
+    lane->base->ops->on_watched(lane);
+}
+
+void lane_bequeath(struct lane *lane, struct rider *rider, struct rider *heir)
+{
+    list_take(&rider->waiting);
+    lane_discount(lane, rider);
+    lane_catch_up(rider);
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        struct call *call = calls_at(&lane->calls, at);
+        if (call->rider == rider)
+            call->rider = heir;
+    }
+    heir->lane = lane;
+    heir->in_flight = rider->in_flight;
+    heir->last_call = rider->last_call;
+    rider->in_flight = 0;
+    if (lane->owner != rider)
+        return;
+    lane->owner = heir;
+    lane_end_leases(lane);
+    lane_part(lane);
+}
+
 /* ---- requests ---- */
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -242,9 +274,15 @@ struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t f
     return call;
 }
 
+/* Has the rider left its private lane to an heir, while it was sending? */
+static inline bool is_left(const struct lane *lane, const struct rider *rider)
+{
+    return lane->is_parted && lane->owner != rider;
+}
+
 void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n)
 {
-    if (lane_is_closed(lane))
+    if (lane_is_closed(lane) || is_left(lane, rider))
         return;
     audit(lane, rider);
     lane->is_used = true;
@@ -253,7 +291,7 @@ void lane_send(struct lane *lane, const struct rider *rider, const char *data, s
 
 void lane_gather(struct lane *lane, const struct rider *rider, const char *data, size_t n)
 {
-    if (n == 0 || lane_is_closed(lane))
+    if (n == 0 || lane_is_closed(lane) || is_left(lane, rider))
         return;
     audit(lane, rider);
     lane->is_used = true;

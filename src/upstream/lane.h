@@ -147,7 +147,7 @@ struct lane {
     bool is_monitoring; /* Redis has said +OK to its owner's MONITOR */
     bool is_raw;        /* no frames any more, but for `unheard`: bytes pass to the owner as they come */
     bool is_ending;     /* raw, and all has been sent: it ends behind its answers, see raw_end.h */
-    bool is_parted;     /* the same, and Redis has been told that its owner has ended his side */
+    bool is_parted;     /* Redis has been sent the end of weir's side; set by lane_part */
     bool is_unread;     /* the reader that it waits for has not read for a while */
     bool is_absorbing;  /* this frame is taken in whole */
     bool is_unsure;     /* its protocol may not be its key's: HELLO was queued in MULTI */
@@ -261,6 +261,12 @@ static inline bool lane_is_in_message(const struct lane *lane)
 static inline bool lane_must_settle(const struct lane *lane)
 {
     return lane->is_suspect && lane->is_asked;
+}
+
+/* How many requests on it are unanswered. */
+static inline uint32_t lane_n_requests(const struct lane *lane)
+{
+    return lane->tags.tail - lane->tags.head;
 }
 
 /* Does it hold neither calls nor anything that Redis remembers of its owner's subscribing or monitoring? */
@@ -379,6 +385,19 @@ void lane_catch_up(struct rider *rider);
 
 /* A rider leaves: replies to its calls are dropped. A private lane is closed. */
 void lane_forget(struct lane *lane, struct rider *rider);
+
+/*
+ * A rider leaves, and `heir` hears in its place of all that it has under way. A private lane
+ * becomes the heir's, and is parted: Redis carries out what has been sent, and then ends the
+ * connection.
+ */
+void lane_bequeath(struct lane *lane, struct rider *rider, struct rider *heir);
+
+/*
+ * Nothing more is sent on this private lane: Redis reads the end of weir's side behind what has
+ * been sent.
+ */
+void lane_part(struct lane *lane);
 
 /* Close one that nobody has calls or state on. */
 void lane_close(struct lane *lane);

@@ -30,6 +30,7 @@ struct node {
     _Atomic uint32_t epoch;           /* node_epoch */
     _Atomic uint32_t maxclients;      /* connections that it takes, as far as is known; 0: it is not */
     struct contention contention;     /* who sends to it, on all workers */
+    _Atomic uint64_t left_bytes;      /* what clients that have gone left under way, as far as known: front/remains.h */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };
 
@@ -105,6 +106,20 @@ static inline void node_pause(struct node *node, uint64_t until_ns)
 static inline bool node_is_paused(const struct node *node, uint64_t now_ns)
 {
     return now_ns < atomic_load_explicit(&node->paused_until_ns, memory_order_relaxed);
+}
+
+/*
+ * What clients that have gone left under way. node_add_left: so many bytes more; with the negative
+ * of it, less.
+ */
+static inline uint64_t node_left_bytes(const struct node *node)
+{
+    return atomic_load_explicit(&node->left_bytes, memory_order_relaxed);
+}
+
+static inline void node_add_left(struct node *node, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&node->left_bytes, bytes, memory_order_relaxed);
 }
 
 #endif

@@ -36,17 +36,6 @@ void raw_end_begin(struct lane *lane)
     lane_send(lane, lane->owner, words, n);
 }
 
-void raw_end_part(struct lane *lane)
-{
-    if (lane->is_parted || lane_is_closed(lane))
-        return;
-    lane->is_parted = true;
-    lane->moved_ns = link_loop(&lane->link)->now_ns;
-    outbox_flush(&lane->base->commons->outbox);
-    link_part(&lane->link);
-    lane->base->ops->on_watched(lane);
-}
-
 /* The first n of the bytes that are held are the owner's. False: the lane is gone. */
 static bool pass(struct lane *lane, size_t n)
 {

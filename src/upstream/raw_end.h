@@ -8,14 +8,12 @@
 
 #include "upstream/lane.h"
 
-/* Nothing more will be sent on it. When the owner has had all, it is woken, without a lane. May be called again. */
-void raw_end_begin(struct lane *lane);
-
 /*
- * The same for an owner who has ended its side of its own connection: Redis is told so, and gives what it gives such
- * clients, which is what it can write at once. May be called again, and after raw_end_begin.
+ * Nothing more will be sent on it. When the owner has had all, it is woken, without a lane. May be
+ * called again. Where the owner has ended its side of its own connection, lane_part does instead:
+ * Redis gives what it can write at once.
  */
-void raw_end_part(struct lane *lane);
+void raw_end_begin(struct lane *lane);
 
 /* On a lane that ends so: take these bytes. */
 void raw_end_take(struct lane *lane, struct slice bytes);

@@ -34,13 +34,16 @@ enum lane_end {
 };
 
 /*
- * What a rider is told. What it never brings about may be NULL: on_run_end without lane_end_run, on_counted without
- * counted calls, on_timed without arrived_ns, on_answer without CALL_LOOK, on_transaction without EXEC; and on_heavy,
- * on_blocking and on_unread on a private lane whose reader's link is never congested.
+ * What a rider is told. What it never brings about may be NULL: on_run_end without lane_end_run,
+ * on_counted without counted calls, on_timed and on_unheard without arrived_ns, on_answer without
+ * CALL_LOOK, on_transaction without EXEC; and on_heavy, on_blocking and on_unread on a private lane
+ * whose reader's link is never congested.
  */
 struct rider_ops {
     /* The next bytes of its replies, in order. */
     void (*on_bytes)(struct rider *rider, const char *data, size_t n);
+    /* So many bytes that Redis has sent for it are thrown away: it has asked not to hear them. */
+    void (*on_unheard)(struct rider *rider, size_t n);
     /*
      * The link to which the next bytes may go past on_bytes, and that so many have: see link_ops. Both may be NULL; while
      * the first says NULL nothing passes.
@@ -62,7 +65,10 @@ struct rider_ops {
     void (*on_transaction)(struct rider *rider, const char *data, size_t n);
     /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */
     void (*on_refused)(struct rider *rider, enum lane_end end, struct slice reply);
-    /* It is being sent a huge reply, for which a shared lane has been retired. */
+    /*
+     * It is being sent a huge reply, on its own lane, or on a shared one that has been retired for
+     * that.
+     */
     void (*on_heavy)(struct rider *rider);
     /* Others wait behind a reply that it does not read: it must close itself. */
     void (*on_blocking)(struct rider *rider);

@@ -29,7 +29,7 @@ void stall_look(struct lane *lane, struct rider *rider)
         return;
     lane_discount(lane, rider); /* Redis has done its work */
     lane->base->ops->on_huge(lane);
-    if (lane_is_retired(lane))
+    if (lane_is_retired(lane) || lane->owner == rider)
         rider->ops->on_heavy(rider);
     bool must_wait = rider->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
     if (must_wait || (rider_link(rider)->is_congested && !stall_absorb(lane, rider)))

@@ -6,10 +6,11 @@ What is measured is counted by weir itself, so that sanitizers and allocators ha
 import re
 import signal
 import threading
+import time
 
 import pytest
 from kit.harness import wait_until
-from kit.resp import Conn, encode
+from kit.resp import Conn, encode, pipeline
 from test_http import ADMIN, metrics, value
 
 TOO_MANY = b"-ERR max number of clients reached\r\n"
@@ -123,29 +124,76 @@ def test_who_does_not_read_is_not_read_from(farm, redis):
 
 
 @pytest.mark.parametrize("lanes", ["shared", "private"])
-def test_what_waits_behind_a_command_that_blocks_is_counted(lanes, farm, redis):
-    """Calls that are not answered are kept too, and as soon as they are it is over."""
+def test_calls_that_are_not_answered_are_counted(lanes, farm):
+    """What is remembered of them is memory too. A client that has much of it is not read, and as soon as Redis answers
+    that is over."""
+    own = farm.redis()
     n_hogs, n_calls = 20, 5000
-    weir = farm.weir(redis, workers=1, lanes=lanes, memory_limit="2mb", sections=ADMIN)
+    weir = farm.weir(own, workers=1, lanes=lanes, memory_limit="2mb", sections=ADMIN)
     hogs = [weir.connect() for _ in range(n_hogs)]
-    assert [hog.call("PING") for hog in hogs] == ["PONG"] * n_hogs
+    assert [hog.ask("WATCH w", "PING") for hog in hogs] == [["OK", "PONG"]] * n_hogs
     before = bytes_now(weir)
-    for i, hog in enumerate(hogs):
-        hog.send(encode("BLPOP", f"l{i}", 0) + encode("PING") * n_calls + encode("UNWATCH") * n_calls)
-    wait_until(lambda: redis.waiting()[0] == n_hogs, "they block")
+    own.signal(signal.SIGSTOP)
+    threads = [threading.Thread(target=hog.send, args=((encode("PING") + encode("UNWATCH")) * n_calls,)) for hog in hogs]
+    for thread in threads:
+        thread.start()
     wait_until(lambda: step(weir) == 3, "it is seen")
-    wait_until(lambda: bytes_now(weir) > before + n_hogs * n_calls * 40, "all of it")
-    for i in range(n_hogs):
-        redis.call("RPUSH", f"l{i}", "x")
-    for i, hog in enumerate(hogs):
-        assert hog.read() == [b"l%d" % i, b"x"]
-        assert [hog.read() for _ in range(2 * n_calls)] == ["PONG"] * n_calls + ["OK"] * n_calls
+    own.signal(signal.SIGCONT)
+    for hog in hogs:
+        assert [hog.read() for _ in range(2 * n_calls)] == ["PONG", "OK"] * n_calls
+    for thread in threads:
+        thread.join()
     wait_until(lambda: step(weir) == 0, "there is room again")
     wait_until(lambda: bytes_now(weir) < before + (1 << 20), "and it has gone back")
     with weir.connect() as more:
         assert more.call("PING") == "PONG"
     for hog in hogs:
         hog.close()
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_the_memory_of_calls_is_bounded(lanes, farm):
+    """One client has no more than an eighth of what is left, doubled by the growing of a ring."""
+    own = farm.redis()
+    weir = farm.weir(own, workers=1, lanes=lanes, memory_limit="8mb", sections=ADMIN)
+    with weir.connect() as hog:
+        assert hog.ask("WATCH w", "PING") == ["OK", "PONG"]
+        before = bytes_now(weir)
+        own.signal(signal.SIGSTOP)
+        n_calls = 600_000
+        sender = threading.Thread(target=hog.send, args=(encode("PING") * n_calls,))
+        sender.start()
+        wait_until(lambda: bytes_now(weir) > before + (1 << 19), "it has sent much")
+        for _ in range(50):
+            assert bytes_now(weir) < before + (3 << 20)
+        own.signal(signal.SIGCONT)
+        assert hog.read_bytes(n_calls * 7) == b"+PONG\r\n" * n_calls
+        sender.join()
+
+
+@pytest.mark.parametrize("command", ["BLPOP l 0", "XREAD BLOCK 0 STREAMS s $", "WAIT 1 0"])
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_little_is_read_behind_a_command_that_blocks(command, lanes, farm):
+    """Neither weir nor Redis, which stores what it reads, has more than some kilobytes of it."""
+    own = farm.redis()
+    weir = farm.weir(own, workers=1, lanes=lanes, sections=ADMIN)
+    n_calls = 400_000
+    with weir.connect() as hog, own.connect() as other:
+        hog.ask("SET k v", "PING")
+        before = bytes_now(weir)
+        sender = threading.Thread(target=hog.send, args=(pipeline(command) + encode("PING") * n_calls,))
+        sender.start()
+        wait_until(lambda: own.waiting()[0] == 1, "it blocks")
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            assert bytes_now(weir) < before + 300_000
+            sizes = re.findall(rb"qbuf=(\d+)", other.call("CLIENT", "LIST"))
+            assert max(map(int, sizes)) < 100_000
+        number = re.search(rb"id=(\d+) .*cmd=" + command.split()[0].lower().encode(), other.call("CLIENT", "LIST"))[1]
+        assert other.call("CLIENT", "UNBLOCK", number) == 1
+        hog.read()
+        assert hog.read_bytes(n_calls * 7) == b"+PONG\r\n" * n_calls
+        sender.join()
 
 
 @pytest.mark.parametrize("lanes", ["shared", "private"])

@@ -200,14 +200,14 @@ def test_bytes_out_refuse_what_follows(limited):
         assert limit_of(b.call("GET", "none")) == "default/bytes-out"
 
 
-def test_what_is_not_heard_is_no_bytes_out(limited):
-    weir = limited("[policy default]\nbytes-out = 1mb/1000d\n")
+def test_what_is_not_heard_is_bytes_out(limited):
+    weir = limited("[policy default]\nbytes-out = 10mb/1000d\n")
     with weir.connect() as a:
         a.call("SET", "k", b"x" * 100_000)
         before = remaining(a)
         a.send(pipeline("CLIENT REPLY OFF", *["GET k"] * 20, "CLIENT REPLY ON"))
         assert a.read() == "OK"
-        assert before - remaining(a) < 100
+        assert before - remaining(a) >= 20 * 100_000
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -360,11 +360,10 @@ def test_calls_in_flight_of_clients_that_leave(limited, pause):
             conn.send(pipeline(command))
         wait_until(lambda: remaining(watcher) == 0, "all are in flight")
         abort(conns[0])
-        wait_until(lambda: remaining(watcher) == 1, "one has left")
         abort(conns[1])
         conns[2].close()
         pause.off()
-        wait_until(lambda: remaining(watcher) == 3, "all have left")
+        wait_until(lambda: remaining(watcher) == 3, "all have been answered")
         assert watcher.call("GET", "none") is None
 
 

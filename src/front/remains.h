@@ -1,0 +1,48 @@
+/*
+ * What a client that has gone has left under way in Redis: the calls on its lane, and the subject
+ * that pays for them.
+ *
+ *     client  --> lane, 3 calls          the client is closed (a reset, a time-out, output-limit)
+ *     remains --> lane, 3 calls          hears in its place: charges reply bytes, gives calls in flight back
+ *
+ * A call costs its subject until Redis has answered it or its lane has gone, whether its client is
+ * there or not. So a reset gains nothing: calls in flight and reply bytes stay the subject's.
+ * Limits `per connection` end with the connection.
+ *
+ * How much a call will still bring is not known before its reply begins. Until then it counts as
+ * REMAINS_CALL_BYTES of what clients that have gone leave under way at a node. While that is more
+ * than REMAINS_MAX_BYTES, the next requests of subjects that have a part in it wait.
+ *
+ * Belongs to its worker's thread; freed when the last call has been answered or the lane has gone.
+ */
+#ifndef WEIR_FRONT_REMAINS_H
+#define WEIR_FRONT_REMAINS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/client.h"
+
+#define REMAINS_CALL_BYTES (1U << 20) /* so that few large values are under way: 64 calls whose replies are unknown */
+#define REMAINS_MAX_BYTES (64U << 20) /* chosen: far below what a Redis with little memory can spare */
+
+/*
+ * The client leaves its lane. What it has under way there goes on without it; the lane is not the
+ * client's any more. Out of memory the calls are charged to nobody, as far as they are not answered
+ * yet.
+ */
+void remains_leave(struct client *client);
+
+/*
+ * True if the client's next request has to wait, since its subject has left too much under way at
+ * the node.
+ */
+static inline bool remains_must_wait(const struct client *client, const struct node *node)
+{
+    return node_left_bytes(node) > REMAINS_MAX_BYTES && subject_has_left(client->subject);
+}
+
+/* The worker ends: nothing is waited for. */
+void remains_close(struct front *front);
+
+#endif
