@@ -14,7 +14,7 @@ from kit.crowd import RST
 from kit.harness import MODE_IDS, MODES, wait_until
 from kit.limits import OPERATOR, limit_of, order, plain, tallies
 from kit.resp import encode
-from kit.tls import Authority, TlsConn, tls_settings, trusting
+from kit.tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
 
 KIB, MIB = 1 << 10, 1 << 20
 SUBJECT = "ip:127.0.0.1"
@@ -205,6 +205,22 @@ def test_tls_clients_that_go_owe_too(workers, farm, own_redis, tmp_path):
     wait_until(lambda: charged(weir) >= 40 * KIB, "it is charged")
     assert limit_of(conns[1].call("GET", "none")) == "default/bytes-out"
     conns[1].close()
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_a_redis_in_tls_ends_what_is_left_to_it(lanes, farm, tmp_path):
+    """Its end of the connection comes behind TLS' own."""
+    authority = Authority(tmp_path)
+    redis = farm._start(TlsRedis(authority, authority.issue("redis")))
+    sections = "[policy default]\ninflight = 10\n" + OPERATOR
+    weir = farm.weir(redis, workers=1, lanes=lanes, sections=sections, upstream_tls_ca_file=authority.cert)
+    for request in (("BLPOP", "l", "0"), ("SUBSCRIBE", "c"), ("MULTI",)):
+        conn = weir.connect()
+        conn.send(encode(*request) + encode("INCR", "k") * 3)
+        wait_until(lambda: request != ("BLPOP", "l", "0") or redis.waiting()[0] == 1, "it blocks")
+        reset(conn)
+        wait_until(lambda: redis.waiting()[:2] == (0, 0) and places(weir) == 10, "nothing is left")
+    assert calls_of(redis, "exec") == 0
 
 
 def test_a_reload_finds_who_pays(limited, own_redis):
