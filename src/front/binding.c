@@ -7,7 +7,6 @@
 #include "front/pacing.h"
 #include "front/payer.h"
 #include "front/stopped.h"
-#include "front/timeouts.h"
 #include "front/unbound.h"
 
 /*
@@ -231,7 +230,7 @@ bool binding_renew(struct client *client)
     if (old != NULL)
         let_go(client);
     client->generation = client->front->generation;
-    timeouts_look_anew(client);
+    client->silent_looks = 0; /* the next looks of front/timeouts.c are as far apart as the new idle-timeout wants */
     unbound_retake(client);
     if (old == NULL)
         return true; /* its PROXY header is not here yet */

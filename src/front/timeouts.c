@@ -352,11 +352,6 @@ void timeouts_go_on(struct front *front)
     arm_idle(front);
 }
 
-void timeouts_look_anew(struct client *client)
-{
-    client->silent_looks = 0;
-}
-
 void timeouts_adopt(struct front *front)
 {
     struct timeouts *timeouts = &front->timeouts;

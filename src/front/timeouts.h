@@ -59,9 +59,8 @@ void timeouts_begin_unbound(struct client *client);
 void timeouts_begin_request(struct client *client);
 void timeouts_end_request(struct client *client);
 
-/* The rules have changed. timeouts_look_anew: the client's next looks are as far apart as the new time wants. */
+/* The rules have changed. */
 void timeouts_adopt(struct front *front);
-void timeouts_look_anew(struct client *client);
 
 /* A walk over the clients, during which nobody is looked at, has ended. */
 void timeouts_go_on(struct front *front);
