@@ -79,8 +79,11 @@ static void stop_if_slow(struct client *client)
 {
     struct rider *rider = &client->rider;
     rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
-    if (client->has_private_lane && (client->link.is_congested || rider->is_paying) && rider->lane != NULL)
-        stall_begin(rider->lane);
+    if (!client->has_private_lane || !(client->link.is_congested || rider->is_paying) || rider->lane == NULL)
+        return;
+    stall_begin(rider->lane);
+    if (rider->wants_idle && client->link.is_congested)
+        link_wake(&client->link); /* the lane will not be idle before it reads: see has_many_replies_coming */
 }
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)

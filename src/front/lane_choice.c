@@ -464,9 +464,13 @@ static bool may_read_huge(const struct client *client)
 /*
  * Replies cannot be taken back once they are asked for, and how large they are is known when they
  * come. So of a client that pays for them, or may read huge values, few are asked for at a time.
+ * A client that does not read may be writing a whole pipeline first: its requests go on, since a
+ * library that writes before it reads would wait for ever.
  */
 static bool has_many_replies_coming(const struct client *client, const struct lane *lane)
 {
+    if (client->link.is_congested)
+        return false;
     return (client->counts_bytes_out && client->rider.in_flight >= UNKNOWN_CALLS) ||
            (lane_n_requests(lane) >= UNKNOWN_CALLS && may_read_huge(client));
 }

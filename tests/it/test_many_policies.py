@@ -106,7 +106,7 @@ def test_an_iteration_binds_few_clients(tmp_path, farm, redis, crowd):
     with operator(weir) as op:
         for change in (("SET", "default", "read", "999/s"), ("BLOCK", "ip:10.0.0.1"), ("MODE", "SHADOW"), ("RELOAD",)):
             iterations.clear()
-            assert op.call("LIMIT", *change) == "OK"
+            assert op.call("LIMIT", *change).startswith("OK")
             _, locks = iterations.largest()
             assert STEP < locks < 3 * STEP, change
     assert asked(conns, "GET", "none") == [None] * CLIENTS
@@ -121,12 +121,12 @@ def test_new_rules_while_clients_send(farm, redis, crowd):
         for _ in range(5):
             op.send(encode("LIMIT", "SET", "default", "write", "deny"))
             assert set(asked(conns, "SET", "k", "v")) <= {"OK", denied}
-            assert op.read() == "OK"
+            assert op.read().startswith("OK")
             assert set(asked(conns, "SET", "k", "v")) == {denied}
             op.send(encode("LIMIT", "UNSET", "default", "write"))
             for conn in conns[::3]:
                 conn.send(encode("GET", "none"))
-            assert op.read() == "OK"
+            assert op.read().startswith("OK")
             assert [conn.read() for conn in conns[::3]] == [None] * len(conns[::3])
             assert set(asked(conns, "SET", "k", "v")) == {"OK"}
 
