@@ -60,11 +60,13 @@ static bool find_subject(struct client *client)
     if (!meter_make_funnels(client, policy) || (counts_connections(policy) && meter_make(client) == NULL))
         return false;
     const struct subject *old = client->subject;
+    bool is_same = old != NULL && client->bound == policy;
     client->bound = policy;
     client->subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
     if (client->subject != old)
         meter_forget_places(client);
-    pacing_leave(client);
+    if (!is_same || client->subject != old)
+        pacing_leave(client);
     client->generation = front->generation;
     client->overflows = subject_is_overflow(client->subject);
     client->is_keyed = is_keyed;
