@@ -214,6 +214,7 @@ bool front_bind_some(struct front *front)
     if (!walk_step(&front->binding_walk, &front->clients, bind_anew, NULL))
         return false;
     timeouts_go_on(front);
+    remains_renew(front);
     rules_put(front->rules_before);
     front->rules_before = NULL;
     return true;

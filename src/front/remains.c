@@ -247,7 +247,7 @@ static struct remains *make(struct client *client, struct lane *lane)
     pool_note_more(&front->loop->pool, sizeof *remains);
     remains->front = front;
     remains->node = node_get(lane_node(lane));
-    remains->rules = rules_get(front->rules);
+    remains->rules = rules_get((struct rules *)(uintptr_t)client_rules(client));
     remains->policy = client->bound;
     remains->subject = client->subject;
     subject_hold(remains->subject);
@@ -280,6 +280,12 @@ void remains_leave(struct client *client)
     }
     lane_bequeath(lane, rider, &remains->rider);
     note_left(remains, bytes_left(remains));
+}
+
+void remains_renew(struct front *front)
+{
+    for (struct list *at = front->remains.next; at != &front->remains; at = at->next)
+        keep_up(container_of(at, struct remains, in_front));
 }
 
 void remains_close(struct front *front)

@@ -42,6 +42,9 @@ static inline bool remains_must_wait(const struct client *client, const struct n
     return node_left_bytes(node) > REMAINS_MAX_BYTES && subject_has_left(client->subject);
 }
 
+/* Every client of the worker is bound by new rules; so are the remains, and no longer hold the ones before. */
+void remains_renew(struct front *front);
+
 /* The worker ends: nothing is waited for. */
 void remains_close(struct front *front);
 
