@@ -229,7 +229,7 @@ static void shake(struct link *link);
  */
 static bool is_late(const struct link *link)
 {
-    return link->is_unix && shutdown(link->watch.fd, SHUT_RD) == 0 && link_has_unread(link);
+    return link->is_unix && link->ops->on_late != NULL && shutdown(link->watch.fd, SHUT_RD) == 0 && link_has_unread(link);
 }
 
 static void shut(struct link *link)

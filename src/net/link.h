@@ -55,8 +55,8 @@ struct link_ops {
     /* Just before pending output is written. The field may be NULL. */
     void (*on_flush)(struct link *link);
     /*
-     * link_part has come too late: the peer had sent something, which is read now, and can send nothing more. For links
-     * that link_part is called on.
+     * link_part has come too late: the peer of a unix socket had sent something, which is read now, and can send nothing
+     * more. The field may be NULL: then the peer goes on sending after link_part.
      */
     void (*on_late)(struct link *link);
     /* Unsent output has fallen to LINK_LOW or below after it had been above LINK_HIGH. The field may be NULL. */
@@ -179,8 +179,7 @@ void link_finish(struct link *link);
 
 /*
  * Send what is pending, then shut down our side (FIN, over TCP in the same packet). What the peer still sends is read
- * and passed on: closing with unread bytes would reset the connection. On a unix socket the peer can send nothing more;
- * if it has sent something, our side stays open, and on_late follows instead.
+ * and passed on: closing with unread bytes would reset the connection. See on_late.
  */
 void link_part(struct link *link);
 

@@ -181,6 +181,16 @@ def test_over_a_unix_socket(farm):
         wait_until(weir.serves, "weir finds Redis again", BACK_WITHIN)
 
 
+def test_half_close_behind_subscribe_in_multi_over_a_unix_socket(farm):
+    """weir ends its own side towards Redis, and reads on until Redis has closed."""
+    redis = farm.redis(unix=True)
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as a:
+        a.send(pipeline("MULTI", "SUBSCRIBE c", "EXEC", "UNSUBSCRIBE c", *["ECHO end"] * 1000))
+        a.sock.shutdown(socket.SHUT_WR)
+        assert a.read_to_end().count(b"$3\r\nend\r\n") == 1000
+
+
 def test_by_host_name(farm):
     redis = farm.redis()
     weir = farm.weir(f"localhost:{redis.port}")
