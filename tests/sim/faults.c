@@ -493,6 +493,20 @@ void faults_look(void)
         strike_next();
 }
 
+bool faults_are_over(void)
+{
+    for (unsigned i = 0; loop_number(i) != NULL; i++)
+        if (loop_number(i)->party.asleep_ns > world.now_ns)
+            return false;
+    return memcmp(&kernel.odds, &run.plan.odds, sizeof kernel.odds) == 0 && faults.over.due.place == 0 &&
+           !links_are_waiting() && faults.rest_ns <= world.now_ns;
+}
+
+void faults_rest(uint64_t ns)
+{
+    rest_until(world.now_ns + ns);
+}
+
 void faults_end(void)
 {
     faults.next_ns = faults.next_step = UINT64_MAX;

@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/aborts.h"
 #include "tests/sim/entrance.h"
 #include "tests/sim/exact_say.h"
 #include "tests/sim/limits.h"
 #include "tests/sim/run.h"
 
-enum { STREAM_PLAN = 4, STREAM_BESIDE = 8 };
+enum { STREAM_PLAN = 4, STREAM_BESIDE = 8, STREAM_PLAN_ABORTS = 11 };
 
 #define VALKEY 80001
 
@@ -91,7 +92,8 @@ static void add_some(struct plan *plan, struct random *chance, char *config, con
     for (const struct setting *row = table; row->line != NULL; row++) {
         size_t name = strcspn(row->line, " ");
         bool stays = (row->effects & STAYS) != 0 && config != plan->config;
-        if (strncmp(row->line, last, name) == 0 || !random_hits(chance, row->odds) || stays)
+        bool is_other = plan->has_aborts && ((row->effects & IDENTIFIES) != 0 || strstr(row->line, "upstream-timeout"));
+        if (strncmp(row->line, last, name) == 0 || !random_hits(chance, row->odds) || stays || is_other)
             continue;
         last = row->line;
         add(config, "%s\n", row->line);
@@ -127,9 +129,11 @@ static void configure(struct plan *plan, struct random *chance, char *config, st
 {
     add_fixed(plan, config);
     add_some(plan, chance, config, settings);
-    limits->is_shadow = random_hits(chance, config == plan->config ? 50000 : 200000);
+    limits->is_shadow = random_hits(chance, config == plan->config ? 50000 : 200000) && !plan->has_aborts;
     if (limits->is_shadow)
         add(config, "mode = shadow\n");
+    if (plan->has_hangs)
+        add(config, "upstream-timeout = %ums\n", ABORTS_TIMEOUT_MS);
     if (plan->has_operator)
         add(config, "[admin]\nsocket = " ADMIN_PATH "\n");
     for (unsigned i = 0; named_limit_lines(i) != NULL; i++)
@@ -142,6 +146,8 @@ static void configure(struct plan *plan, struct random *chance, char *config, st
         add(config, "[policy free]\nmatch = ip:" FREE_ADDRESS_TEXT "\nadmin = %s\n", is_admin);
     if (plan->operators != OPERATORS_NONE)
         add_named(plan, config);
+    if (plan->has_aborts)
+        add(config, "%s", ABORTS_POLICY);
     add(config, "[policy default]\nadmin = %s\n", is_admin);
     if (!plan->has_limits)
         return;
@@ -168,12 +174,29 @@ void plan_refuse(struct plan *plan, const struct planned_memory *memory)
 static void plan_memory(struct plan *plan, struct random *chance)
 {
     struct planned_memory memory = {.mode = MEMORY_BY_CHANCE};
-    if (!random_hits(chance, 250000))
+    if (!random_hits(chance, 250000) || plan->has_aborts)
         return;
     memory.odds = (uint32_t)random_scale(chance, 30000);
     if (random_hits(chance, 500000))
         memory = (struct planned_memory){MEMORY_EACH_ONCE, .odds = (uint32_t)random_scale(chance, 500000)};
     plan_refuse(plan, &memory);
+}
+
+/*
+ * Runs of their own, where the laws of aborts.h are exact: limits refuse, addresses are subjects,
+ * and no operator, password or want of memory changes that.
+ */
+static void plan_aborts(struct plan *plan)
+{
+    struct random chance;
+    random_init(&chance, plan->seed, STREAM_PLAN_ABORTS);
+    plan->has_aborts = random_hits(&chance, 120000);
+    if (!plan->has_aborts)
+        return;
+    plan->has_hangs = random_hits(&chance, 500000);
+    plan->may_close |= plan->has_hangs;
+    plan->has_operator = plan->has_password = plan->knows_password = plan->may_change_password = false;
+    plan->operators = OPERATORS_NONE;
 }
 
 /* What is done beside weir, and how long scripts take. */
@@ -187,6 +210,7 @@ static void plan_beside(struct plan *plan)
     plan->gives_back = random_hits(&chance, 600000);
     plan->redis.busy_us = random_hits(&chance, 500000) ? 0 : 1000 + random_scale(&chance, 3000000);
     plan->has_user_keys = random_hits(&chance, 300000);
+    plan_aborts(plan);
     plan->has_huge = random_hits(&chance, 200000);
 }
 

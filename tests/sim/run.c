@@ -15,6 +15,7 @@
 #include "run/config_build.h"
 #include "run/config_file.h"
 #include "run/proxy.h"
+#include "tests/sim/aborts.h"
 #include "tests/sim/client.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/heap.h"
@@ -89,6 +90,7 @@ static void settle(void)
     run.phase = RUN_SETTLES;
     run.settle_ns = world.now_ns;
     faults_end();
+    aborts_end();
     clients_wake();
 }
 
@@ -97,6 +99,7 @@ static void stop(void)
     run.phase = RUN_STOPS;
     run.stop_ns = world.now_ns;
     faults_end();
+    aborts_end();
     if (!run.plan.stops_amid) {
         clients_leave();
         operator_leave();
@@ -199,6 +202,7 @@ static int serve(void)
     clients_start(run.plan.clients);
     operator_start();
     faults_start();
+    aborts_start();
     on_world_step = on_step;
     (void)heap_is_weirs(true);
     int status = proxy_run(config, &file, builtin, &program);
@@ -279,6 +283,7 @@ int run_all(const struct plan *plan)
     int status = serve();
     clients_stop();
     operator_stop();
+    aborts_stop();
     server_stop();
     links_fini();
     if (kernel.n_open > 0)

@@ -81,6 +81,8 @@ static const struct number {
     NUMBER(identifies),
     NUMBER(n_regimes),
     NUMBER(has_operator),
+    NUMBER(has_aborts),
+    NUMBER(has_hangs),
     NUMBER(has_free),
     NUMBER(entrances),
     NUMBER(inflight),
@@ -191,6 +193,9 @@ static bool read_line(struct scenario *scenario, const char *text)
     if (sscanf(text, "act %" SCNu32 " %23s %" SCNu64 " %" SCNu64 " %" SCNu64, &line->party, line->name,
                &line->numbers[0], &line->numbers[1], &line->numbers[2]) == 5)
         return line->party < scenario->plan.clients;
+    line->party = SCENARIO_ABORTS;
+    if (sscanf(text, "abort %" SCNu64 " %" SCNu64, &line->numbers[0], &line->numbers[1]) == 2)
+        return true;
     line->party = SCENARIO_OPERATOR;
     if (sscanf(text, "operate %23s %" SCNu64 " %" SCNu64 " %" SCNu64, line->name, &line->numbers[0], &line->numbers[1],
                &line->numbers[2]) == 4)
@@ -246,6 +251,8 @@ static void write_line(FILE *file, const struct line *line)
                 sides[n[0]], n[1], n[2], n[3] != 0 ? '>' : '<', n[4], n[5], n[6], line->name, n[7], n[8]);
     else if (line->party == SCENARIO_OPERATOR)
         fprintf(file, "operate %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->name, n[0], n[1], n[2]);
+    else if (line->party == SCENARIO_ABORTS)
+        fprintf(file, "abort %" PRIu64 " %" PRIu64 "\n", n[0], n[1]);
     else if (line->party == SCENARIO_MEMORY)
         fprintf(file, "memory %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n[0], n[1],
                 n[2], n[3], n[4], n[5]);
@@ -304,7 +311,7 @@ static uint64_t taken_ns; /* the last of them */
 void scenario_replay(struct scenario *scenario)
 {
     replay = scenario;
-    replay->next = mem_zalloc(replay->plan.clients + 3, sizeof *replay->next);
+    replay->next = mem_zalloc(replay->plan.clients + 4, sizeof *replay->next);
 }
 
 void scenario_record(const struct plan *plan, FILE *file)
@@ -333,8 +340,8 @@ bool scenario_is_replayed(void)
 static size_t *next_of(uint32_t party)
 {
     unsigned n = replay->plan.clients;
-    if (party == SCENARIO_MEMORY)
-        return &replay->next[n + 2];
+    if (party == SCENARIO_MEMORY || party == SCENARIO_ABORTS)
+        return &replay->next[n + (party == SCENARIO_MEMORY ? 2 : 3)];
     return &replay->next[party == SCENARIO_FAULTS ? n : party == SCENARIO_OPERATOR ? n + 1 : party];
 }
 

@@ -9,6 +9,7 @@
  *     link client 3 2 > 170 0 0 reset 20 7       of the second connection of client 3, after byte 170 to weir
  *     fault redis 3100 50 2 1500 redis_down 20 7 when weir had sent Redis 3100 bytes, 50 ns and 2 steps later, or else
  *                                  1500 ns after the start, this went wrong, for 20 us
+ *     abort 1700 42                1700 ns after the one before some clients said something and reset: which, 42 says
  *     end 9100 1700000             at step 9100, 1.7 ms after the start, nothing more was said and nothing more went wrong
  *     memory 79 1600 3 512 2 64    at step 79, 1600 ns after the start, weir was refused what it asked for as the third; in a
  *                                  build of this mark, 64, when the place at 512 asked for the second time in that moment
@@ -29,6 +30,7 @@
 #define SCENARIO_LINKS (UINT32_MAX - 1)    /* and on which connection: see links.h */
 #define SCENARIO_OPERATOR (UINT32_MAX - 2) /* see operator.h */
 #define SCENARIO_MEMORY (UINT32_MAX - 3)   /* what memory is refused */
+#define SCENARIO_ABORTS (UINT32_MAX - 4)   /* see aborts.h */
 
 struct line {
     uint32_t party; /* a client, or one of these */
@@ -41,7 +43,7 @@ struct scenario {
     struct line *lines;
     size_t n, room;
     uint64_t end_step, end_ns; /* UINT64_MAX: it tells no end */
-    size_t *next; /* by client, behind them the faults' and memory's: the first line that may be its next */
+    size_t *next; /* by client, behind them the faults', memory's and aborts': the first line that may be its next */
 };
 
 /* NULL and a word on stderr: it cannot be read. */

@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "tests/sim/aborts.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/run.h"
 #include "tests/sim/trace.h"
@@ -38,6 +39,7 @@ static struct server {
     void (*on_told)(struct slice answer);
     void (*on_left)(void);
     struct answer_at answering;
+    struct visitor *asking; /* of the command that is carried out; NULL: none is, or nobody wants to know */
     struct random chance;
 } server;
 
@@ -104,14 +106,27 @@ struct answer_at server_answering(void)
     return server.answering;
 }
 
-bool server_is_read(const struct answer_at *answer)
+/* NULL: it is gone. */
+static const struct conn *lane_numbered(unsigned number)
 {
     for (struct list *at = server.visitors.next; at != &server.visitors; at = at->next) {
         const struct conn *conn = container_of(at, struct visitor, all)->conn;
-        if (conn->number == answer->conn)
-            return conn->read_by_weir > answer->from;
+        if (conn->number == number)
+            return conn;
     }
-    return true;
+    return NULL;
+}
+
+bool server_is_read(const struct answer_at *answer)
+{
+    const struct conn *conn = lane_numbered(answer->conn);
+    return conn == NULL || conn->read_by_weir > answer->from;
+}
+
+bool server_is_read_whole(const struct answer_at *answer, uint64_t n)
+{
+    const struct conn *conn = lane_numbered(answer->conn);
+    return conn != NULL && conn->read_by_weir >= answer->from + n;
 }
 
 /* No more calls of one connection may come here at once than its limit lets be under way. */
@@ -122,6 +137,10 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
         return; /* the administrator */
     uint64_t answer = visitor->said + redis_output(visitor->redis).len;
     server.answering = (struct answer_at){visitor->conn->number, answer};
+    if (run.plan.has_aborts) {
+        server.asking = visitor;
+        aborts_carried_out(argv, argc);
+    }
     if (run.plan.inflight == 0)
         return;
     unsigned n = under_way_begin(&visitor->under_way, argv, argc, answer, visitor->conn->read_by_weir);
@@ -206,6 +225,16 @@ uint64_t server_picked_id(uint64_t pick)
 
 /* ---- its turns ---- */
 
+static bool step(void)
+{
+    server.asking = NULL;
+    bool has_more = redis_step(server.redis);
+    const struct visitor *visitor = server.asking;
+    if (visitor != NULL)
+        aborts_answered(visitor->said + redis_output(visitor->redis).len - server.answering.from);
+    return has_more;
+}
+
 static void work(struct party *party)
 {
     struct redis_conn *touched;
@@ -213,7 +242,7 @@ static void work(struct party *party)
     unsigned n = 1 + (unsigned)random_below(&server.chance, server.turn);
     bool has_more = true;
     for (unsigned i = 0; i < n && has_more; i++) {
-        has_more = redis_step(server.redis);
+        has_more = step();
         if (server.command_ns > 0 && has_more) {
             world.now_ns += random_below(&server.chance, server.command_ns + 1);
             redis_clock(server.redis, redis_now_us());

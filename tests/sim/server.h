@@ -41,6 +41,9 @@ struct answer_at server_answering(void);
 /* Weir has begun to read it; or the connection is gone. */
 bool server_is_read(const struct answer_at *answer);
 
+/* Weir has read the first n bytes of it, and the connection is there. */
+bool server_is_read_whole(const struct answer_at *answer, uint64_t n);
+
 /* One of its connections; which, `pick` says. NULL: there is none. */
 struct conn *server_picked(uint64_t pick);
 /* It closes this one. */

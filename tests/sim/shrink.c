@@ -64,6 +64,7 @@ static void shrink_lines(struct scenario *scenario)
     without_party(scenario, SCENARIO_LINKS);
     without_party(scenario, SCENARIO_OPERATOR);
     without_party(scenario, SCENARIO_MEMORY);
+    without_party(scenario, SCENARIO_ABORTS);
     for (size_t size = scenario->n / 2; size > 0; size /= 2) {
         fprintf(stderr, "sim: %zu lines, in pieces of %zu\n", scenario->n, size);
         while (without_pieces(scenario, size))

@@ -1,6 +1,7 @@
 /*
- * The world of a run: its clock, what is due when, and who has something to do. Parties take turns in an order that the
- * seed chooses; between two turns nothing happens, and no time passes but what the world lets pass.
+ * The world of a run: its clock, what is due when, and who has something to do. Parties take turns
+ * in an order that the seed chooses; between two turns nothing happens, and no time passes but
+ * what the world lets pass.
  *
  * One run a process, one thread.
  */
@@ -68,8 +69,9 @@ void world_ring_at(struct bell *bell, uint64_t at_ns);
 void world_silence(struct bell *bell);
 
 /*
- * One turn of one party, or the clock goes to the next moment at which something is due. False: nothing ever will be.
- * Either `steps` or `now_ns` is another afterwards: together they name a moment between two calls.
+ * One turn of one party, or the clock goes to the next moment at which something is due. False:
+ * nothing ever will be. Either `steps` or `now_ns` is another afterwards: together they name a
+ * moment between two calls.
  */
 bool world_step(void);
 
