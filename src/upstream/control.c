@@ -151,7 +151,7 @@ static void note_lack(struct control *control, enum step step, enum control_verd
 static enum control_verdict judge_hello(struct control *control, const struct redisReply *reply, const char **why)
 {
     enum control_verdict verdict = control_judge_hello(reply, why);
-    if (verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH)
+    if (verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH || verdict == CONTROL_BARRED)
         node_note_auth(control->node, verdict == CONTROL_NOAUTH);
     return verdict;
 }

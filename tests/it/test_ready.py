@@ -287,7 +287,11 @@ class Stub:
 
     def __exit__(self, *exc):
         self.listener.close()
-        for sock in self.socks:
+        self.drop()
+
+    def drop(self):
+        """Close every connection."""
+        for sock in list(self.socks):
             try:
                 sock.shutdown(socket.SHUT_RDWR)
             except OSError:
@@ -326,6 +330,21 @@ def test_a_server_that_cannot_be_served_is_named_and_asked_again(farm, name):
         wait_until(lambda: is_ready(weir), "ready", 20)
         weir.wait_for_log(f"upstream {stub.upstream} can be served")
         assert stats(weir)["upstream"]["nodes"][0]["why"] == ""
+        weir.stop()
+
+
+def test_a_cluster_in_the_place_of_a_server_with_a_password(farm):
+    """What was known of the password goes with the server before it."""
+    with Stub(**dict.fromkeys(("HELLO", "INFO", "COMMAND", "PING", "SLOWLOG"), "-NOAUTH no\r\n")) as stub:
+        weir = farm.weir(stub.upstream, workers=1, sections=ADMIN, env=HURRY, upstream_check="50ms")
+        with weir.connect() as conn:
+            assert str(limit(conn)).startswith("NOAUTH")
+            stub.be_well()
+            stub.answers[b"HELLO"] = b"*2\r\n+mode\r\n+cluster\r\n"
+            stub.drop()
+            wait_until(lambda: "node of a cluster" in readyz(weir)[1], "named", 20)
+        with weir.connect() as conn:
+            wait_until(lambda: limit(conn) == UNAVAILABLE, "it is not served")
         weir.stop()
 
 

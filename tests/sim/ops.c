@@ -142,6 +142,7 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         return true;
     return !run_is_whole() &&
            (reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("LOADING ")) ||
+            reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept ")) || /* weir's own login */
             reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: LOADING ")) ||
             reply_begins(reply, '-', SLICE("ERR the upstream has answered amiss")));
 }
