@@ -107,3 +107,44 @@ def test_a_comment_behind_a_value(line, tmp_path):
 def test_what_has_a_hash_in_it_is_no_comment(tmp_path):
     done = tried(tmp_path, "[weir]\nlimit-prefix = we#ir: ; a prefix\n", "-t")
     assert done.returncode == 0, done.stderr
+
+
+# ---- what is good as it stands, and can hardly be meant; and slips that are known from elsewhere ----
+
+A = "[policy a]\nmatch = user:x\nread = 5/s\n"
+LINES = [
+    (A + "weight = 2\nweight = 3\n", 5, True, "weight: given twice: the first is in line 4"),
+    (A + "admin = no\n[policy b]\nmatch = user:y\nread = 1/s\n[policy a]\nadmin = no\n", 9, True, "given twice: the first is in line 4"),
+    (A + "priority = low\nPRIORITY = normal\n", 5, True, "given twice: the first is in line 4"),
+    ("[policy a]\nmatch = user:a;alice\nread = 5/s\n", 2, False, "user:a, user:alice"),
+    ("[policy a]\nmatch = user:/free-.*/\nread = 5/s\n", 2, False, "write user:free-*"),
+    ("[policy a]\nmatch = name:'web'\nread = 5/s\n", 2, False, "write name:web"),
+    ("[policy READONLY]\nmatch = user:a\nread = 5/s\n", 1, False, "clients act on READONLY"),
+    ("[policy a-MOVED]\nmatch = user:a\nread = 5/s\n", 1, False, "clients act on MOVED"),
+    *[(f"[weir]\nerror-prefix = {word}\n", 2, False, f"clients act on {word}") for word in
+      ("NOPROTO", "NOREPLICAS", "ERR", "WRONGTYPE", "CROSSSLOT", "NOMASTERLINK", "NOQUORUM", "BUSYGROUP", "BUSYKEY")],
+    ("[weir]\nerror-prefix = MOVED\n", 2, True, "clients act on MOVED"),
+    ("[weir]\nlisten = unix:/tmp/x.sock mode=0666\n", 2, True, "write mode 0666"),
+    ("[weir]\nupstream = a:1, b:2\n", 2, True, "write upstream = a:1"),
+    ("[weir]\nupstream = \"a:1\"\n", 2, True, "write upstream = a:1"),
+    ("[weir]\nname = \"eu\"\n", 2, False, "write name = eu without them"),
+    ("[weir]\nlisten = :6380\n", 2, True, "write 127.0.0.1:6380"),
+    ("[weir]\nupstream-password = tiger\n", 2, True, "write upstream-password-file = PATH"),
+    ("[weir]\nsentinel = a:26379\n", 2, True, "write upstream = HOST:PORT"),
+    ("[weir]\ntimeout = 300\n", 2, True, "write idle-timeout = TIME"),
+    ("[weir]\nrequirepass = tiger\n", 2, True, "upstream-password-file = PATH"),
+    ("[policy default]\ncommands = 100/s\n", 2, True, "write all = 100/s"),
+    ("weir:\n  listen: 127.0.0.1:6380\n", 1, True, "this is YAML, and weir reads INI"),
+    ("- name: default\n", 1, True, "this is YAML, and weir reads INI"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, line, is_mistake, said", LINES, ids=[said[:40] for *_, said in LINES])
+def test_a_slip_is_told_with_the_line_to_write(text, line, is_mistake, said, tmp_path):
+    done = tried(tmp_path, text, "-t")
+    assert done.returncode == (1 if is_mistake else 0), done.stderr
+    told = done.stderr.splitlines()
+    assert len(told) == 1 and said in told[0] and "tiger" not in told[0]
+    where = f"weir.conf:{line}: "
+    assert where in told[0] and told[0].startswith("warning: ") != is_mistake
+    assert tried(tmp_path, text, "-t", "--strict").returncode == 1
