@@ -90,6 +90,17 @@ static bool refuse_word(struct slice word, bool is_unix, struct why why)
                       WHY_SLICE(word));
 }
 
+/* "/x.sock;mode=0666", "/x.sock?mode=0666", "/x.sock:0666": as other programs have it. */
+static bool has_words_in_path(struct slice address)
+{
+    struct slice rest = address, last = address;
+    while (split_next(&rest, ':', &last))
+        ;
+    bool has_mode = last.len < address.len && is_octal(last);
+    return has_mode || memchr(address.at, ';', address.len) != NULL || memchr(address.at, '?', address.len) != NULL ||
+           memmem(address.at, address.len, "mode=", 5) != NULL || memmem(address.at, address.len, "group=", 6) != NULL;
+}
+
 bool socket_words_parse(struct socket_words *words, struct slice text, char *why_out, size_t why_size)
 {
     static const struct slice scheme = {"unix:", 5};
@@ -103,6 +114,10 @@ bool socket_words_parse(struct socket_words *words, struct slice text, char *why
                           WHY_SLICE(text));
     bool is_unix = words->address.at[0] == '/' || (words->address.len >= scheme.len &&
                                                    slice_eq_nocase(slice_of(words->address.at, scheme.len), scheme));
+    if (is_unix && has_words_in_path(words->address))
+        return why_refuse(
+            why, "\"%.*s\" is more than a path: mode and group stand behind it, with blanks: unix:/path mode 0660",
+            WHY_SLICE(words->address));
     while (split_word(&rest, &word)) {
         bool is_mode = is_unix && slice_eq_nocase(word, SLICE("mode"));
         bool is_group = is_unix && slice_eq_nocase(word, SLICE("group"));
