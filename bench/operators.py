@@ -51,12 +51,12 @@ def sections(policies):
 
 
 def crowd_process(address, clients, pipe):
-    """Clients that are there, each with a name; until the pipe closes."""
-    crowd = [socket.create_connection(address) for _ in range(clients)]
-    for n, client in enumerate(crowd):
-        client.send(encode("CLIENT", "SETNAME", f"svc{n % 4}-{n % 250}-{n}"))
-    for client in crowd:
-        client.recv(64)
+    """Clients that are there, each with a name, and bound by a command; until the pipe closes."""
+    crowd = []
+    for n in range(clients):
+        crowd.append(socket.create_connection(address))
+        crowd[-1].send(encode("CLIENT", "SETNAME", f"svc{n % 4}-{n % 250}-{n}") + encode("GET", "none"))
+        assert crowd[-1].recv(64).startswith(b"+OK")
     pipe.send(True)
     with contextlib.suppress(EOFError):
         pipe.recv()
