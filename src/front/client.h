@@ -193,7 +193,7 @@ static inline bool client_has_old_rules(const struct client *client)
 }
 
 /* The rules that bind the client. */
-static inline const struct rules *client_rules(const struct client *client)
+static inline struct rules *client_rules(const struct client *client)
 {
     return client_has_old_rules(client) ? client->front->rules_before : client->front->rules;
 }

@@ -247,7 +247,7 @@ static struct remains *make(struct client *client, struct lane *lane)
     pool_note_more(&front->loop->pool, sizeof *remains);
     remains->front = front;
     remains->node = node_get(lane_node(lane));
-    remains->rules = rules_get((struct rules *)(uintptr_t)client_rules(client));
+    remains->rules = rules_get(client_rules(client));
     remains->policy = client->bound;
     remains->subject = client->subject;
     subject_hold(remains->subject);

@@ -4,8 +4,11 @@ A worker binds 128 clients in one iteration of its loop: with several hundred of
 """
 
 import random
+import signal
+import socket
 
 import pytest
+from kit.crowd import RST
 from kit.harness import run_weir, wait_until
 from kit.iterations import Iterations
 from kit.limits import OPERATOR, operator, order, plain, status
@@ -88,7 +91,7 @@ def test_patterns_that_are_compared_one_by_one(tmp_path):
 
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_new_rules_bind_every_client_once_they_are_answered(n_workers, farm, redis, crowd):
-    weir = farm.weir(redis, workers=n_workers, sections="[policy default]\nread = 1000/s\n" + OPERATOR)
+    weir = farm.weir(redis, workers=n_workers, sections="[policy default]\nread = 100000/s\n" + OPERATOR)
     conns = crowd(weir)
     assert order(weir, "SET", "default", "write", "deny") == "OK"
     assert asked(conns, "SET", "k", "v") == [Error("NOPERM denied by policy default")] * CLIENTS
@@ -100,7 +103,7 @@ def test_new_rules_bind_every_client_once_they_are_answered(n_workers, farm, red
 def test_an_iteration_binds_few_clients(tmp_path, farm, redis, crowd):
     """A worker locks two mutexes for each client that it binds: counted, the work of one iteration does not grow with them."""
     iterations = Iterations(tmp_path)
-    text = "[policy default]\nread = 1000/s\n" + OPERATOR
+    text = "[policy default]\nread = 100000/s\n" + OPERATOR
     weir = farm.weir(redis, workers=1, sections=text, env=iterations.env)
     conns = crowd(weir)
     with operator(weir) as op:
@@ -114,7 +117,7 @@ def test_an_iteration_binds_few_clients(tmp_path, farm, redis, crowd):
 
 def test_new_rules_while_clients_send(farm, redis, crowd):
     """What a client sends is decided by the rules before or by the new ones, and by the new ones from the answer on."""
-    weir = farm.weir(redis, workers=2, sections="[policy default]\nread = 1000/s\n" + OPERATOR)
+    weir = farm.weir(redis, workers=2, sections="[policy default]\nread = 100000/s\n" + OPERATOR)
     conns = crowd(weir)
     denied = Error("NOPERM denied by policy default")
     with operator(weir) as op:
@@ -133,7 +136,7 @@ def test_new_rules_while_clients_send(farm, redis, crowd):
 
 def test_reloads_one_right_after_the_other(farm, redis, crowd):
     """New rules wait until the ones before have bound all; the last ones count."""
-    weir = farm.weir(redis, workers=2, sections="[policy default]\nread = 1000/s\n" + OPERATOR)
+    weir = farm.weir(redis, workers=2, sections="[policy default]\nread = 100000/s\n" + OPERATOR)
     conns = crowd(weir)
     with operator(weir) as op:
         for i in range(10):
@@ -150,15 +153,16 @@ def test_reloads_one_right_after_the_other(farm, redis, crowd):
 
 def test_connections_are_counted_through_new_rules(farm, redis, crowd):
     """They are counted anew and not asked: who is there stays, and the next one is one too many."""
-    weir = farm.weir(redis, workers=2, sections="[policy default]\nread = 1000/s\n" + OPERATOR)
+    weir = farm.weir(redis, workers=2, sections="[policy default]\nread = 100000/s\n" + OPERATOR)
     conns = crowd(weir)
+    assert asked(conns, "GET", "none") == [None] * CLIENTS
     assert order(weir, "SET", "default", "connections", str(CLIENTS)) == "OK"
     with weir.connect() as late:
-        assert isinstance(late.call("PING"), Error)
+        assert late.call("GET", "none") == Error("ERR max number of clients reached")
     assert asked(conns, "GET", "none") == [None] * CLIENTS
     assert order(weir, "SET", "default", "connections", str(CLIENTS + 1)) == "OK"
     with weir.connect() as late:
-        assert late.call("PING") == "PONG"
+        assert late.call("GET", "none") is None
     for conn in conns:
         conn.close()
     wait_until(lambda: len(rows_of(order(weir, "CLIENTS", "FOR", "ip:127.0.0.1"))) == 0, "they have gone")
@@ -180,6 +184,33 @@ def test_clients_that_leave_and_come_meanwhile(farm, redis, crowd):
             for conn in late:
                 conn.close()
         wait_until(lambda: rows_of(op.call("LIMIT", "CLIENTS", "FOR", "ip:127.0.0.1")) == [], "all have gone")
+
+
+def test_clients_that_are_reset_with_calls_under_way(farm, crowd):
+    """What they leave is charged by the rules that bound them, and then by the new ones: no place in flight is lost."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, sections="[policy default]\ninflight = 5000\n" + OPERATOR)
+    with operator(weir) as op:
+        for i in range(4):
+            conns = crowd(weir)
+            redis.signal(signal.SIGSTOP)
+            for conn in conns:
+                conn.send(encode("GET", "none"))
+            for conn in conns[::2]:
+                conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST)
+            op.send(encode("LIMIT", "SET", "default", "inflight", str(5000 + i)))
+            for conn in reversed(conns[::2]):
+                conn.close()
+            assert op.read() == "OK"
+            redis.signal(signal.SIGCONT)
+            assert [conn.read() for conn in conns[1::2]] == [None] * (CLIENTS // 2)
+
+            def places(most=5000 + i):
+                return plain(op.call("LIMIT", "STATUS", "FOR", "ip:127.0.0.1"))["limits"][0]["remaining"] == most
+
+            wait_until(places, "all calls are answered")
+            for conn in conns:
+                conn.close()
 
 
 def test_delayed_commands_are_asked_again(farm, redis, crowd):
