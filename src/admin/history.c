@@ -194,8 +194,8 @@ static void set_state(struct track *track, struct snapshot_limit *limit, uint64_
         track->until_ns[LIMIT_NEAR] = until_ns;
     if (limit->shadowed > track->seen.shadowed)
         track->until_ns[LIMIT_SHADOWING] = until_ns;
-    if (limit->delayed > track->seen.delayed)
-        track->until_ns[LIMIT_DELAYING] = until_ns;
+    if (limit->delayed > track->seen.delayed) /* or it would delay */
+        track->until_ns[limit->is_shadow ? LIMIT_SHADOWING : LIMIT_DELAYING] = until_ns;
     if (limit->refused > track->seen.refused)
         track->until_ns[LIMIT_REFUSING] = until_ns;
     limit->state = LIMIT_CALM;

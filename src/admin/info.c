@@ -25,7 +25,9 @@ static const char *standing(const struct snapshot_limit *limit)
 {
     if (limit->state == LIMIT_REFUSING)
         return limit->is_shadow ? "would refuse" : "refuses";
-    return limit->state == LIMIT_DELAYING ? "delays" : "-";
+    if (limit->state == LIMIT_DELAYING)
+        return limit->is_shadow ? "would delay" : "delays";
+    return "-";
 }
 
 static void limit_rows(struct text *cells, const struct snapshot *s, bool is_active)
@@ -36,8 +38,8 @@ static void limit_rows(struct text *cells, const struct snapshot *s, bool is_act
         if (has_state == is_active)
             text_print(cells, "%s\t%s\t%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n",
                        limit->rule, snapshot_limit_denies(limit) || limit->is_only_own ? "-" : limit->amount,
-                       limit->action, limit->scope, standing(limit), limit->admitted, limit->delayed, limit->refused,
-                       limit->shadowed, limit->subjects);
+                       limit->is_shadow ? "shadow" : limit->action, limit->scope, standing(limit), limit->admitted,
+                       limit->delayed, limit->refused, limit->shadowed, limit->subjects);
     }
 }
 
@@ -86,8 +88,8 @@ static void limits(struct text *out, const struct snapshot *s)
     struct text cells = {0};
     for (size_t i = 0; i < s->n_limits; i++)
         n_refusing += s->limits[i].state == LIMIT_REFUSING;
-    text_print(out, "# Limits: %zu of %zu refuse, mode = %s\r\n", n_refusing, s->n_limits,
-               s->is_shadow ? "shadow" : "enforce");
+    text_print(out, "# Limits: %zu of %zu %srefuse, mode = %s\r\n", n_refusing, s->n_limits,
+               s->is_shadow ? "would " : "", s->is_shadow ? "shadow" : "enforce");
     if (s->blocks > 0)
         text_print(out, "# Blocked: %zu subject%s (LIMIT BLOCKS), %" PRIu64 " commands refused so far\r\n", s->blocks,
                    s->blocks == 1 ? "" : "s", s->blocked_commands);

@@ -55,9 +55,27 @@ static bool is_early(const struct client *client, const struct account *own, con
             (account->policy != NULL && gate_delays(account->policy, command, PART_ALL)));
 }
 
-static enum gate wait_on(struct client *client)
+static void settle_account(const struct client *client, const struct account *account)
 {
-    alarm_set(&client->front->alarms, &client->meter->delay, client->meter->delay.due_ns);
+    if (account->policy != NULL)
+        gate_settle(account, client->front->loop->now_ns);
+}
+
+/*
+ * Then it waits until its place is due at the rates of now, in the order of its queue. GATE_PASS: it has no place, and
+ * is to be asked anew. Where its place was lost it is due when it was.
+ */
+static enum gate wait_on(struct client *client, const struct account *own, const struct account *account)
+{
+    struct meter *meter = client->meter;
+    settle_account(client, own);
+    settle_account(client, account);
+    if (meter->turn.n == 0) {
+        meter->waited_for = 0;
+        return GATE_PASS;
+    }
+    uint64_t due_ns = gate_turn_due(&meter->turn);
+    alarm_set(&client->front->alarms, &meter->delay, due_ns != 0 ? due_ns : meter->delay.due_ns);
     return GATE_WAIT;
 }
 
@@ -90,8 +108,8 @@ static enum gate settle(struct client *client, const struct account *account, co
                         enum gate gate)
 {
     observe(client, account, command);
-    if (gate != GATE_PASS && meter_is_waiting(client))
-        meter_leave_queue(client);
+    if (meter_is_waiting(client))
+        meter_leave_queue(client); /* those that it has not used */
     end_wait(client);
     client->n_commands++;
     return gate;
@@ -127,6 +145,12 @@ static void count_greeting(struct client *client, uint64_t n)
     client->greeted_bytes = sum < GREETING_MAX ? (uint16_t)sum : GREETING_MAX;
 }
 
+/* Since when its next command is the next. */
+static uint64_t headed_ns(const struct client *client)
+{
+    return meter_is_waiting(client) ? client->meter->headed_ns : client->front->loop->now_ns;
+}
+
 /*
  * What is never refused waits for what is owed when it comes. Afterwards it waits only while that
  * is more than a burst: whatever others do meanwhile, it arrives. How large the replies of a
@@ -139,7 +163,7 @@ static enum gate ask_debtor(struct client *client, const struct account *own, si
     struct verdict verdict;
     if (own->policy == NULL)
         return GATE_PASS;
-    if (meter_is_waiting(client)) {
+    if (meter_is_waiting(client) && client->meter->waited_for != 0) {
         bool must_wait = gate_ask_overdrawn(own, now_ns, &verdict) == GATE_WAIT;
         return must_wait ? wait(client, own, client->meter->headed_ns, &verdict) : GATE_PASS;
     }
@@ -147,7 +171,7 @@ static enum gate ask_debtor(struct client *client, const struct account *own, si
     if (gate_ask_debtor(own, now_ns, is_free ? NULL : front->tallies, &verdict) == GATE_PASS)
         return GATE_PASS;
     if (!is_free)
-        return wait(client, own, now_ns, &verdict);
+        return wait(client, own, headed_ns(client), &verdict);
     if (!client->counts_bytes_out || client->rider.in_flight == 0)
         return GATE_PASS;
     client->rider.wants_idle = true;
@@ -174,6 +198,26 @@ static void count_call(struct client *client, uint8_t counted)
     meter->counted_shadow += (counted & COUNTED_SHADOW) != 0;
 }
 
+/* Where a limit in shadow mode would have delayed it; returns the connection's virtual clock. */
+static uint64_t keep_virtual(struct client *client, const struct account *account, const struct verdict *verdict)
+{
+    uint64_t now_ns = client->front->loop->now_ns;
+    struct meter *meter = verdict->virtual_ns > now_ns ? meter_make(client) : client->meter;
+    if (verdict->would == GATE_WAIT)
+        stopped_note(client->front, account, verdict->limit, WHOM_DELAYED);
+    if (meter == NULL || verdict->virtual_ns == 0)
+        return 0;
+    meter->virtual_ns = verdict->virtual_ns > now_ns ? verdict->virtual_ns : 0;
+    return meter->virtual_ns;
+}
+
+/* It has been asked again: which of its places it has used. */
+static void keep_turn(struct client *client, const struct ask *ask, const struct verdict *verdict)
+{
+    if (ask->turn != NULL)
+        client->meter->turn = verdict->turn;
+}
+
 /* What is counted for the connection is its own subject's affair, the rest that of whom the key names. */
 static enum gate ask_both(struct client *client, const struct account *own, const struct account *keyed,
                           struct ask *ask, struct verdict *verdict)
@@ -189,6 +233,9 @@ static enum gate ask_both(struct client *client, const struct account *own, cons
     if (own->policy != NULL)
         gate = gate_ask(own, ask, tallies, verdict);
     uint8_t counted = verdict->counted;
+    keep_turn(client, ask, verdict);
+    if (gate == GATE_PASS)
+        ask->virtual_ns = keep_virtual(client, own, verdict);
     if (gate != GATE_PASS || keyed->policy == NULL)
         return gate;
     ask->part = PART_COMMAND;
@@ -219,7 +266,8 @@ static struct ask ask_for(const struct client *client, const struct request *req
         ask.may_wait = may_wait(client);
         ask.waited_for = meter_is_waiting(client) ? client->meter->waited_for : 0;
         ask.turn = meter_is_waiting(client) ? &client->meter->turn : NULL;
-        ask.headed_ns = meter_is_waiting(client) ? client->meter->headed_ns : now_ns;
+        ask.headed_ns = headed_ns(client);
+        ask.virtual_ns = client->meter != NULL ? client->meter->virtual_ns : 0;
     }
     return ask;
 }
@@ -240,6 +288,12 @@ static const struct account *whose(const struct account *account, const struct a
     return is_its ? account : own;
 }
 
+static const struct account *whose_would(const struct account *account, const struct account *own,
+                                         const struct verdict *verdict)
+{
+    return verdict->would == GATE_PASS ? own : whose(account, own, verdict);
+}
+
 static void note_refused(struct client *client, const struct account *account, const struct verdict *verdict)
 {
     account_count_refused(client, verdict->limit, 1);
@@ -252,6 +306,7 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     struct front *front = client->front;
     verdict->counted = 0;
     verdict->is_shadowed = false;
+    verdict->virtual_ns = 0;
     if (client->overflows && !meter_is_waiting(client))
         binding_leave_overflow(client);
     if (client->bound == NULL && !client->is_keyed) {
@@ -268,8 +323,8 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     const struct account own = client->is_keyed ? payer_of(client) : account;
     if (account.policy == NULL && own.policy == NULL)
         return settle(client, &own, request->command, GATE_PASS);
-    if (is_early(client, &own, &account, request->command))
-        return wait_on(client);
+    if (is_early(client, &own, &account, request->command) && wait_on(client, &own, &account) == GATE_WAIT)
+        return GATE_WAIT;
     if ((request->command->flags & CMD_CONTROL) == 0 || request->command->effect == EFFECT_COMMAND)
         end_greeting(client);
     if ((request->command->flags & CMD_CONTROL) != 0) {
@@ -281,12 +336,15 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     struct ask ask = ask_for(client, request, &own, &account, &amounts);
     enum gate gate = is_others(&account, &own) ? ask_both(client, &own, &account, &ask, verdict)
                                                : gate_ask(&account, &ask, front->tallies, verdict);
+    keep_turn(client, &ask, verdict);
     if (gate == GATE_WAIT)
         return wait(client, whose(&account, &own, verdict), ask.headed_ns, verdict);
     if (gate != GATE_PASS)
         note_refused(client, whose(&account, &own, verdict), verdict);
     else
         count_call(client, verdict->counted);
+    if (gate == GATE_PASS && verdict->virtual_ns != 0)
+        (void)keep_virtual(client, whose_would(&account, &own, verdict), verdict);
     if (gate == GATE_PASS && verdict->is_shadowed)
         stopped_note(front, whose(&account, &own, verdict), verdict->limit, WHOM_SHADOWED);
     return settle(client, &account, request->command, gate);
@@ -346,7 +404,8 @@ static void owe(struct client *client, enum unit unit, uint64_t n, uint8_t count
     struct front *front = client->front;
     uint64_t now_ns = front->loop->now_ns;
     const struct account account = payer_of(client);
-    gate_owe_bytes(&account, unit, n, counted, now_ns, front->tallies);
+    uint64_t virtual_ns = client->meter != NULL ? client->meter->virtual_ns : 0;
+    gate_owe_bytes_then(&account, unit, n, counted, now_ns, virtual_ns, front->tallies);
     uint64_t over_ns = (counted & GREETING) != 0 ? 0 : gate_overdraft_ns(&account, unit, now_ns);
     if (over_ns == 0 || account_is_paying(client, unit))
         return;

@@ -215,7 +215,8 @@ static void let_go(struct client *client)
     binding_tell_top(client);
     struct account before = payer_of(client);
     detach(client, &before);
-    payer_let_keyed_go(client);
+    if (!meter_is_waiting(client)) /* else its command has a place there */
+        payer_let_keyed_go(client);
 }
 
 /* Its connection counts for what binds it now, and is not asked. */
@@ -243,6 +244,7 @@ bool binding_renew(struct client *client)
     }
     if (client->unbound != NULL && client->subject != old)
         client->unbound->has_paid = false;
+    meter_settle(client, client->front->rules->policies);
     struct account now = payer_of(client);
     attach_connection(client, &now);
     attach_calls(client, &now);
@@ -288,6 +290,7 @@ void binding_leave(struct client *client)
     meter_leave_queue(client);
     pacing_leave(client);
     let_go(client);
+    payer_let_keyed_go(client);
     subject_put(client->front->settings->subjects, client->subject);
     client->subject = NULL;
     client->bound = NULL; /* whatever of it is still under way is charged to nobody */

@@ -105,6 +105,25 @@ bool meter_make_funnels(struct client *client, const struct policy *policy)
     return true;
 }
 
+static const struct policy *policy_of(const struct policies *policies, const struct record *record)
+{
+    for (size_t i = 0; i < policies_count(policies); i++)
+        if (policies_at(policies, i)->record == record)
+            return policies_at(policies, i);
+    return NULL;
+}
+
+void meter_settle(struct client *client, const struct policies *policies)
+{
+    struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
+    for (; own != NULL; own = own->next) {
+        bool is_bound = client->bound != NULL && client->bound->record == own->record;
+        const struct policy *policy = is_bound ? client->bound : policy_of(policies, own->record);
+        if (policy != NULL)
+            gate_settle_holder(policy, own, PER_CONNECTION, client->front->loop->now_ns);
+    }
+}
+
 /* ---- waiting for a turn ---- */
 
 static bool stop(struct alarms *alarms, struct alarm *alarm)
@@ -132,12 +151,10 @@ bool meter_is_waiting(const struct client *client)
     return client->meter != NULL && client->meter->headed_ns != 0;
 }
 
-/* The holders of its places may be let go. What it has been charged is known still. */
 void meter_forget_places(struct client *client)
 {
-    struct turn *turn = client->meter != NULL ? &client->meter->turn : NULL;
-    for (unsigned i = 0; turn != NULL && i < turn->n; i++)
-        turn->places[i].holder = NULL;
+    if (client->meter != NULL)
+        gate_forget_places(&client->meter->turn);
 }
 
 /* Its turn is used, or spent. */

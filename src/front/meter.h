@@ -16,15 +16,16 @@
 
 /* Made when first needed; client.meter. */
 struct meter {
-    struct subject *owns;     /* the connection's own funnels, one holder for each policy it has met; linked by next */
-    struct subject *keyed;    /* held: the last that a command's key has named; NULL: none */
-    uint8_t connected;        /* COUNTED*: by which limits on connections this one is counted */
-    uint32_t counted;         /* calls in flight that limits on them count */
-    uint32_t counted_shadow;  /* and those that limits in shadow would */
-    uint32_t waited_for;      /* id of the limit that delays the next command, plus 1; see struct ask */
-    struct turn turn;         /* its places in queues; n 0: none */
-    uint64_t headed_ns;       /* since when its next command is the next, while a limit delays it; 0: none does */
-    struct alarm delay;       /* set while a limit delays it */
+    struct subject *owns;    /* the connection's own funnels, one holder for each policy it has met; linked by next */
+    struct subject *keyed;   /* held: the last that a command's key has named; NULL: none */
+    uint8_t connected;       /* COUNTED*: by which limits on connections this one is counted */
+    uint32_t counted;        /* calls in flight that limits on them count */
+    uint32_t counted_shadow; /* and those that limits in shadow would */
+    uint32_t waited_for;     /* id of the limit that delays the next command, plus 1; see struct ask */
+    struct turn turn;        /* its places in queues; n 0: none */
+    uint64_t headed_ns;      /* since when its next command is the next, while a limit delays it; 0: none does */
+    uint64_t virtual_ns; /* when its last command would have gone, had limits in shadow mode delayed it; 0: at once */
+    struct alarm delay;  /* set while a limit delays it */
     struct alarm payments[2]; /* set while it owes so many bytes, in and out, that what can be stopped is */
     struct link *link;        /* the client's, to be woken */
 };
@@ -47,6 +48,11 @@ __attribute__((warn_unused_result)) bool meter_make_funnels(struct client *clien
 
 /* Other rules bind it: what waits for a limit is asked again at the end of this iteration. */
 void meter_ring(struct client *client);
+/*
+ * The rules have changed: from now on what the connection's own funnels owe runs out at the new rates, under every
+ * policy it has met.
+ */
+void meter_settle(struct client *client, const struct policies *policies);
 
 /* Is its next command one that a limit delays? */
 bool meter_is_waiting(const struct client *client);

@@ -60,8 +60,13 @@ struct ask {
     bool may_wait;           /* its connection can be held; else a limit that delays refuses it */
     uint32_t waited_for;     /* asked again: 1 + the id of the limit whose queue it has waited in; 0: first time */
     const struct turn *turn; /* asked again: the turn of the last verdict; NULL: none */
-    bool blocks;             /* this call may block in Redis (XREAD BLOCK): not counted as in flight */
-    bool is_dry;             /* only decide: charge and count nothing */
+    /*
+     * Where limits in shadow mode would delay: the connection's virtual clock, when its last command would have gone. They
+     * are asked at the later of this and now_ns. 0: no command of the connection would have waited.
+     */
+    uint64_t virtual_ns;
+    bool blocks; /* this call may block in Redis (XREAD BLOCK): not counted as in flight */
+    bool is_dry; /* only decide: charge and count nothing */
 };
 
 enum gate { GATE_PASS, GATE_WAIT, GATE_REFUSE, GATE_CLOSE, GATE_DENY };
@@ -81,6 +86,10 @@ struct verdict {
     int64_t wait_ns;  /* GATE_WAIT: until it may go. Refused: until the same would pass, or GATE_NEVER */
     uint8_t counted;  /* GATE_PASS: COUNTED* */
     bool is_shadowed; /* GATE_PASS, but a limit in shadow mode would have stopped it */
+    /* GATE_PASS: what it would have been without shadow mode; GATE_WAIT: it would have been delayed, and then passed. */
+    enum gate would;
+    int64_t would_wait_ns; /* as wait_ns, for what it would have been */
+    uint64_t virtual_ns;   /* the connection's virtual clock from now on; 0: as before */
 };
 
 #endif

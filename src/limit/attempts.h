@@ -31,7 +31,7 @@ enum attempt_state {
 
 /* Embedded in a login. Its worker writes it, and under the lock any worker decides it. */
 struct attempt {
-    struct list in_list;         /* its queue, while it waits; its worker's news, from the decision until that has seen it */
+    struct list in_list; /* its queue, while it waits; its worker's news, from the decision until that has seen it */
     struct attempt_queue *queue; /* of its address; NULL: none */
     unsigned worker;             /* index of its worker */
     enum attempt_state state;

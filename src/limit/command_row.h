@@ -48,10 +48,10 @@ enum effect {
     EFFECT_COMMAND,  /* no state: COMMAND and its subcommands, to whose replies weir adds its own commands */
     /* In no row: of calls that weir makes itself. */
     EFFECT_UNHEARD, /* none, but its answer is thrown away: was the client let in at all? */
-    EFFECT_REPLY,  /* CLIENT REPLY ON in place of the client's own CLIENT REPLY; the argument is its enum reply_word */
-    EFFECT_LOGIN,  /* AUTH on a client's own connection */
-    EFFECT_ID,     /* HELLO on a client's own connection, for the id that it tells */
-    EFFECT_LOADED, /* SCRIPT LOAD on a script connection; the argument is the enum script */
+    EFFECT_REPLY,   /* CLIENT REPLY ON in place of the client's own CLIENT REPLY; the argument is its enum reply_word */
+    EFFECT_LOGIN,   /* AUTH on a client's own connection */
+    EFFECT_ID,      /* HELLO on a client's own connection, for the id that it tells */
+    EFFECT_LOADED,  /* SCRIPT LOAD on a script connection; the argument is the enum script */
 };
 
 /* The kind of a command in metrics: the last of these that fits. */

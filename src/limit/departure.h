@@ -7,7 +7,7 @@
  * a departure moves that word beyond the places that were given, all places not used yet move back by as much, and the
  * funnel with them: commands do not bunch, a newcomer sees the true length of the queue, and only time that no command
  * could have used is lost. A command that has already waited in another queue is put at the head: the places behind it
- * move back by what it takes. Price: five words for each holder of funnels, and a few additions. All functions are
+ * move back by what it takes. Price: seven words for each holder of funnels, and a few additions. All functions are
  * called under the locks of the decision.
  *
  * The law: in any window w at most max(burst, cost + rate * DEPARTURE_SLACK_NS) + rate * w pass, cost being that of one
@@ -26,11 +26,13 @@
 
 /* The words of one holder; all times in ns. */
 enum departure_word {
-    DEPARTURE_GONE,  /* a TAT (funnel.h), charged with what has left */
-    DEPARTURE_LAST,  /* where the last place ends that was used */
-    DEPARTURE_SHIFT, /* by how much places have been moved back, in all since the start */
-    DEPARTURE_AHEAD, /* the part of that which was to put others ahead of them */
-    DEPARTURE_FRONT, /* where the last place ends that was put ahead of those that wait */
+    DEPARTURE_GONE,    /* a TAT (funnel.h), charged with what has left */
+    DEPARTURE_LAST,    /* where the last place ends that was used */
+    DEPARTURE_SHIFT,   /* by how much places have been moved back, in all since the start */
+    DEPARTURE_AHEAD,   /* the part of that which was to put others ahead of them */
+    DEPARTURE_FRONT,   /* where the last place ends that was put ahead of those that wait */
+    DEPARTURE_WAITING, /* a number of units: of the places that commands keep */
+    DEPARTURE_TIMED,   /* how often the queue's rate has changed */
     DEPARTURE_WORDS
 };
 

@@ -38,11 +38,25 @@ static const struct class *class_all(const struct policies *policies)
     return classes_at(classes, i);
 }
 
+/*
+ * Where the subject has limits of its own, its debts stay as those have them while it is blocked; and those of a subject
+ * that is new begin with the rates of its policy, which any others of this set replace.
+ */
+static void rate_before_others(struct policy *variant)
+{
+    for (int scope = 0; scope < SCOPE_COUNT && variant->rates[scope] != NULL; scope++) {
+        struct rate_table *rates = variant->rates[scope];
+        variant->rates[scope] = rate_table_new(rates->order - 1, rates->at, rates->n);
+        rate_table_put(rates);
+    }
+}
+
 /* Where a policy has all the limits that there may be its last one makes room: what it lets pass is denied anyway. */
 static struct policy *block(const struct exceptions_of *of, struct members *members, const struct policy *policy)
 {
     struct policy *variant = variant_new(policy, policy != NULL ? policy->record : of->unlimited);
     lend_plan(of, variant, policy);
+    rate_before_others(variant);
     size_t at = variant->n_limits < POLICY_MAX_LIMITS ? variant->n_limits++ : POLICY_MAX_LIMITS - 1U;
     variant->limits[at] = (struct limit){
         .class = class_all(of->policies),

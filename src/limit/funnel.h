@@ -117,6 +117,14 @@ static inline uint64_t funnel_fit(const struct rate *rate, uint64_t tat_ns, uint
     return room_ns / rate->interval_ns;
 }
 
+/* The word after n units that funnel_fit has found room for. */
+static inline uint64_t funnel_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+{
+    if (rate_is_fine(rate))
+        return fine_after(rate, tat_ns, now_ns, n);
+    return (tat_ns > now_ns ? tat_ns : now_ns) + n * rate->interval_ns;
+}
+
 /*
  * What n calls of funnel_take for one unit at the same time do, one after the other: returns how many of them take it,
  * which are the first ones. *tat_ns is the word then: the others' answer is funnel_wait of it. Not for rates of bytes.
@@ -130,8 +138,7 @@ static inline uint64_t funnel_take_each(struct funnel *funnel, const struct rate
         fit = funnel_fit(rate, *tat_ns, now_ns, n);
         if (fit == 0)
             return 0;
-        next_ns = rate_is_fine(rate) ? fine_after(rate, *tat_ns, now_ns, fit)
-                                     : (*tat_ns > now_ns ? *tat_ns : now_ns) + fit * rate->interval_ns;
+        next_ns = funnel_after(rate, *tat_ns, now_ns, fit);
     } while (!atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns, memory_order_relaxed,
                                                     memory_order_relaxed));
     *tat_ns = next_ns;
@@ -242,6 +249,29 @@ uint64_t fine_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns,
 static inline uint64_t funnel_word(const struct funnel *funnel)
 {
     return atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
+}
+
+/*
+ * For a take in steps: load the word, work out the next one, replace it unless another thread has (then *tat_ns is its
+ * new value). Other loads that are made between the two happen in this order.
+ */
+static inline uint64_t funnel_peek(const struct funnel *funnel)
+{
+    return atomic_load_explicit(&funnel->tat_ns, memory_order_acquire);
+}
+
+static inline bool funnel_replace(struct funnel *funnel, uint64_t *tat_ns, uint64_t next_ns)
+{
+    return atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns, memory_order_acq_rel,
+                                                 memory_order_acquire);
+}
+
+/* For a refusal in steps: true if the word is *tat_ns still; else that is its new value. */
+static inline bool funnel_is_still(const struct funnel *funnel, uint64_t *tat_ns)
+{
+    uint64_t seen_ns = *tat_ns;
+    *tat_ns = funnel_peek(funnel);
+    return *tat_ns == seen_ns;
 }
 
 /* ---- the same word as a gauge: calls in flight, connections ---- */

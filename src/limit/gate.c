@@ -56,18 +56,51 @@ static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t
     tally_add(&tallies[limit->id].refused, n);
 }
 
-/* Returns how many of n equal commands pass. */
-FOR_EACH_N uint32_t pass_one(const struct limit *limit, struct subject *subject, uint32_t n, uint64_t now_ns,
-                             struct tally *tallies, struct verdict *verdict)
+/* The subject has other rates than this policy's: the newer of the two hold. */
+static FUNNEL_RARE uint32_t pass_one_anew(const struct policy *policy, const struct limit *limit,
+                                          struct subject *subject, uint32_t n, uint64_t now_ns, struct tally *tallies,
+                                          struct verdict *verdict)
+{
+    uint64_t tat_ns = 0;
+    subject_lock(subject);
+    settle_rarely(policy, subject, PER_SUBJECT, now_ns);
+    const struct rate *rate = subject_rate(subject, limit);
+    uint64_t fit = funnel_take_each(subject_funnel(subject, limit->slot), rate, now_ns, n, &tat_ns);
+    subject_unlock(subject);
+    if (fit > 0)
+        tally_note_each(limit, tat_ns, now_ns, fit, tallies);
+    if (fit < n)
+        refuse_plainly(limit, funnel_wait(rate, tat_ns, now_ns), n - fit, tallies, verdict);
+    return (uint32_t)fit;
+}
+
+/* A command alone: returns how long it waits, 0: it passes, and what the word is then. */
+static inline uint64_t wait_of_one(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t *next_ns)
+{
+    if (!rate_is_fine(rate))
+        return funnel_rule(rate, tat_ns, now_ns, 1, next_ns);
+    *next_ns = fine_after(rate, tat_ns, now_ns, 1);
+    return funnel_wait(rate, tat_ns, now_ns);
+}
+
+/* Returns how many of n equal commands pass. The order of the loads is explained at subject_convert. */
+FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *limit, struct subject *subject,
+                             uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
 {
     struct funnel *funnel = subject_funnel(subject, limit->slot);
-    uint64_t tat_ns = 0;
-    uint64_t wait_ns = n == 1 ? funnel_take(funnel, &limit->rate, now_ns, 1) : 0;
-    uint64_t fit = n == 1 ? wait_ns == 0 : funnel_take_each(funnel, &limit->rate, now_ns, n, &tat_ns);
+    uint64_t tat_ns = funnel_peek(funnel), next_ns = 0, wait_ns = 0, fit;
+    do {
+        if (!subject_has_rates(subject, policy->rates[PER_SUBJECT]))
+            return pass_one_anew(policy, limit, subject, n, now_ns, tallies, verdict);
+        wait_ns = n == 1 ? wait_of_one(&limit->rate, tat_ns, now_ns, &next_ns) : 0;
+        fit = n == 1 ? wait_ns == 0 : funnel_fit(&limit->rate, tat_ns, now_ns, n);
+        if (n > 1)
+            next_ns = fit > 0 ? funnel_after(&limit->rate, tat_ns, now_ns, fit) : tat_ns;
+    } while (fit > 0 ? !funnel_replace(funnel, &tat_ns, next_ns) : !funnel_is_still(funnel, &tat_ns));
     if (fit > 0)
-        tally_note_each(limit, n == 1 ? funnel_word(funnel) : tat_ns, now_ns, fit, tallies);
+        tally_note_each(limit, next_ns, now_ns, fit, tallies);
     if (fit < n)
-        refuse_plainly(limit, n == 1 ? wait_ns : funnel_wait(&limit->rate, tat_ns, now_ns), n - fit, tallies, verdict);
+        refuse_plainly(limit, n == 1 ? wait_ns : funnel_wait(&limit->rate, next_ns, now_ns), n - fit, tallies, verdict);
     return (uint32_t)fit;
 }
 
@@ -80,14 +113,20 @@ static bool needs_lock(const struct policy *policy)
     return policy->is_joint || atomic_load_explicit(&policy->record->is_locked, memory_order_relaxed);
 }
 
+static inline const struct rate *plain_rate(const struct subject *subject, const struct limit *limit, bool is_current)
+{
+    return is_current ? &limit->rate : subject_rate(subject, limit);
+}
+
 /* Which limit lets the next command wait longest? Returns for how long; 0: it passes all. */
-FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds, struct subject *subject, uint64_t now_ns,
-                                 const struct limit **slowest)
+FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds, struct subject *subject, bool is_current,
+                                 uint64_t now_ns, const struct limit **slowest)
 {
     uint64_t longest_ns = 0;
     for (uint64_t left = binds; left; left &= left - 1) {
         const struct limit *limit = &limits[lowest(left)];
-        uint64_t wait_ns = funnel_ask(subject_funnel(subject, limit->slot), &limit->rate, now_ns, 1);
+        const struct rate *rate = plain_rate(subject, limit, is_current);
+        uint64_t wait_ns = funnel_ask(subject_funnel(subject, limit->slot), rate, now_ns, 1);
         if (wait_ns > longest_ns) {
             longest_ns = wait_ns;
             *slowest = limit;
@@ -97,35 +136,53 @@ FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds, str
 }
 
 /* Of n commands of which the first passes: as many do as the limit with the least room lets pass. */
-FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct subject *subject, uint64_t n,
-                              uint64_t now_ns)
+FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct subject *subject, bool is_current,
+                              uint64_t n, uint64_t now_ns)
 {
     for (uint64_t left = n > 1 ? binds : 0; left; left &= left - 1) {
         const struct limit *limit = &limits[lowest(left)];
-        n = funnel_fit(&limit->rate, funnel_word(subject_funnel(subject, limit->slot)), now_ns, n);
+        const struct rate *rate = plain_rate(subject, limit, is_current);
+        n = funnel_fit(rate, funnel_word(subject_funnel(subject, limit->slot)), now_ns, n);
     }
     return n;
 }
 
-/* pass_one for several limits. */
-FOR_EACH_N uint32_t pass_several(const struct limit *limits, uint64_t binds, struct subject *subject, uint32_t n,
-                                 uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+/* pass_one for several limits; the subject is locked, and will be unlocked. `is_current`: with the policy's own rates. */
+FOR_EACH_N uint32_t pass_locked(const struct policy *policy, uint64_t binds, struct subject *subject, bool is_current,
+                                uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
 {
+    const struct limit *limits = policy->limits;
     const struct limit *slowest = NULL;
-    subject_lock(subject);
-    uint64_t longest_ns = longest_wait(limits, binds, subject, now_ns, &slowest);
-    uint64_t fit = longest_ns > 0 ? 0 : least_fit(limits, binds, subject, n, now_ns);
+    uint64_t longest_ns = longest_wait(limits, binds, subject, is_current, now_ns, &slowest);
+    uint64_t fit = longest_ns > 0 ? 0 : least_fit(limits, binds, subject, is_current, n, now_ns);
     for (uint64_t left = fit > 0 ? binds : 0; left; left &= left - 1) {
         const struct limit *limit = &limits[lowest(left)];
-        uint64_t tat_ns = funnel_charge(subject_funnel(subject, limit->slot), &limit->rate, now_ns, fit);
+        const struct rate *rate = plain_rate(subject, limit, is_current);
+        uint64_t tat_ns = funnel_charge(subject_funnel(subject, limit->slot), rate, now_ns, fit);
         tally_note_each(limit, tat_ns, now_ns, fit, tallies);
     }
     if (fit > 0 && fit < n)
-        longest_ns = longest_wait(limits, binds, subject, now_ns, &slowest);
+        longest_ns = longest_wait(limits, binds, subject, is_current, now_ns, &slowest);
     subject_unlock(subject);
     if (longest_ns > 0)
         refuse_plainly(slowest, longest_ns, n - fit, tallies, verdict);
     return (uint32_t)fit;
+}
+
+static FUNNEL_RARE uint32_t pass_anew(const struct policy *policy, uint64_t binds, struct subject *subject, uint32_t n,
+                                      uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+{
+    settle_rarely(policy, subject, PER_SUBJECT, now_ns);
+    return pass_locked(policy, binds, subject, false, n, now_ns, tallies, verdict);
+}
+
+FOR_EACH_N uint32_t pass_several(const struct policy *policy, uint64_t binds, struct subject *subject, uint32_t n,
+                                 uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+{
+    subject_lock(subject);
+    if (!subject_has_rates(subject, policy->rates[PER_SUBJECT]))
+        return pass_anew(policy, binds, subject, n, now_ns, tallies, verdict);
+    return pass_locked(policy, binds, subject, true, n, now_ns, tallies, verdict);
 }
 
 FOR_EACH_N uint32_t ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
@@ -135,8 +192,8 @@ FOR_EACH_N uint32_t ask_plainly(const struct policy *policy, struct subject *sub
     if (!binds)
         return n;
     if (needs_lock(policy))
-        return pass_several(policy->limits, binds, subject, n, now_ns, tallies, verdict);
-    return pass_one(&policy->limits[lowest(binds)], subject, n, now_ns, tallies, verdict);
+        return pass_several(policy, binds, subject, n, now_ns, tallies, verdict);
+    return pass_one(policy, &policy->limits[lowest(binds)], subject, n, now_ns, tallies, verdict);
 }
 
 static __attribute__((noinline)) uint32_t ask_each(const struct policy *policy, struct subject *subject,
@@ -153,12 +210,21 @@ uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject, 
                   : ask_each(policy, subject, command, n, now_ns, tallies, verdict);
 }
 
+static FUNNEL_RARE uint64_t wait_anew(const struct policy *policy, const struct command *command,
+                                      struct subject *subject, uint64_t now_ns, const struct limit **slowest)
+{
+    settle_rarely(policy, subject, PER_SUBJECT, now_ns);
+    return longest_wait(policy->limits, bound(policy, command), subject, false, now_ns, slowest);
+}
+
 bool gate_refuse_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
                          uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
 {
     const struct limit *slowest = NULL;
     subject_lock(subject);
-    uint64_t wait_ns = longest_wait(policy->limits, bound(policy, command), subject, now_ns, &slowest);
+    uint64_t wait_ns = subject_has_rates(subject, policy->rates[PER_SUBJECT])
+                           ? longest_wait(policy->limits, bound(policy, command), subject, true, now_ns, &slowest)
+                           : wait_anew(policy, command, subject, now_ns, &slowest);
     subject_unlock(subject);
     if (wait_ns > 0)
         refuse_plainly(slowest, wait_ns, n, tallies, verdict);
@@ -234,7 +300,8 @@ static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shad
 {
     const struct policy *policy = asked->account->policy;
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
-    const struct trial trial = {asked->account, asked->ask, asked->tallies, gate_places_had(asked, delays)};
+    const struct trial trial = {asked->account, asked->ask, asked->tallies, gate_places_had(asked, delays),
+                                asked->is_current};
     enum gate gate = veto(&trial, limits & ~trial.had, is_shadow, verdict);
     if (gate == GATE_PASS && trial.ask->may_wait && !is_shadow)
         gate = gate_places_wait(&trial, delays, verdict);
@@ -248,26 +315,137 @@ static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shad
     return GATE_PASS;
 }
 
+/* ---- limits in shadow mode ---- */
+
+#define LAG_NS NS_PER_S /* beyond TIME: by so much a virtual clock is ahead at most */
+
+/* The latest moment at which a command is asked: one that would come later has not come yet. */
+static uint64_t latest_ns(const struct trial *trial)
+{
+    const struct policy *policy = trial->account->policy;
+    uint64_t longest_ns = 0, delays = policy->of_action[OVER_DELAY] & policy->shadows;
+    for (; delays; delays &= delays - 1) {
+        const struct limit *limit = trial_limit(trial, lowest(delays));
+        longest_ns = limit->delay_ns > longest_ns ? limit->delay_ns : longest_ns;
+    }
+    return trial->ask->now_ns + longest_ns + LAG_NS;
+}
+
+/* What the limits would say at that moment, when the command heads its connection. */
+static struct ask ask_at(const struct trial *trial, uint64_t at_ns)
+{
+    struct ask ask = *trial->ask;
+    ask.now_ns = ask.headed_ns = at_ns;
+    ask.waited_for = 0;
+    ask.turn = NULL;
+    return ask;
+}
+
+/*
+ * It would wait in the queues of `delays`, one after the other: returns until when. They are charged, each at the moment
+ * when the command would come to it; or only counted, and *verdict is set.
+ */
+static uint64_t wait_virtually(const struct trial *trial, uint64_t delays, struct verdict *verdict)
+{
+    struct ask ask = *trial->ask;
+    const struct trial then = {trial->account, &ask, trial->tallies, 0, trial->is_current};
+    while (delays) {
+        const struct limit *slowest = NULL;
+        uint64_t wait_ns = trial_longest_wait(&then, delays, &slowest);
+        uint64_t some = wait_ns > 0 ? UINT64_C(1) << (slowest - trial->account->policy->limits) : delays;
+        if (verdict == NULL) {
+            trial_charge(&then, some);
+        } else if (wait_ns > 0) {
+            trial_count(trial, slowest, GATE_WAIT, false);
+            verdict_set(verdict, slowest, wait_ns);
+            verdict->would = GATE_WAIT;
+        }
+        ask.now_ns += wait_ns;
+        delays &= ~some;
+    }
+    return ask.now_ns;
+}
+
+/* It is so late that the client would not have sent it yet: it would be delayed, and what delays is not charged. */
+static void delay_uncharged(const struct trial *trial, uint64_t delays, struct verdict *verdict)
+{
+    if (delays == 0)
+        return;
+    const struct limit *first = trial_limit(trial, lowest(delays));
+    trial_count(trial, first, GATE_WAIT, false);
+    verdict_set(verdict, first, trial->ask->virtual_ns - trial->ask->now_ns);
+    verdict->would = GATE_WAIT;
+    for (; trial->tallies != NULL && delays; delays &= delays - 1) {
+        const struct limit *limit = trial_limit(trial, lowest(delays));
+        if (!unit_is_bytes((enum unit)limit->unit))
+            tally_add(&trial->tallies[limit->id].admitted, trial_units(trial, limit));
+    }
+}
+
+/*
+ * What would become of the command if limits that delay were enforced. Nothing is held back, so its client sends the next
+ * one too early: that one is asked when this one would have gone.
+ */
+static enum gate foresee(const struct trial *asked, uint64_t limits, struct verdict *verdict)
+{
+    uint64_t delays = limits & asked->account->policy->of_action[OVER_DELAY], others = limits & ~delays;
+    uint64_t last_ns = latest_ns(asked), clock_ns = asked->ask->virtual_ns;
+    bool is_ahead = clock_ns > last_ns;
+    uint64_t at_ns = is_ahead ? last_ns : clock_ns > asked->ask->now_ns ? clock_ns : asked->ask->now_ns;
+    struct ask ask = ask_at(asked, at_ns);
+    const struct trial trial = {asked->account, &ask, asked->tallies, 0, asked->is_current};
+    verdict->virtual_ns = is_ahead ? clock_ns : at_ns;
+    enum gate gate = veto(&trial, is_ahead ? others : limits, true, verdict);
+    if (gate != GATE_PASS)
+        return gate;
+    struct ask leaving = ask;
+    const struct trial departure = {asked->account, &leaving, asked->tallies, 0, asked->is_current};
+    if (is_ahead) {
+        delay_uncharged(&trial, delays, verdict);
+    } else {
+        verdict->virtual_ns = leaving.now_ns = leaving.headed_ns = wait_virtually(&trial, delays, verdict);
+        gate = leaving.now_ns > at_ns ? veto(&departure, others, true, verdict) : GATE_PASS; /* asked again */
+    }
+    if (gate != GATE_PASS)
+        return gate;
+    if (!is_ahead)
+        (void)wait_virtually(&trial, delays, NULL);
+    trial_charge(&departure, others);
+    if (limits & asked->account->policy->of_unit[UNIT_INFLIGHT])
+        verdict->counted |= COUNTED_SHADOW;
+    return GATE_PASS;
+}
+
 /* In the eyes of limits in shadow mode. */
 static bool owes_bytes(const struct policy *policy)
 {
     return ((policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & policy->shadows) != 0;
 }
 
-static enum gate pass_any(const struct trial *trial, uint64_t binds, struct verdict *verdict)
+static void ask_shadows(const struct trial *trial, uint64_t limits, struct verdict *verdict)
 {
     const struct policy *policy = trial->account->policy;
-    holders_lock(trial->account);
+    struct verdict found = {0};
+    bool can_delay = (limits & policy->of_action[OVER_DELAY]) != 0 || trial->ask->virtual_ns > trial->ask->now_ns;
+    enum gate gate = can_delay ? foresee(trial, limits, &found) : decide(trial, limits, true, &found);
+    bool may = gate == GATE_PASS;
+    verdict->counted |= may ? found.counted : owes_bytes(policy) ? SHADOW_REFUSED : 0;
+    verdict->is_shadowed = !may;
+    verdict->would = may ? found.would : gate;
+    verdict->would_wait_ns = found.wait_ns;
+    verdict->virtual_ns = found.virtual_ns;
+    if (verdict->would != GATE_PASS)
+        verdict->limit = found.limit;
+}
+
+static enum gate pass_any(struct trial *trial, uint64_t binds, struct verdict *verdict)
+{
+    const struct policy *policy = trial->account->policy;
+    trial->is_current = holders_lock(trial->account, trial->ask->now_ns);
     verdict->counted = 0;
     enum gate gate = decide(trial, binds & ~policy->shadows, false, verdict);
-    if (gate == GATE_PASS && (binds & policy->shadows)) {
-        struct verdict unused = {0};
-        bool may = decide(trial, binds & policy->shadows, true, &unused) == GATE_PASS;
-        verdict->counted |= may ? unused.counted : owes_bytes(policy) ? SHADOW_REFUSED : 0;
-        verdict->is_shadowed = !may;
-        if (!may)
-            verdict->limit = unused.limit;
-    }
+    if (gate == GATE_PASS && (binds & policy->shadows))
+        ask_shadows(trial, binds & policy->shadows, verdict);
     holders_unlock(trial->account);
     return gate;
 }
@@ -279,6 +457,8 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
     uint64_t binds = bound(policy, ask->command) & asked(policy, ask->part) & ~exempt;
     verdict->counted = 0;
     verdict->is_shadowed = false;
+    verdict->would = GATE_PASS;
+    verdict->virtual_ns = 0;
     verdict->turn.n = 0;
     if (ask->turn != NULL)
         verdict->turn = *ask->turn;
@@ -289,7 +469,7 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
         bool may = ask_plainly(policy, subject, ask->command, 1, ask->now_ns, tallies, verdict) == 1;
         return may ? GATE_PASS : GATE_REFUSE;
     }
-    const struct trial trial = {account, ask, ask->is_dry ? NULL : tallies, 0};
+    struct trial trial = {account, ask, ask->is_dry ? NULL : tallies, 0, false};
     return pass_any(&trial, binds, verdict);
 }
 
@@ -297,9 +477,9 @@ enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
                            struct verdict *verdict)
 {
     const struct policy *policy = account->policy;
-    struct trial trial = {account, ask, ask->is_dry ? NULL : tallies, 0};
+    struct trial trial = {account, ask, ask->is_dry ? NULL : tallies, 0, false};
     uint64_t limits = bound(policy, ask->command) & asked(policy, ask->part) & ~policy->shadows;
-    holders_lock(account);
+    trial.is_current = holders_lock(account, ask->now_ns);
     trial.had = gate_places_had(&trial, limits & policy->of_action[OVER_DELAY]);
     enum gate gate = veto(&trial, limits & ~trial.had, false, verdict);
     holders_unlock(account);
@@ -311,7 +491,7 @@ uint64_t gate_turn_due(struct turn *turn)
     uint64_t due_ns = 0;
     for (unsigned i = 0; i < turn->n; i++) {
         struct kept_place *place = &turn->places[i];
-        if (place->holder == NULL)
+        if (place->holder == NULL || place->has_gone)
             continue;
         subject_lock(place->holder);
         (void)queue_look(place);
@@ -326,6 +506,7 @@ uint64_t gate_turn_due(struct turn *turn)
 static void leave_place(const struct kept_place *place, struct tally *tallies)
 {
     subject_lock(place->holder);
+    queue_wait_no_more(place);
     if (!subject_is_overflow(place->holder) && queue_leave(place))
         tally_add(&tallies[place->id].admitted, -place->units);
     subject_unlock(place->holder);
@@ -334,8 +515,37 @@ static void leave_place(const struct kept_place *place, struct tally *tallies)
 void gate_leave(const struct turn *turn, struct tally *tallies)
 {
     for (unsigned i = 0; i < turn->n; i++)
-        if (turn->places[i].holder != NULL)
+        if (turn->places[i].holder != NULL && !turn->places[i].has_gone)
             leave_place(&turn->places[i], tallies);
+}
+
+void gate_forget_places(struct turn *turn)
+{
+    for (unsigned i = 0; i < turn->n; i++) {
+        struct kept_place *place = &turn->places[i];
+        if (place->holder == NULL)
+            continue;
+        subject_lock(place->holder);
+        if (!place->has_gone)
+            queue_wait_no_more(place);
+        subject_unlock(place->holder);
+        place->holder = NULL;
+    }
+}
+
+/* ---- rates that have changed ---- */
+
+void gate_settle_holder(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns)
+{
+    subject_lock(holder);
+    settle_rarely(policy, holder, scope, now_ns);
+    subject_unlock(holder);
+}
+
+void gate_settle(const struct account *account, uint64_t now_ns)
+{
+    (void)holders_lock(account, now_ns);
+    holders_unlock(account);
 }
 
 /* ---- how a limit stands ---- */
@@ -352,6 +562,18 @@ static uint64_t bytes_in(const struct rate *rate, uint64_t debt_ns)
     return (uint64_t)((unsigned __int128)room_ns * rate->count / rate->period_ns);
 }
 
+static struct standing standing_of(const struct account *account, const struct limit *limit,
+                                   const struct funnel *funnel, uint64_t now_ns)
+{
+    const struct rate *rate = rate_of(account, limit);
+    uint64_t tat_ns = funnel_word(funnel);
+    uint64_t debt_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
+    uint64_t remaining =
+        unit_is_bytes((enum unit)limit->unit) ? bytes_in(rate, debt_ns) : funnel_room(rate, tat_ns, now_ns);
+    uint64_t wait_ns = funnel_wait(rate, tat_ns, now_ns);
+    return (struct standing){remaining, wait_ns > 0 ? (int64_t)wait_ns : -1, debt_ns};
+}
+
 struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns)
 {
     const struct limit *limit = &account->policy->limits[index];
@@ -360,10 +582,8 @@ struct standing gate_standing(const struct account *account, unsigned index, uin
     const struct funnel *funnel = funnel_at(account, index);
     if (unit_is_gauge((enum unit)limit->unit))
         return standing_of_gauge(limit, gauge_value(funnel));
-    uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
-    uint64_t debt_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
-    uint64_t remaining = unit_is_bytes((enum unit)limit->unit) ? bytes_in(&limit->rate, debt_ns)
-                                                               : funnel_room(&limit->rate, tat_ns, now_ns);
-    uint64_t wait_ns = funnel_ask(funnel, &limit->rate, now_ns, 1);
-    return (struct standing){remaining, wait_ns > 0 ? (int64_t)wait_ns : -1, debt_ns};
+    (void)holders_lock(account, now_ns);
+    struct standing standing = standing_of(account, limit, funnel, now_ns);
+    holders_unlock(account);
+    return standing;
 }

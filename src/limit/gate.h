@@ -72,6 +72,16 @@ uint64_t gate_turn_due(struct turn *turn);
  */
 void gate_leave(const struct turn *turn, struct tally *tallies);
 
+/* The holders of its places may be let go; what it has been charged is known still. */
+void gate_forget_places(struct turn *turn);
+
+/*
+ * Have the debts of the account's holders run out at the rates of its policy, or newer ones, from now on: what every
+ * decision does first. And of one holder that no account has now.
+ */
+void gate_settle(const struct account *account, uint64_t now_ns);
+void gate_settle_holder(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns);
+
 /*
  * How long until the debt of bytes is no more than one burst beyond the limit; 0: it is not more. For that long no more
  * is to be read of a large request or reply, or of messages.
@@ -81,6 +91,13 @@ uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64
 /* Charge `n` bytes that have passed. `counted`: the flags of their call's verdict; 0: they belong to no call. */
 void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct tally *tallies);
+
+/*
+ * The same where limits in shadow mode would delay: to them the bytes have passed when the connection's virtual clock
+ * (struct ask) says so.
+ */
+void gate_owe_bytes_then(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
+                         uint64_t virtual_ns, struct tally *tallies);
 
 /*
  * So many calls with COUNTED, and with COUNTED_SHADOW, are no longer in flight under this account; or are from now on

@@ -25,11 +25,11 @@ enum gate gate_connect_units(const struct account *account, unsigned units, uint
     if (!limits)
         return GATE_PASS;
     const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
-    const struct trial trial = {account, &ask, tallies, 0};
+    const struct trial trial = {account, &ask, tallies, 0, false};
     uint64_t enforced = limits & ~policy->shadows;
     uint64_t shadows = limits & policy->shadows;
     const struct limit *slowest = NULL;
-    holders_lock(account);
+    (void)holders_lock(account, now_ns);
     uint64_t wait_ns = trial_longest_wait(&trial, enforced, &slowest);
     if (wait_ns > 0) {
         verdict_set(verdict, slowest, wait_ns);
@@ -69,16 +69,18 @@ bool gate_may_login(const struct account *account, uint64_t now_ns, struct tally
 {
     const struct policy *policy = account->policy;
     bool may = true;
+    (void)holders_lock(account, now_ns);
     for (uint64_t limits = policy->of_unit[UNIT_AUTH_FAILURES]; limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = &policy->limits[i];
-        if (funnel_ask(funnel_at(account, i), &limit->rate, now_ns, 1) == 0)
+        if (funnel_ask(funnel_at(account, i), rate_of(account, limit), now_ns, 1) == 0)
             continue;
         bool is_shadow = policy->shadows >> i & 1;
         if (tallies != NULL)
             tally_add(is_shadow ? &tallies[limit->id].shadowed : &tallies[limit->id].refused, 1);
         may &= is_shadow;
     }
+    holders_unlock(account);
     return may;
 }
 
@@ -86,20 +88,24 @@ uint64_t gate_logins_left(const struct account *account, uint64_t now_ns)
 {
     const struct policy *policy = account->policy;
     uint64_t least = UINT64_MAX;
+    (void)holders_lock(account, now_ns);
     for (uint64_t limits = policy->of_unit[UNIT_AUTH_FAILURES] & ~policy->shadows; limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
-        uint64_t left = funnel_room(&policy->limits[i].rate, funnel_word(funnel_at(account, i)), now_ns);
+        uint64_t left = funnel_room(rate_of(account, &policy->limits[i]), funnel_word(funnel_at(account, i)), now_ns);
         least = left < least ? left : least;
     }
+    holders_unlock(account);
     return least;
 }
 
 void gate_login_failed(const struct account *account, uint64_t now_ns, struct tally *tallies)
 {
+    (void)holders_lock(account, now_ns);
     for (uint64_t limits = account->policy->of_unit[UNIT_AUTH_FAILURES]; limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = &account->policy->limits[i];
-        funnel_owe(funnel_at(account, i), now_ns, limit->rate.interval_ns);
+        funnel_owe(funnel_at(account, i), now_ns, rate_of(account, limit)->interval_ns);
         tally_add(&tallies[limit->id].admitted, 1);
     }
+    holders_unlock(account);
 }

@@ -18,10 +18,14 @@ enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct
 {
     const struct policy *policy = account->policy;
     const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
-    const struct trial trial = {account, &ask, tallies, 0};
+    const struct trial trial = {account, &ask, tallies, 0, false};
     const struct limit *slowest = NULL;
     uint64_t bytes = policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
+    if ((bytes & ~policy->shadows) == 0)
+        return GATE_PASS;
+    (void)holders_lock(account, now_ns);
     uint64_t wait_ns = trial_longest_wait(&trial, bytes & ~policy->shadows, &slowest);
+    holders_unlock(account);
     if (wait_ns == 0)
         return GATE_PASS;
     verdict_set(verdict, slowest, wait_ns);
@@ -30,11 +34,34 @@ enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct
     return GATE_WAIT;
 }
 
+static uint64_t overdraft_at(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
+{
+    uint64_t most_ns = now_ns + 2 * rate->burst_ns;
+    return tat_ns > most_ns ? tat_ns - most_ns : 0;
+}
+
+static FUNNEL_RARE uint64_t overdraft_anew(const struct account *account, unsigned index, uint64_t now_ns)
+{
+    (void)holders_lock(account, now_ns);
+    const struct rate *rate = rate_of(account, &account->policy->limits[index]);
+    uint64_t over_ns = overdraft_at(rate, funnel_word(funnel_at(account, index)), now_ns);
+    holders_unlock(account);
+    return over_ns;
+}
+
+static bool has_rates_of(const struct account *account, const struct limit *limit)
+{
+    return subject_has_rates(account->holders[limit->scope], account->policy->rates[limit->scope]);
+}
+
+/* Without the lock: the word is the one of these rates (subject_convert). */
 static uint64_t overdraft_ns(const struct account *account, unsigned index, uint64_t now_ns)
 {
-    uint64_t most_ns = now_ns + 2 * account->policy->limits[index].rate.burst_ns;
-    uint64_t tat_ns = funnel_word(funnel_at(account, index));
-    return tat_ns > most_ns ? tat_ns - most_ns : 0;
+    const struct limit *limit = &account->policy->limits[index];
+    uint64_t tat_ns = funnel_peek(funnel_at(account, index));
+    if (!has_rates_of(account, limit))
+        return overdraft_anew(account, index, now_ns);
+    return overdraft_at(&limit->rate, tat_ns, now_ns);
 }
 
 enum gate gate_ask_overdrawn(const struct account *account, uint64_t now_ns, struct verdict *verdict)
@@ -62,6 +89,32 @@ uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64
     return longest_ns;
 }
 
+static FUNNEL_RARE uint64_t owe_anew(const struct account *account, unsigned index, uint64_t n, uint64_t now_ns)
+{
+    struct funnel *funnel = funnel_at(account, index);
+    (void)holders_lock(account, now_ns);
+    funnel_owe(funnel, now_ns, rate_span_ns(rate_of(account, &account->policy->limits[index]), n));
+    uint64_t tat_ns = funnel_word(funnel);
+    holders_unlock(account);
+    return tat_ns;
+}
+
+/* Charge the limit, without the lock; returns the new value of the word. */
+static uint64_t owe(const struct account *account, unsigned index, uint64_t n, uint64_t now_ns)
+{
+    const struct limit *limit = &account->policy->limits[index];
+    struct funnel *funnel = funnel_at(account, index);
+    uint64_t tat_ns = funnel_peek(funnel), next_ns;
+    uint64_t span_ns = rate_span_ns(&limit->rate, n), latest_ns = now_ns + RATE_LONGEST_NS;
+    do {
+        if (!has_rates_of(account, limit))
+            return owe_anew(account, index, n, now_ns);
+        next_ns = (tat_ns > now_ns ? tat_ns : now_ns) + span_ns;
+        next_ns = next_ns < latest_ns ? next_ns : latest_ns;
+    } while (!funnel_replace(funnel, &tat_ns, next_ns));
+    return next_ns;
+}
+
 /*
  * Debt of a limit that is enforced is never cut: whatever were forgiven would have passed beyond
  * burst + rate * w, and again each time. It is bounded because everything stops that can be stopped
@@ -73,16 +126,24 @@ uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64
 void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct tally *tallies)
 {
+    gate_owe_bytes_then(account, unit, n, counted, now_ns, 0, tallies);
+}
+
+void gate_owe_bytes_then(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
+                         uint64_t virtual_ns, struct tally *tallies)
+{
+    uint64_t then_ns = virtual_ns > now_ns ? virtual_ns : now_ns;
     uint64_t exempt = counted & SHADOW_REFUSED ? account->policy->shadows : 0;
     for (uint64_t limits = held(account, account->policy->of_unit[unit] & ~exempt); limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = &account->policy->limits[i];
-        bool is_passing = (counted & GREETING) != 0 || (account->policy->shadows >> i & 1) != 0;
-        if (is_passing && overdraft_ns(account, i, now_ns) > 0)
+        bool is_shadow = (account->policy->shadows >> i & 1) != 0;
+        uint64_t at_ns = is_shadow ? then_ns : now_ns;
+        if ((is_shadow || (counted & GREETING) != 0) && overdraft_ns(account, i, at_ns) > 0)
             continue;
-        funnel_owe(funnel_at(account, i), now_ns, rate_span_ns(&limit->rate, n));
+        uint64_t tat_ns = owe(account, i, n, at_ns);
         tally_add(&tallies[limit->id].admitted, n);
-        tally_note_near(limit, funnel_word(funnel_at(account, i)), now_ns, tallies);
+        tally_note_near(limit, tat_ns, now_ns, tallies);
     }
 }
 

@@ -39,8 +39,10 @@ static struct kept_place take_place(const struct trial *trial, unsigned index)
 /* Of a dry decision nothing is kept, and bytes are not known yet. */
 static void keep_place(const struct trial *trial, unsigned index, struct turn *turn)
 {
-    if (trial->tallies != NULL && limit_has_places(trial_limit(trial, index)) && turn->n < TURN_PLACES)
-        turn->places[turn->n++] = take_place(trial, index);
+    if (trial->tallies == NULL || !limit_has_places(trial_limit(trial, index)) || turn->n >= TURN_PLACES)
+        return;
+    turn->places[turn->n] = take_place(trial, index);
+    queue_wait(&turn->places[turn->n++]);
 }
 
 void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn *turn)
@@ -50,12 +52,18 @@ void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn 
         if (!limit_has_places(limit))
             continue;
         const struct queue queue = trial_queue(trial, limit);
-        const struct kept_place *own = place_with(turn, limit);
+        struct kept_place *own = place_with(turn, limit);
         struct kept_place place;
+        if (own != NULL && own->has_gone)
+            continue;
         if ((trial->had & delays & -delays) == 0)
             place = take_place(trial, lowest(delays));
         else
             place = own != NULL && own->holder != NULL ? *own : queue_last(&queue, trial_units(trial, limit));
+        if (own != NULL && own->holder != NULL)
+            queue_wait_no_more(own);
+        if (own != NULL)
+            own->has_gone = true;
         (void)queue_look(&place);
         queue_go(&place, trial->ask->now_ns);
     }
@@ -73,7 +81,7 @@ static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *
     enum gate gate = GATE_PASS;
     for (uint64_t had = trial->had; had; had &= had - 1) {
         struct kept_place *place = place_with(&verdict->turn, trial_limit(trial, lowest(had)));
-        if (place == NULL || place->holder == NULL)
+        if (place == NULL || place->holder == NULL || place->has_gone)
             continue;
         bool is_moved = queue_look(place);
         uint64_t until_ns = queue_until(place);
@@ -92,7 +100,7 @@ static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others, str
 {
     for (uint64_t had = trial->tallies != NULL ? trial->had : 0; had; had &= had - 1) {
         struct kept_place *place = place_with(turn, trial_limit(trial, lowest(had)));
-        if (place != NULL && place->holder != NULL)
+        if (place != NULL && place->holder != NULL && !place->has_gone)
             queue_keep(place);
     }
     for (; others; others &= others - 1)

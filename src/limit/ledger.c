@@ -7,12 +7,13 @@
 #include "base/mem.h"
 #include "limit/departure.h"
 #include "limit/observed.h"
+#include "limit/rate_table.h"
 #include "limit/subject.h"
 
 #define LINE_MAX 96
 #define ENTRIES_STEP 256
-#define NOWHERE UINT16_MAX
 #define TABLE_SIZE (2 * LEDGER_POLICIES_MAX)
+#define NOWHERE SLOT_NOWHERE
 
 /* Of one record. */
 struct entry {
@@ -31,6 +32,8 @@ struct ledger {
     size_t n_entries;
     uint16_t first[LEDGER_POLICIES_MAX]; /* by number of a record: as entry.next */
     uint16_t table[TABLE_SIZE];          /* by hash of a record's name: number plus one; 0: free */
+    uint64_t order;                      /* of the last set of rules */
+    bool is_changed;                     /* some slot has another rate than it had */
 };
 
 _Static_assert(LEDGER_LIMITS_MAX < UINT16_MAX, "an id plus one fits");
@@ -48,6 +51,8 @@ void ledger_free(struct ledger *ledger)
         subject_free_detached(ledger->records[i]->everybody);
         subject_free_detached(ledger->records[i]->overflow);
         observed_free(ledger->records[i]->observed);
+        for (int scope = 0; scope < SCOPE_COUNT; scope++)
+            free(ledger->records[i]->rates[scope]);
         free(ledger->records[i]);
     }
     free(ledger->records);
@@ -83,6 +88,11 @@ struct record *ledger_record(struct ledger *ledger, struct slice name)
     return record;
 }
 
+size_t ledger_records(const struct ledger *ledger)
+{
+    return ledger->n_records;
+}
+
 static struct entry *find(struct ledger *ledger, const struct record *record, struct slice line,
                           const struct limit *limit)
 {
@@ -101,6 +111,8 @@ static uint16_t add_slots(struct record *record, uint8_t scope, uint16_t n)
     uint16_t first = atomic_load_explicit(&record->slots[scope], memory_order_relaxed);
     if (first + n > LEDGER_SLOTS_MAX)
         return NOWHERE;
+    record->rates[scope] = mem_realloc(record->rates[scope], first + (size_t)n, sizeof(struct slot_rate));
+    memset(record->rates[scope] + first, 0, n * sizeof(struct slot_rate));
     atomic_store_explicit(&record->slots[scope], (uint16_t)(first + n), memory_order_release);
     return first;
 }
@@ -127,6 +139,33 @@ static struct entry *add(struct ledger *ledger, struct record *record, struct sl
     return entry;
 }
 
+/* The slot's debts are to run out at this limit's rate, or burst, from now on. */
+static void note_rate(struct ledger *ledger, const struct record *record, const struct limit *limit)
+{
+    struct slot_rate *slot = &record->rates[limit->scope][limit->slot];
+    const struct rate before = slot->rate;
+    slot_rate_set(slot, limit);
+    ledger->is_changed |= before.count != 0 && (before.count != slot->rate.count || before.burst != slot->rate.burst ||
+                                                before.period_ns != slot->rate.period_ns);
+}
+
+uint64_t ledger_next_order(struct ledger *ledger)
+{
+    return ledger->order += 2; /* the number between is that of rates which any others replace: limit/exceptions.c */
+}
+
+struct rate_table *ledger_rates(const struct record *record, enum scope scope, uint64_t order)
+{
+    return rate_table_new(order, record->rates[scope], record_slots(record, scope));
+}
+
+bool ledger_take_changed(struct ledger *ledger)
+{
+    bool is_changed = ledger->is_changed;
+    ledger->is_changed = false;
+    return is_changed;
+}
+
 bool ledger_enter(struct ledger *ledger, struct record *record, struct slice line, struct limit *limit)
 {
     struct entry *entry = find(ledger, record, line, limit);
@@ -141,6 +180,7 @@ bool ledger_enter(struct ledger *ledger, struct record *record, struct slice lin
     limit->slot = entry->slot;
     limit->departures = entry->departures;
     limit->id = (uint16_t)(entry - ledger->entries);
+    note_rate(ledger, record, limit);
     if (limit->scope == PER_POLICY && record->everybody == NULL)
         record->everybody = subject_new_lasting(record, PER_POLICY, SLICE(""));
     if (record->everybody != NULL)

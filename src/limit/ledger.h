@@ -22,7 +22,7 @@
 #ifndef LEDGER_LIMITS_MAX /* a build may have fewer: see the Makefile */
 #define LEDGER_LIMITS_MAX 16384
 #endif
-#define LEDGER_SLOTS_MAX 1024 /* of one policy and scope */
+#define LEDGER_SLOTS_MAX 2048 /* of one policy and scope */
 
 /* The decisions of one limit on one worker: written by the worker, read by any thread. */
 struct tally {
@@ -34,6 +34,7 @@ struct tally {
 };
 
 struct ledger;
+struct rate_table;
 
 struct ledger *ledger_new(void);
 void ledger_free(struct ledger *ledger); /* its records too: no subject may point to one any more */
@@ -41,9 +42,22 @@ void ledger_free(struct ledger *ledger); /* its records too: no subject may poin
 /* The record of the policy of that name, made if need be; NULL: there are LEDGER_POLICIES_MAX already. */
 struct record *ledger_record(struct ledger *ledger, struct slice name);
 
+/* How many records there are: each has a lower number. */
+size_t ledger_records(const struct ledger *ledger);
+
 /* Set the limit's slot, departures and id. `line` is the left side of its line. False: there are too many limits. */
 __attribute__((warn_unused_result)) bool ledger_enter(struct ledger *ledger, struct record *record, struct slice line,
                                                       struct limit *limit);
+
+/*
+ * One more set of rules: the order of its rate tables (limit/rate_table.h), which are made once all of its limits have
+ * been entered.
+ */
+uint64_t ledger_next_order(struct ledger *ledger);
+struct rate_table *ledger_rates(const struct record *record, enum scope scope, uint64_t order);
+
+/* Has ledger_enter met another rate than the slot's last one since this was called last? */
+bool ledger_take_changed(struct ledger *ledger);
 
 /* The tallies of one worker: LEDGER_LIMITS_MAX of them, by limit id, zeroed. Freed with free(). */
 struct tally *tallies_new(void);

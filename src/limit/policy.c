@@ -32,6 +32,7 @@ struct policies {
     struct costs costs;
     struct record *unlimited;  /* of subjects that no policy binds; NULL: not enrolled */
     struct demand_plan demand; /* theirs */
+    uint64_t order;            /* of its rates: limit/rate_table.h */
     bool is_shadow;
 };
 
@@ -62,6 +63,7 @@ static void policy_free(struct policy *policy, bool is_owner)
         free(policy->limits);
     }
     free(policy->binds);
+    policy_put_rates(policy);
     demand_plan_fini(&policy->demand);
     free(policy);
 }
@@ -309,6 +311,17 @@ bool policy_add_limits(struct policies *policies, struct policy *policy, const s
     return true;
 }
 
+void policies_rate(struct policies *policies)
+{
+    for (size_t i = 0; i < policies->count; i++)
+        policy_rate(policies->policies[i], NULL, policies->order);
+}
+
+uint64_t policies_order(const struct policies *policies)
+{
+    return policies->order;
+}
+
 bool policies_enroll(struct policies *policies, struct ledger *ledger)
 {
     policies->unlimited = ledger_record(ledger, SLICE(""));
@@ -321,6 +334,8 @@ bool policies_enroll(struct policies *policies, struct ledger *ledger)
         if (policy->record == NULL)
             return false;
     }
+    policies->order = ledger_next_order(ledger);
+    policies_rate(policies);
     return true;
 }
 
@@ -385,10 +400,12 @@ struct policies *policies_rebind(struct policies *policies, const struct command
     copy->index = origin->index;
     copy->otherwise = origin->otherwise;
     memcpy(copy->table, origin->table, sizeof copy->table);
+    copy->order = origin->order;
     for (size_t i = 0; i < origin->count; i++) {
         struct policy *policy = append(copy);
         *policy = *origin->policies[i];
         policy->binds = NULL;
+        policy_get_rates(policy);
         policy->demand = (struct demand_plan){.n_groups = 0};
     }
     policies_bind(copy, table);

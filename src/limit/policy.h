@@ -19,6 +19,7 @@
 #include "limit/ledger.h"
 #include "limit/limit.h"
 #include "limit/members.h"
+#include "limit/rate_table.h"
 
 #define POLICY_MAX_LIMITS 64 /* a set of limits is one word */
 #define POLICY_NAME_MAX LEDGER_NAME_MAX
@@ -36,6 +37,9 @@ struct policy {
     struct limit *limits;
     struct match *matches;
     struct record *record; /* in the ledger */
+    /* At which rates its subjects' funnels run, by scope; and of a variant those of its policy. By policies_enroll. */
+    struct rate_table *rates[SCOPE_COUNT];
+    struct rate_table *common[SCOPE_COUNT];
 
     /* ---- made by policies_bind: sets of limits, bit i standing for limits[i] ---- */
     uint64_t *binds; /* by command id: the limits that are asked when the command wants to pass */
@@ -89,6 +93,16 @@ uint64_t policies_cost(const struct policies *policies, const struct command *co
 
 /* Give every limit its slot and id: once, before the set is shared. False: too many limits since the start. */
 __attribute__((warn_unused_result)) bool policies_enroll(struct policies *policies, struct ledger *ledger);
+
+/*
+ * Make the rates of one of them, or of a variant (policy_rate), once all limits of the set have their slots; and of all
+ * (policies_rate), anew where a variant has more slots.
+ */
+void policies_rate(struct policies *policies);
+void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], uint64_t order);
+uint64_t policies_order(const struct policies *policies);
+void policy_get_rates(struct policy *policy); /* of a copy: its references */
+void policy_put_rates(struct policy *policy);
 
 /*
  * Work out which limits bind which command of `table`. A command of class control is bound only by limits for which

@@ -24,6 +24,7 @@ static struct kept_place place_in(const struct queue *queue, struct queue_place 
     return (struct kept_place){.holder = queue->holder,
                                .at = at,
                                .shift_ns = departure_shift(&departure, is_ahead),
+                               .timed = funnel_word(departure.words[DEPARTURE_TIMED]),
                                .units = units,
                                .slot = queue->limit->slot,
                                .departures = queue->limit->departures,
@@ -38,7 +39,7 @@ static uint64_t span_of(const struct rate *rate, uint64_t units)
 
 uint64_t queue_wait_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns)
 {
-    const struct rate *rate = &queue->limit->rate;
+    const struct rate *rate = subject_rate(queue->holder, queue->limit);
     const struct departure departure = departure_in(queue);
     uint64_t last_ns = funnel_queue(departure.queue, rate, now_ns, units);
     if (last_ns == 0)
@@ -51,7 +52,7 @@ uint64_t queue_wait_ahead(const struct queue *queue, uint64_t units, uint64_t no
 
 struct kept_place queue_join_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns)
 {
-    const struct rate *rate = &queue->limit->rate;
+    const struct rate *rate = subject_rate(queue->holder, queue->limit);
     const struct departure departure = departure_in(queue);
     uint64_t before_ns = funnel_word(departure.queue);
     struct queue_place at = departure_ahead(&departure, span_of(rate, units), rate->burst_ns, now_ns);
@@ -67,14 +68,14 @@ struct kept_place queue_join(const struct queue *queue, uint64_t units, uint64_t
 {
     struct funnel *funnel = subject_funnel(queue->holder, queue->limit->slot);
     uint64_t before_ns = funnel_word(funnel);
-    funnel_enqueue(funnel, &queue->limit->rate, now_ns, units);
+    funnel_enqueue(funnel, subject_rate(queue->holder, queue->limit), now_ns, units);
     const struct queue_place at = {before_ns > now_ns ? before_ns : now_ns, funnel_word(funnel), now_ns + wait_ns};
     return place_in(queue, at, units, false);
 }
 
 struct kept_place queue_last(const struct queue *queue, uint64_t units)
 {
-    const struct rate *rate = &queue->limit->rate;
+    const struct rate *rate = subject_rate(queue->holder, queue->limit);
     uint64_t end_ns = funnel_word(subject_funnel(queue->holder, queue->limit->slot));
     uint64_t span_ns = span_of(rate, units);
     const struct queue_place at = {end_ns > span_ns ? end_ns - span_ns : 0, end_ns,
@@ -82,20 +83,60 @@ struct kept_place queue_last(const struct queue *queue, uint64_t units)
     return place_in(queue, at, units, false);
 }
 
-/* By how much the place has been moved since place->at was right. LIMIT FORGIVE may have set the words to 0. */
-static uint64_t moved_by(const struct kept_place *place, const struct departure *departure)
+static uint64_t less(uint64_t a, uint64_t b)
 {
-    uint64_t shift_ns = departure_shift(departure, place->is_ahead);
-    return shift_ns > place->shift_ns ? shift_ns - place->shift_ns : 0;
+    return a > b ? a - b : 0;
+}
+
+/* Move it back as places have been moved until their shift was shift_ns. LIMIT FORGIVE may have set that to 0. */
+static bool move(struct kept_place *place, uint64_t shift_ns)
+{
+    uint64_t by_ns = less(shift_ns, place->shift_ns);
+    place->at = departure_moved(place->at, by_ns);
+    place->shift_ns = shift_ns;
+    return by_ns > 0;
+}
+
+/* The place that ends there, at the rate that the queue has now. */
+static struct queue_place place_until(uint64_t end_ns, uint64_t span_ns, uint64_t burst_ns)
+{
+    return (struct queue_place){less(end_ns, span_ns), end_ns, less(end_ns, burst_ns)};
+}
+
+/* What changes of the rate have made of the place since it was looked at; true if there were any. */
+static bool retime(struct kept_place *place, const struct departure *departure)
+{
+    uint64_t timed = funnel_word(departure->words[DEPARTURE_TIMED]);
+    bool is_timed_anew = place->timed < timed;
+    while (place->timed < timed) {
+        const struct retiming *how = subject_retiming(place->holder, place->departures, place->timed + 1);
+        uint64_t span_ns = place->at.end_ns - place->at.begin_ns;
+        if (how == NULL) { /* too long ago: it goes to the end */
+            place->at = place_until(funnel_word(departure->queue), span_ns, place->at.end_ns - place->at.due_ns);
+            place->timed = timed;
+            break;
+        }
+        (void)move(place, how->shift_ns - (place->is_ahead ? how->ahead_ns : 0));
+        uint64_t end_ns = place->at.end_ns;
+        if (end_ns > how->at_ns)
+            end_ns = how->at_ns + debt_at(end_ns - how->at_ns, how->from, how->to);
+        end_ns = end_ns < how->end_ns ? end_ns : how->end_ns;
+        place->at = place_until(end_ns, debt_at(span_ns, how->from, how->to), how->burst_ns);
+        place->timed++;
+    }
+    return is_timed_anew;
+}
+
+static bool look(struct kept_place *place, const struct departure *departure)
+{
+    bool is_timed_anew = retime(place, departure);
+    return move(place, departure_shift(departure, place->is_ahead)) || is_timed_anew;
 }
 
 bool queue_look(struct kept_place *place)
 {
     const struct departure departure = departure_at(place);
-    uint64_t by_ns = moved_by(place, &departure);
-    place->at = departure_moved(place->at, by_ns);
-    place->shift_ns = departure_shift(&departure, place->is_ahead);
-    return by_ns > 0;
+    return look(place, &departure);
 }
 
 uint64_t queue_until(const struct kept_place *place)
@@ -121,6 +162,19 @@ void queue_go(const struct kept_place *place, uint64_t now_ns)
 bool queue_leave(const struct kept_place *place)
 {
     const struct departure departure = departure_at(place);
-    const struct queue_place at = departure_moved(place->at, moved_by(place, &departure));
-    return funnel_take_back(departure.queue, at.begin_ns, at.end_ns);
+    struct kept_place now = *place;
+    (void)look(&now, &departure);
+    return funnel_take_back(departure.queue, now.at.begin_ns, now.at.end_ns);
+}
+
+void queue_wait(const struct kept_place *place)
+{
+    struct funnel *waiting = subject_funnel(place->holder, (uint16_t)(place->departures + DEPARTURE_WAITING));
+    gauge_add(waiting, place->units);
+}
+
+void queue_wait_no_more(const struct kept_place *place)
+{
+    struct funnel *waiting = subject_funnel(place->holder, (uint16_t)(place->departures + DEPARTURE_WAITING));
+    gauge_take(waiting, place->units < gauge_value(waiting) ? place->units : gauge_value(waiting));
 }

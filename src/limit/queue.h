@@ -22,11 +22,13 @@
 struct kept_place {
     struct subject *holder; /* that has the limit's funnel; NULL: the place is lost, though it was charged */
     struct queue_place at;
-    uint64_t shift_ns; /* departure_shift when `at` was right */
+    uint64_t shift_ns; /* departure_shift when `at` was right ... */
+    uint64_t timed;    /* ... and DEPARTURE_TIMED */
     uint64_t units;
     uint16_t slot;       /* of the funnel */
     uint16_t departures; /* first slot of the departure's words */
     uint16_t id;         /* of the limit */
+    bool has_gone;       /* its command has left the queue: the place is used */
     bool is_ahead;       /* it was put ahead: it does not move when others are put ahead */
 };
 
@@ -48,7 +50,7 @@ struct kept_place queue_join(const struct queue *queue, uint64_t units, uint64_t
 /* The place that was charged last, as a substitute for a command's own that has been lost. */
 struct kept_place queue_last(const struct queue *queue, uint64_t units);
 
-/* Update place->at. Has the place been moved since the last update? */
+/* Update place->at. Has the place been moved, or timed anew, since the last update? */
 bool queue_look(struct kept_place *place);
 
 /* From when on its command may go, as of the last queue_look. */
@@ -56,6 +58,10 @@ uint64_t queue_until(const struct kept_place *place);
 
 /* Its time has come, but its command waits in another queue: nobody is put ahead of it any more. */
 void queue_keep(struct kept_place *place);
+
+/* The units of places that commands wait for are counted: while there are any the queue is not cut to its burst. */
+void queue_wait(const struct kept_place *place);
+void queue_wait_no_more(const struct kept_place *place);
 
 /* Its command goes. */
 void queue_go(const struct kept_place *place, uint64_t now_ns);

@@ -15,6 +15,7 @@
 #define LEDGER_NAME_MAX 32
 
 struct observed;
+struct slot_rate;
 struct subject;
 
 struct record {
@@ -24,9 +25,10 @@ struct record {
     _Atomic uint16_t slots[SCOPE_COUNT]; /* how many slots limits of each scope have been given */
     _Atomic uint32_t subjects;           /* how many are in the table now */
     _Atomic bool is_locked; /* decide under the subject's lock: some version of this policy since the start needs it */
-    struct observed *observed; /* how much its subjects have asked for */
-    struct subject *overflow;  /* shared by all for whom there is no room or memory; see limit/subjects.h */
-    struct subject *everybody; /* has the funnels with scope PER_POLICY; NULL: there are none */
+    struct slot_rate *rates[SCOPE_COUNT]; /* by slot: the rate its limit had last, whatever subject it was for */
+    struct observed *observed;            /* how much its subjects have asked for */
+    struct subject *overflow;             /* shared by all for whom there is no room or memory; see limit/subjects.h */
+    struct subject *everybody;            /* has the funnels with scope PER_POLICY; NULL: there are none */
 };
 
 static inline uint16_t record_slots(const struct record *record, enum scope scope)

@@ -60,8 +60,11 @@ void subject_free_detached(struct subject *subject)
         free(more);
         more = next;
     }
-    if (subject != NULL)
+    if (subject != NULL) {
         demand_free(atomic_load(&subject->demand));
+        rate_table_put(atomic_load(&subject->rates));
+        retimings_free(subject->retimings);
+    }
     free(subject);
 }
 
@@ -73,6 +76,11 @@ struct slice subject_name(const struct subject *subject)
 void subject_hold(struct subject *subject)
 {
     atomic_fetch_add_explicit(&subject->holders, 1, memory_order_relaxed);
+}
+
+bool subject_is_common(const struct subject *subject)
+{
+    return subject == subject->record->overflow || subject == subject->record->everybody;
 }
 
 bool subject_is_overflow(const struct subject *subject)
@@ -126,13 +134,21 @@ void subject_grow_lasting(struct subject *subject)
     (void)grow(subject, mem_zalloc);
 }
 
-struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
+struct funnel *subject_find_funnel(struct subject *subject, uint16_t slot)
 {
+    if (slot < subject->n_funnels)
+        return &subject->funnels[slot];
     struct more_funnels *more = atomic_load_explicit(&subject->more, memory_order_acquire);
     while (more != NULL && slot >= more->first + more->n)
         more = atomic_load_explicit(&more->next, memory_order_acquire);
-    assert(more != NULL);
-    return &more->funnels[slot - more->first];
+    return more != NULL ? &more->funnels[slot - more->first] : NULL;
+}
+
+struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
+{
+    struct funnel *funnel = subject_find_funnel(subject, slot);
+    assert(funnel != NULL);
+    return funnel;
 }
 
 /* ---- debts ---- */
@@ -163,11 +179,26 @@ bool subject_is_forgettable(struct subject *subject, enum forgetting which, uint
 {
     if (atomic_load_explicit(&subject->holders, memory_order_acquire) > 0)
         return false;
+    /* Words of other rates do not compare. */
+    if (atomic_load_explicit(&subject->rates, memory_order_relaxed) !=
+        atomic_load_explicit(&subject->record->overflow->rates, memory_order_relaxed))
+        which = FORGET_EMPTY;
     if (!owe_nothing(subject, subject->funnels, 0, subject->n_funnels, which, now_ns))
         return false;
     struct more_funnels *more = atomic_load_explicit(&subject->more, memory_order_acquire);
     for (; more != NULL; more = atomic_load_explicit(&more->next, memory_order_acquire))
         if (!owe_nothing(subject, more->funnels, more->first, more->n, which, now_ns))
+            return false;
+    return true;
+}
+
+static bool owes_nothing_at_all(const struct subject *subject, uint64_t now_ns)
+{
+    if (!owe_nothing(subject, subject->funnels, 0, subject->n_funnels, FORGET_EMPTY, now_ns))
+        return false;
+    struct more_funnels *more = atomic_load_explicit(&subject->more, memory_order_acquire);
+    for (; more != NULL; more = atomic_load_explicit(&more->next, memory_order_acquire))
+        if (!owe_nothing(subject, more->funnels, more->first, more->n, FORGET_EMPTY, now_ns))
             return false;
     return true;
 }
@@ -182,11 +213,16 @@ static void inherit(struct subject *heir, const struct funnel *funnels, size_t f
 
 void subject_inherit_overflow(struct subject *heir, uint64_t now_ns)
 {
-    const struct subject *overflow = heir->record->overflow;
+    struct subject *overflow = heir->record->overflow;
+    if (owes_nothing_at_all(overflow, now_ns))
+        return;
+    subject_lock(overflow);
+    atomic_init(&heir->rates, rate_table_get(atomic_load_explicit(&overflow->rates, memory_order_relaxed)));
     inherit(heir, overflow->funnels, 0, overflow->n_funnels, now_ns);
     struct more_funnels *more = atomic_load_explicit(&overflow->more, memory_order_acquire);
     for (; more != NULL; more = atomic_load_explicit(&more->next, memory_order_acquire))
         inherit(heir, more->funnels, more->first, more->n, now_ns);
+    subject_unlock(overflow);
 }
 
 /* A gauge is no debt, and stays. Only a time can lie in the future. */

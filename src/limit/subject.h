@@ -16,6 +16,7 @@
 
 #include "base/slice.h"
 #include "limit/funnel.h"
+#include "limit/rate_table.h"
 #include "limit/record.h"
 
 /* Funnels for slots that were added after the subject was made. They never move in memory. */
@@ -24,6 +25,20 @@ struct more_funnels {
     uint16_t first;
     uint16_t n;
     struct funnel funnels[];
+};
+
+/*
+ * A queue's rate has changed while commands waited in it: how their places are timed anew (limit/queue.h). Under the
+ * subject's lock.
+ */
+struct retiming {
+    struct retiming *next;       /* an earlier one, or one of another queue */
+    uint64_t number;             /* what DEPARTURE_TIMED was raised to */
+    uint64_t at_ns, end_ns;      /* when; and where the queue ends at the new rate */
+    uint64_t shift_ns, ahead_ns; /* DEPARTURE_SHIFT and DEPARTURE_AHEAD by then */
+    uint64_t burst_ns;           /* at the new rate */
+    struct unit_time from, to;
+    uint16_t departures; /* the queue: first slot of its departure's words */
 };
 
 struct demand;
@@ -36,6 +51,7 @@ struct subject {
     struct record *record; /* of its policy; the ledger's */
     _Atomic(struct more_funnels *) more;
     _Atomic(struct demand *) demand; /* how much it has asked for; NULL: nothing was counted. See limit/demand.h */
+    struct retiming *retimings;
     uint16_t n_funnels;
     uint16_t name_len;
     uint8_t scope;            /* enum scope: whose slots its funnels are */
@@ -44,7 +60,9 @@ struct subject {
     _Atomic uint64_t turns;   /* how often a connection of its has waited for its turn, ... */
     _Atomic uint64_t turn_us; /* ... and how long, all together */
     char *name;               /* one allocation with the subject */
-    struct funnel funnels[];  /* by slot */
+    /* By what its words are to be read; changed under the lock. NULL: all are empty. A reference; see subject_convert */
+    _Atomic(struct rate_table *) rates;
+    struct funnel funnels[]; /* by slot */
 };
 
 /*
@@ -60,12 +78,49 @@ void subject_grow_lasting(struct subject *subject);
 /* Add funnels for slots that were added since the subject was made. Any thread. False: out of memory. */
 __attribute__((warn_unused_result)) bool subject_grow(struct subject *subject);
 
+/* The funnel of that slot; NULL: it was added after the subject was made, and subject_grow has not succeeded since. */
+struct funnel *subject_find_funnel(struct subject *subject, uint16_t slot);
+
 /* The funnel of a slot that was added after the subject was made; subject_grow has succeeded since. */
 struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot);
 
 static inline struct funnel *subject_funnel(struct subject *subject, uint16_t slot)
 {
     return slot < subject->n_funnels ? &subject->funnels[slot] : subject_late_funnel(subject, slot);
+}
+
+/*
+ * Bring its debts from the rates that they have to those of `table`, as of now: what is owed stays the same number of
+ * units, and is cut to the new burst (bytes: and what was in flight; queues: and what waits). Under its lock; a
+ * connection's own holder needs none.
+ *
+ * Meanwhile and later other threads may charge a word without the lock, if they have loaded the word (funnel_peek)
+ * before they found the rates they know (subject_has_rates), and replace no other value: every word whose rate changes
+ * is replaced, too.
+ */
+void subject_convert(struct subject *subject, struct rate_table *table, uint64_t now_ns);
+
+/* How the places in that queue were timed anew by that conversion; NULL: it is not known any more. Under its lock. */
+const struct retiming *subject_retiming(const struct subject *subject, uint16_t departures, uint64_t number);
+void retimings_free(struct retiming *retimings);
+
+static inline bool subject_has_rates(const struct subject *subject, const struct rate_table *rates)
+{
+    return atomic_load_explicit(&subject->rates, memory_order_acquire) == rates;
+}
+
+/* Do all subjects of its policy share it? Then its rates are those of the policy. */
+bool subject_is_common(const struct subject *subject);
+
+/*
+ * The rate at which the limit's funnel there runs; under the lock, once the rates are set. Limits of one subject alone
+ * have their own rate also where all share the funnel.
+ */
+static inline const struct rate *subject_rate(const struct subject *subject, const struct limit *limit)
+{
+    if (limit->is_own && subject_is_common(subject))
+        return &limit->rate;
+    return &atomic_load_explicit(&subject->rates, memory_order_relaxed)->at[limit->slot].rate;
 }
 
 struct slice subject_name(const struct subject *subject);

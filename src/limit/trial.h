@@ -21,6 +21,7 @@ struct trial {
     const struct ask *ask;
     struct tally *tallies; /* NULL: nothing is charged or counted */
     uint64_t had;          /* limits (bits) that it has a place with already; in the others' queues it is put ahead */
+    bool is_current;       /* all limits run at the rates that the policy says: holders_lock */
 };
 
 /* The index of the first limit in a set (a word of bits), which is not empty. */
@@ -40,6 +41,17 @@ static inline struct funnel *funnel_at(const struct account *account, unsigned i
     return subject_funnel(account->holders[limit->scope], limit->slot);
 }
 
+/* As it is for the limit's holder. */
+static inline const struct rate *rate_of(const struct account *account, const struct limit *limit)
+{
+    return subject_rate(account->holders[limit->scope], limit);
+}
+
+static inline const struct rate *trial_rate(const struct trial *trial, const struct limit *limit)
+{
+    return trial->is_current ? &limit->rate : rate_of(trial->account, limit);
+}
+
 static inline uint64_t trial_units(const struct trial *trial, const struct limit *limit)
 {
     return trial->ask->amount[limit->unit];
@@ -50,13 +62,33 @@ static inline struct queue trial_queue(const struct trial *trial, const struct l
     return (struct queue){trial->account->holders[limit->scope], limit};
 }
 
-/* The subject first, then the policy: always in this order. A connection's funnels belong to one thread: no lock. */
-static inline void holders_lock(const struct account *account)
+/* The holder is locked: have it the rates of the account's policy, or newer ones. */
+FUNNEL_RARE void settle_rarely(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns);
+
+/* True if that holder has the rates of the account's policy. */
+static inline bool is_settled(const struct account *account, enum scope scope)
+{
+    const struct subject *holder = account->holders[scope];
+    return holder == NULL || subject_has_rates(holder, account->policy->rates[scope]);
+}
+
+/* The holders are locked: bring each to the rates of the policy, or leave it with newer ones. */
+FUNNEL_RARE void settle_all(const struct account *account, uint64_t now_ns);
+
+/*
+ * The subject first, then the policy: always in this order. A connection's funnels belong to one thread: no lock. True if
+ * all limits run at the rates that the policy says: else at those of rate_of.
+ */
+static inline bool holders_lock(const struct account *account, uint64_t now_ns)
 {
     if (account->holders[PER_SUBJECT] != NULL)
         subject_lock(account->holders[PER_SUBJECT]);
     if (account->holders[PER_POLICY] != NULL)
         subject_lock(account->holders[PER_POLICY]);
+    if (is_settled(account, PER_SUBJECT) && is_settled(account, PER_CONNECTION) && is_settled(account, PER_POLICY))
+        return true;
+    settle_all(account, now_ns);
+    return false;
 }
 
 static inline void holders_unlock(const struct account *account)
@@ -119,8 +151,8 @@ static inline uint64_t trial_wait(const struct trial *trial, unsigned index)
     if (trial->had != 0 && limit_has_places(limit))
         return trial_wait_ahead(trial, limit);
     if (limit->action == OVER_DELAY)
-        return funnel_queue(funnel, &limit->rate, trial->ask->now_ns, trial_units(trial, limit));
-    return funnel_ask(funnel, &limit->rate, trial->ask->now_ns, trial_units(trial, limit));
+        return funnel_queue(funnel, trial_rate(trial, limit), trial->ask->now_ns, trial_units(trial, limit));
+    return funnel_ask(funnel, trial_rate(trial, limit), trial->ask->now_ns, trial_units(trial, limit));
 }
 
 /* The longest wait for a limit of the set, and which limit that is; 0: it passes all, and *slowest is unchanged. */
@@ -167,9 +199,9 @@ static inline void trial_charge(const struct trial *trial, uint64_t limits)
         if (unit_is_gauge((enum unit)limit->unit))
             gauge_add(funnel, 1);
         else if (limit->action == OVER_DELAY)
-            funnel_enqueue(funnel, &limit->rate, trial->ask->now_ns, units);
+            funnel_enqueue(funnel, trial_rate(trial, limit), trial->ask->now_ns, units);
         else
-            funnel_charge(funnel, &limit->rate, trial->ask->now_ns, units);
+            funnel_charge(funnel, trial_rate(trial, limit), trial->ask->now_ns, units);
         trial_note_admitted(trial, i, units);
     }
 }

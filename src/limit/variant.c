@@ -24,6 +24,7 @@ struct policy *variant_new(const struct policy *policy, struct record *record)
     variant->matches = NULL;
     variant->n_matches = 0;
     variant->binds = NULL;
+    policy_get_rates(variant);
     return variant;
 }
 
@@ -31,6 +32,7 @@ void variant_free(struct policy *variant)
 {
     free(variant->limits);
     free(variant->binds);
+    policy_put_rates(variant);
     free(variant);
 }
 

@@ -163,7 +163,7 @@ static const char *verdict_word(enum gate gate)
     return "";
 }
 
-static enum gate verdict(struct build *out, const struct report_subject *subject, const struct ask *ask)
+static enum gate verdict(struct build *out, const struct report_subject *subject, const struct ask *ask, bool is_shadow)
 {
     struct verdict found = {0};
     struct ask dry = *ask;
@@ -174,11 +174,15 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
         gate = gate_ask_debtor(account, ask->now_ns, NULL, &found);
     if (account->policy != NULL && gate == GATE_PASS)
         gate = gate_ask(account, &dry, NULL, &found);
-    report_field(out, "verdict", slice_str(verdict_word(gate)));
+    /* In shadow mode it passes; told is what would become of it. One limit in shadow mode refuses nothing. */
+    bool is_foreseen = is_shadow && gate == GATE_PASS;
+    enum gate told = is_foreseen ? found.would : gate;
+    int64_t wait_ns = is_foreseen ? found.would_wait_ns : found.wait_ns;
+    report_field(out, "verdict", slice_str(verdict_word(told)));
     build_bulk_str(out, "wait_ms");
-    build_int(out, gate == GATE_PASS ? 0 : found.wait_ns == GATE_NEVER ? -1 : report_ms_up((uint64_t)found.wait_ns));
+    build_int(out, told == GATE_PASS ? 0 : wait_ns == GATE_NEVER ? -1 : report_ms_up((uint64_t)wait_ns));
     build_bulk_str(out, "limit");
-    if (gate == GATE_PASS)
+    if (told == GATE_PASS)
         build_nil(out);
     else
         build_bulk_str(out, found.limit->label);
@@ -186,22 +190,23 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
 }
 
 /* By which limit would one more connection of its be turned away now? */
-static const struct limit *door_keeper(const struct report_subject *subject, uint64_t now_ns)
+static const struct limit *door_keeper(const struct report_subject *subject, uint64_t now_ns, bool is_shadow)
 {
     const struct policy *policy = subject->account.policy;
     for (unsigned i = 0; policy != NULL && i < policy->n_limits; i++) {
         const struct limit *limit = &policy->limits[i];
         bool is_at_the_door = limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS;
-        if (is_at_the_door && (policy->shadows >> i & 1) == 0 &&
+        if (is_at_the_door && limit->action != OVER_SHADOW && (is_shadow || (policy->shadows >> i & 1) == 0) &&
             gate_standing(&subject->account, i, now_ns).remaining == 0)
             return limit;
     }
     return NULL;
 }
 
-static void door(struct build *out, const struct report_subject *subject, const struct explained_call *call)
+static void door(struct build *out, const struct report_subject *subject, const struct explained_call *call,
+                 bool is_shadow)
 {
-    const struct limit *limit = door_keeper(subject, call->now_ns);
+    const struct limit *limit = door_keeper(subject, call->now_ns, is_shadow);
     const char *refuser = call->refuser == NULL && limit != NULL ? limit->label : call->refuser;
     build_bulk_str(out, "connect_refused_by");
     if (refuser != NULL)
@@ -243,7 +248,8 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     classes(out, policies, table, command);
     report_number(out, "cost", ask->amount[UNIT_COST]);
     report_field(out, "lane", call->lane);
-    enum gate gate = verdict(out, subject, ask);
+    bool is_shadow = policies_is_shadow(policies);
+    enum gate gate = verdict(out, subject, ask, is_shadow);
     build_bulk_str(out, "limits");
     build_array(out, n);
     for (unsigned i = 0; i < n; i++) {
@@ -255,7 +261,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
         report_set_fields(out, limit, subject->name, ask->now_ns);
     }
     turns(out, subject);
-    door(out, subject, call);
+    door(out, subject, call, is_shadow);
     return gate;
 }
 

@@ -13,6 +13,9 @@ struct crew {
     unsigned generation;   /* of the tables that were handed out last */
     struct tables *handed; /* the last, and those before that some worker may still use: freed on this thread */
     size_t n_handed;
+    unsigned settled;          /* of those that settle was called for last */
+    void (*settle)(void *arg); /* NULL: not set yet */
+    void *settle_arg;
     struct worker_ops ops;
     void (*carry_out)(void *arg, struct order *order);
     void *arg;
@@ -158,10 +161,20 @@ static void note_handed(struct crew *crew, const struct tables *tables)
     crew->handed[crew->n_handed++] = tables_get(tables);
 }
 
+/* Before anybody is told: what was changed is done by then. */
+static void settle(struct crew *crew)
+{
+    if (crew->settle == NULL || crew->settled == crew->generation || !is_adopted(crew))
+        return;
+    crew->settled = crew->generation;
+    crew->settle(crew->settle_arg);
+}
+
 static void return_carried(struct crew *crew)
 {
     if (is_adopted(crew))
         let_tables_go(crew, 1);
+    settle(crew);
     while (is_adopted(crew) && !list_is_empty(&crew->carried)) {
         struct order *order = take_first(&crew->carried);
         worker_return(order->worker, order);
@@ -171,6 +184,7 @@ static void return_carried(struct crew *crew)
 static void tell_adopted(struct crew *crew)
 {
     void (*on_adopted)(void *arg) = crew->on_adopted;
+    settle(crew);
     if (on_adopted == NULL || !is_adopted(crew))
         return;
     crew->on_adopted = NULL;
@@ -227,6 +241,12 @@ void crew_when_adopted(struct crew *crew, void (*on_adopted)(void *arg), void *a
     crew->on_adopted = on_adopted;
     crew->adopted_arg = arg;
     tell_adopted(crew);
+}
+
+void crew_watch(struct crew *crew, void (*settle_fn)(void *arg), void *arg)
+{
+    crew->settle = settle_fn;
+    crew->settle_arg = arg;
 }
 
 void crew_obey(struct crew *crew, void (*carry_out_fn)(void *arg, struct order *order), void *arg)

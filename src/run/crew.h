@@ -32,6 +32,9 @@ struct crew *crew_start(struct loop *main_loop, struct front_settings *settings,
  */
 void crew_obey(struct crew *crew, void (*carry_out)(void *arg, struct order *order), void *arg);
 
+/* Set the function to be called each time every worker has adopted the tables that were published last. */
+void crew_watch(struct crew *crew, void (*settle)(void *arg), void *arg);
+
 /* Hand new tables to every worker; the caller keeps its references. The crew sets their generation. */
 void crew_publish(struct crew *crew, const struct tables *tables);
 

@@ -353,6 +353,11 @@ void governor_watch(struct governor *g, void (*on_change)(void *arg), void *arg)
     g->running.live.arg = arg;
 }
 
+void governor_settle(struct governor *g, struct subjects *const tables[2])
+{
+    live_rules_settle(&g->running.live, tables);
+}
+
 struct command_table *governor_commands(const struct governor *g)
 {
     return g->running.live.commands;

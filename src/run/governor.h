@@ -13,6 +13,7 @@
 #include "front/order.h"
 #include "front/rules.h"
 #include "limit/journal.h"
+#include "limit/subjects.h"
 #include "run/config.h"
 #include "run/config_file.h"
 
@@ -75,8 +76,11 @@ char *governor_hand_over(const struct governor *governor);
 /* How many subjects are blocked; *id: of the tallies of what that has refused, if there has been any. */
 size_t governor_blocks(const struct governor *governor, bool *has_been, uint16_t *id);
 
-/* What workers should have now; the references stay the governor's. */
-struct command_table *governor_commands(const struct governor *governor);
+/* Every worker has what was changed last: bring the debts of the subjects in these tables to its rates. */
+void governor_settle(struct governor *governor, struct subjects *const tables[2]);
+
+/* What workers should have now; the references stay the governor's. */ struct command_table *governor_commands(
+    const struct governor *governor);
 struct rules *governor_rules(const struct governor *governor);
 
 #endif

@@ -5,6 +5,8 @@
 #include "admin/http.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "limit/gate.h"
 #include "run/descriptors.h"
 #include "run/log_event.h"
 #include "run/order_key.h"
@@ -97,12 +99,25 @@ static bool enroll(const struct variants *variants, const struct policies *polic
     return true;
 }
 
+/* Once all have their slots. Those of a variant run at its own rates, but where all subjects share them. */
+static void rate(const struct variants *variants, struct policies *policies)
+{
+    policies_rate(policies);
+    for (size_t i = 0; i < variants->n; i++) {
+        struct policy *variant = variants->at[i].policy;
+        policy_rate(variant, policies_at(policies, variant->index)->rates, policies_order(policies));
+    }
+}
+
 bool live_rules_adopt(struct live_rules *live, const struct config *config, const struct variants *variants,
                       bool is_reload)
 {
     if (!policies_enroll(config->rules.policies, live->ledger) ||
         !enroll(variants, config->rules.policies, live->ledger))
         return false;
+    if (variants->n > 0)
+        rate(variants, config->rules.policies);
+    live->is_changed |= ledger_take_changed(live->ledger) || variants->n > 0 || live->variants.n > 0;
     if (live->rules != NULL)
         inherit(live, config->rules.named, is_reload);
     struct rules model = config->rules;
@@ -123,6 +138,51 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, cons
     live->variants = *variants;
     renew(live, &model, policies_rebind(config->rules.policies, live->commands), NULL);
     return true;
+}
+
+/* ---- debts of subjects without clients ---- */
+
+struct settling {
+    const struct live_rules *live;
+    const struct policy **of_record; /* by the record's number; NULL: the policy is gone */
+    size_t n_records;
+    uint64_t now_ns;
+};
+
+static void settle_subject(void *arg, struct subject *subject)
+{
+    const struct settling *settling = arg;
+    uint16_t number = subject->record->number;
+    const struct policy *policy = number < settling->n_records ? settling->of_record[number] : NULL;
+    if (policy == NULL)
+        return;
+    const struct policy *own = variants_find(&settling->live->variants, subject_name(subject), policy);
+    gate_settle_holder(own != NULL ? own : policy, subject, PER_SUBJECT, settling->now_ns);
+}
+
+static void settle_common(const struct settling *settling, const struct policy *policy)
+{
+    struct record *record = policy->record;
+    gate_settle_holder(policy, record->overflow, PER_SUBJECT, settling->now_ns);
+    if (record->everybody != NULL)
+        gate_settle_holder(policy, record->everybody, PER_POLICY, settling->now_ns);
+}
+
+void live_rules_settle(struct live_rules *live, struct subjects *const tables[2])
+{
+    const struct policies *policies = live->rules->policies;
+    if (!live->is_changed)
+        return;
+    live->is_changed = false;
+    struct settling settling = {.live = live, .n_records = ledger_records(live->ledger), .now_ns = clock_ns()};
+    settling.of_record = mem_zalloc(settling.n_records, sizeof(struct policy *));
+    for (size_t i = 0; i < policies_count(policies); i++) {
+        settling.of_record[policies_at(policies, i)->record->number] = policies_at(policies, i);
+        settle_common(&settling, policies_at(policies, i));
+    }
+    for (int i = 0; i < 2; i++)
+        subjects_look(tables[i], settle_subject, &settling);
+    free(settling.of_record);
 }
 
 void live_rules_rebind(struct live_rules *live, struct command_table *commands)
@@ -158,10 +218,8 @@ void live_rules_init(struct live_rules *live, const struct config *start, struct
         .start = start, .commands = command_table_get(commands), .ledger = ledger_new(), .journal = journal};
     live->unlimited = ledger_record(live->ledger, SLICE(""));
     live->addresses = ledger_record(live->ledger, SLICE("[weir]")); /* no policy can be called so */
-    live->unbound = (struct limit){.unit = UNIT_CONNECTIONS,
-                                   .scope = PER_SUBJECT,
-                                   .action = OVER_CLOSE,
-                                   .label = "unauthenticated"};
+    live->unbound = (struct limit){
+        .unit = UNIT_CONNECTIONS, .scope = PER_SUBJECT, .action = OVER_CLOSE, .label = "unauthenticated"};
     if (!ledger_enter(live->ledger, live->addresses, SLICE("unauthenticated"), &live->unbound))
         abort(); /* it is the first limit of all */
 }

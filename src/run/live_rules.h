@@ -12,6 +12,7 @@
 #include "limit/command.h"
 #include "limit/journal.h"
 #include "limit/ledger.h"
+#include "limit/subjects.h"
 #include "quota/named.h"
 #include "run/config.h"
 
@@ -27,6 +28,7 @@ struct live_rules {
     struct record *addresses;  /* ... of addresses; the ledger's */
     struct limit block;        /* its id is that of the tallies of what blocks refuse ... */
     bool has_block;            /* ... once there has been one */
+    bool is_changed;           /* rates have changed, for some subject, since live_rules_settle */
     struct journal *journal;
     unsigned asked_clients;       /* max-clients as configured */
     unsigned max_clients;         /* as many of them as descriptors allow */
@@ -45,6 +47,12 @@ void live_rules_fini(struct live_rules *live);
  */
 __attribute__((warn_unused_result)) bool live_rules_adopt(struct live_rules *live, const struct config *config,
                                                           const struct variants *variants, bool is_reload);
+
+/*
+ * Every worker has the rules: the debts that no client has brought to their rates are brought there now, and have run
+ * out at the old ones until now.
+ */
+void live_rules_settle(struct live_rules *live, struct subjects *const tables[2]);
 
 /* Use another command table; takes over the reference. */
 void live_rules_rebind(struct live_rules *live, struct command_table *commands);

@@ -379,6 +379,13 @@ static void on_change(void *arg)
     crew_publish(proxy->crew, &tables);
 }
 
+static void settle(void *arg)
+{
+    struct proxy *proxy = arg;
+    struct subjects *const tables[] = {proxy->settings.subjects, proxy->settings.key_subjects};
+    governor_settle(proxy->governor, tables);
+}
+
 static void on_order(void *arg, struct order *order)
 {
     struct proxy *proxy = arg;
@@ -406,6 +413,7 @@ static void start_workers(struct proxy *proxy)
     const struct tables tables = tables_now(proxy);
     proxy->crew = crew_start(&proxy->loop, &proxy->settings, proxy->listening, &tables);
     crew_obey(proxy->crew, on_order, proxy);
+    crew_watch(proxy->crew, settle, proxy);
     governor_watch(proxy->governor, on_change, proxy);
     proxy->watch = watch_new(proxy->settings.tallies, proxy->settings.whoms, proxy->settings.stopping, config->workers,
                              on_said, proxy);

@@ -21,13 +21,14 @@ _Static_assert(WATCH_CROWDS_MAX < UINT8_MAX, "a crowd's number fits a byte");
 /* What is logged of a limit. */
 static const struct kind {
     const char *name;
-    const char *begins;
-    const char *did;
-    size_t offset; /* in struct tally */
+    const char *begins, *did;
+    const char *would_begin, *would_have; /* NULL: the same */
+    size_t offset;                        /* in struct tally */
 } kinds[] = {
-    {"refused", "begins to refuse", "refused", offsetof(struct tally, refused)},
-    {"delayed", "begins to delay", "delayed", offsetof(struct tally, delayed)},
-    {"shadowed", "would begin to refuse", "would have refused", offsetof(struct tally, shadowed)},
+    {"refused", "begins to refuse", "refused", NULL, NULL, offsetof(struct tally, refused)},
+    {"delayed", "begins to delay", "delayed", "would begin to delay", "would have delayed",
+     offsetof(struct tally, delayed)},
+    {"shadowed", "would begin to refuse", "would have refused", NULL, NULL, offsetof(struct tally, shadowed)},
 };
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
@@ -200,9 +201,12 @@ static uint64_t sum_of(const struct crowd *crowd)
 /* ---- what is told ---- */
 
 /* took_ns is 0 when it begins. */
-static void tell(const struct watch *watch, const struct limit *limit, const struct kind *kind, uint64_t n,
-                 uint64_t took_ns, const struct crowd *crowd)
+static void tell(const struct watch *watch, const struct limit *limit, const struct kind *kind, bool is_shadow,
+                 uint64_t n, uint64_t took_ns, const struct crowd *crowd)
 {
+    bool is_told_as_would = is_shadow && kind->would_begin != NULL;
+    const char *begins = is_told_as_would ? kind->would_begin : kind->begins;
+    const char *did = is_told_as_would ? kind->would_have : kind->did;
     char line[LINE_ROOM];
     char whom[NAMED * (WHOM_NAME_MAX + 2) + 64];
     print_crowd(crowd, whom, sizeof whom);
@@ -211,11 +215,11 @@ static void tell(const struct watch *watch, const struct limit *limit, const str
     const char *read = is_at_the_door ? " (they read: max number of clients reached)" : "";
     const char *what = unit_noun((enum unit)limit->unit), *many = n == 1 ? "" : "s";
     if (took_ns == 0)
-        snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far%s%s", limit->label, kind->begins, n, what,
-                 many, whom, read);
+        snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far%s%s", limit->label, begins, n, what, many,
+                 whom, read);
     else
-        snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s%s in %" PRIu64 " s%s%s", limit->label, kind->did, n,
-                 what, many, (took_ns + NS_PER_S / 2) / NS_PER_S, whom, read);
+        snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s%s in %" PRIu64 " s%s%s", limit->label, did, n, what,
+                 many, (took_ns + NS_PER_S / 2) / NS_PER_S, whom, read);
     char about[LIMIT_LABEL_MAX + 64];
     snprintf(about, sizeof about, "%s %s %016" PRIx64, limit->label, took_ns == 0 ? "begins" : "goes on",
              crowd != NULL ? sum_of(crowd) : 0);
@@ -234,7 +238,7 @@ static void note_stopping(const struct watch *watch, uint16_t id, size_t k, bool
         atomic_fetch_and_explicit(&watch->stopping[id], (uint8_t)~bit, memory_order_relaxed);
 }
 
-static void look_at(struct watch *watch, const struct limit *limit, size_t k, uint64_t now_ns)
+static void look_at(struct watch *watch, const struct limit *limit, bool is_shadow, size_t k, uint64_t now_ns)
 {
     struct spell *spell = &watch->spells[limit->id][k];
     struct crowd *crowd = crowd_of(watch, spell);
@@ -257,7 +261,7 @@ static void look_at(struct watch *watch, const struct limit *limit, size_t k, ui
         spell->is_expected = true;
         return;
     }
-    tell(watch, limit, &kinds[k], total - spell->told, spell->is_on ? now_ns - spell->since_ns : 0, crowd);
+    tell(watch, limit, &kinds[k], is_shadow, total - spell->told, spell->is_on ? now_ns - spell->since_ns : 0, crowd);
     let_crowd_go(watch, spell);
     *spell = (struct spell){.told = total, .since_ns = now_ns, .is_on = true};
 }
@@ -269,10 +273,10 @@ void watch_look(struct watch *watch, const struct policies *policies, const stru
         const struct policy *policy = policies_at(policies, p);
         for (size_t i = 0; i < policy->n_limits; i++)
             for (size_t k = 0; k < N_KINDS; k++)
-                look_at(watch, &policy->limits[i], k, now_ns);
+                look_at(watch, &policy->limits[i], policy->shadows >> i & 1, k, now_ns);
     }
     for (size_t k = 0; k < N_KINDS && other != NULL; k++)
-        look_at(watch, other, k, now_ns);
+        look_at(watch, other, false, k, now_ns);
     let_orphans_go(watch);
 }
 

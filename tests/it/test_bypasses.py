@@ -304,20 +304,20 @@ def test_reset_refills_nothing(limited, redis):
 
 
 def test_a_rate_changed_downwards_while_in_debt(limited, redis):
-    """Debt is time: it is kept, and at the new rate nothing passes that the old debt forbids."""
+    """A debt is units: at the new rate nothing passes twice, and what a larger burst has more than the smaller."""
     weir = limited("[policy default]\nwrite = 10/d\n" + OPERATOR)
     with weir.connect() as a:
-        assert passed(a.ask(*["INCR n"] * 8)) == 8  # 0.8 d
+        assert passed(a.ask(*["INCR n"] * 8)) == 8
         assert order(weir, "SET", "default", "write", "5/d") == "OK"
-        assert passed(a.ask(*["INCR n"] * 5)) == 1  # 0.2 d each
+        assert passed(a.ask(*["INCR n"] * 5)) == 0, "it owes all five"
         assert order(weir, "SET", "default", "write", "2/d") == "OK"
         assert passed(a.ask(*["INCR n"] * 5)) == 0
-        for rate in ("2/h", "1000/d", "10/d"):
+        for rate in ("3/d burst 2", "1/d burst 2", "2/d"):
             assert order(weir, "SET", "default", "write", *rate.split()) == "OK"
         assert passed(a.ask(*["INCR n"] * 5)) == 0, "to and fro refills nothing"
         assert order(weir, "RELOAD") == "OK"
-        assert passed(a.ask(*["INCR n"] * 5)) == 0
-    assert written(redis) == 9
+        assert passed(a.ask(*["INCR n"] * 10)) == 8, "two are owed of a burst of ten"
+    assert written(redis) == 16
 
 
 # ---- the clock ----

@@ -486,17 +486,53 @@ def waiters(weir, n):
     return conns
 
 
-@pytest.mark.parametrize("expression", ["100/s over delay 1s", "2/s over delay 1s", "4/s over delay 1ms"])
-def test_a_place_stays_good_under_another_rate(expression, queue, redis):
+@pytest.mark.parametrize("rate", [20, 2, 4])
+def test_a_queue_keeps_its_order_and_is_timed_anew(rate, queue, redis):
+    """At 4/s, then at another rate; its places stay, also where the wait is longer than TIME now."""
     start = time.monotonic()
     conns = waiters(queue, 3)
-    words = expression.split()
-    assert order(queue, "SET", "default", "write", *words) == "OK"
+    changed = time.monotonic()
+    assert order(queue, "SET", "default", "write", f"{rate}/s", "over", "delay", "1ms") == "OK"
+    arrived = []
     for i, conn in enumerate(conns):
         assert conn.read() == i + 2
-        assert time.monotonic() >= start + (i + 1) * 0.25, "early"
-    assert time.monotonic() - start < 0.75 + LATE
+        arrived.append(time.monotonic())
+    owed = 3 - (changed - start) * 4  # at least, of the three places
+    assert arrived[-1] >= changed + owed / rate - 0.01, "early"
+    assert arrived[-1] < changed + 3 / rate + LATE
     close_all(conns)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_an_hour_s_wait_ends_when_the_rate_rises(n_workers, farm, redis):
+    sections = "[policy default]\nwrite = 1/h over delay 1d\n" + OPERATOR
+    weir = farm.weir(redis, workers=n_workers, sections=sections)
+    conns = waiters(weir, 4)
+    assert order(weir, "SET", "default", "write", "1000/s", "over", "delay", "1s") == "OK"
+    assert sorted(conn.read() for conn in conns) == [2, 3, 4, 5]
+    close_all(conns)
+
+
+def test_a_subject_by_key_waits_anew(farm, redis):
+    sections = "[policy default]\nwrite = 1/h over delay 1d\n" + OPERATOR
+    weir = farm.weir(redis, workers=1, sections=sections, identity="key:1, ip")
+    with weir.connect() as a:
+        assert a.call("SET", "acme:1", "v") == "OK"
+        a.send(encode("SET", "acme:2", "v"))
+        wait_until(lambda: counted(weir) == 2, "it has its place")
+        assert order(weir, "SET", "default", "write", "1000/s", "over", "delay", "1s", "FOR", "key:acme") == "OK"
+        assert a.read() == "OK"
+
+
+def test_a_debt_of_bytes_is_waited_for_anew(farm, redis):
+    sections = "[policy default]\nbytes-in = 100/d burst 10 over delay 100d\n" + OPERATOR
+    weir = farm.weir(redis, workers=1, sections=sections)
+    with weir.connect() as a:
+        assert a.call("SET", "k", "v" * 200) == "OK"
+        a.send(encode("GET", "k"))
+        wait_until(lambda: tallies(weir)[0][2] == 1, "it waits")
+        assert order(weir, "SET", "default", "bytes-in", "10mb/s", "over", "delay", "1s") == "OK"
+        assert a.read() == b"v" * 200
 
 
 def test_waiting_ends_with_the_limit(queue):

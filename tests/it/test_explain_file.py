@@ -158,8 +158,11 @@ def test_an_unknown_command_is_told(file):
 def test_a_shadow_stops_nobody(tmp_path):
     path = tmp_path / "weir.conf"
     path.write_text("[weir]\nmode = shadow\n" + TIERS)
+    (tmp_path / "enforced.conf").write_text(TIERS)
+    before = explain(tmp_path / "enforced.conf", "user:cheap-1", "KEYS", "*")[1]
     status, found, _ = explain(path, "user:cheap-1", "KEYS", "*")
-    assert (status, found["mode"], found["verdict"]) == (0, "shadow", "pass")
+    assert (status, found["mode"], found["verdict"]) == (0, "shadow", before["verdict"]), "what would be"
+    assert found["verdict"] != "pass"
 
 
 COMMANDS = [

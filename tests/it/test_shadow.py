@@ -6,7 +6,8 @@ Each case is played three times: enforced; in mode shadow; and with `over shadow
 import re
 
 import pytest
-from kit.limits import OPERATOR, TOO_MANY, order, passed, tallies
+from kit.harness import wait_until
+from kit.limits import OPERATOR, TOO_MANY, operator, order, passed, plain, tallies
 from kit.resp import Error, pipeline
 
 MIX = ["SET k v", "GET k", "MGET a b c", "KEYS *", "LPUSH l v", "GET k", "PING", "EVAL return{} 0", "INCR n"] * 6
@@ -27,6 +28,10 @@ COMMAND_CASES = [
 ]
 BYTE_CASES = ["bytes-in = 200/1000d", "bytes-out = 200/1000d"]
 MIXED_CASES = ["write = 2/d\nbytes-in = 600/1000d", "read = 2/d\nbytes-out = 90/1000d"]
+
+
+def as_map(value):
+    return value if isinstance(value, dict) else dict(zip(value[::2], value[1::2]))
 
 
 def in_shadow(lines):
@@ -57,18 +62,18 @@ def but_bytes(label, n):
 
 
 def refused_of(counts):
-    return [(label, but_bytes(label, admitted), refused) for label, admitted, _, refused, _ in counts]
+    return [(label, but_bytes(label, admitted), delayed, refused) for label, admitted, delayed, refused, _ in counts]
 
 
 def shadowed_of(counts):
-    assert all(delayed == refused == 0 for _, _, delayed, refused, _ in counts)
-    return [(label, but_bytes(label, admitted), shadowed) for label, admitted, _, _, shadowed in counts]
+    assert all(refused == 0 for _, _, _, refused, _ in counts)
+    return [(label, but_bytes(label, admitted), delayed, shadowed) for label, admitted, delayed, _, shadowed in counts]
 
 
 @pytest.mark.parametrize("lines", COMMAND_CASES + BYTE_CASES + MIXED_CASES)
 def test_mode_shadow_counts_as_enforcement(lines, farm, redis):
     enforced, replies = play(farm, redis, lines)
-    assert any(refused for _, _, refused in refused_of(enforced))
+    assert any(refused for *_, refused in refused_of(enforced))
     shadow, all_replies = play(farm, redis, lines, mode="shadow")
     assert passed(all_replies) == len(mix_for(lines))
     assert not [reply for reply in all_replies if isinstance(reply, Error)]
@@ -81,6 +86,94 @@ def test_over_shadow_counts_as_enforcement(lines, farm, redis):
     shadow, all_replies = play(farm, redis, in_shadow(lines))
     assert passed(all_replies) == len(mix_for(lines))
     assert shadowed_of(shadow) == refused_of(enforced)
+
+
+# ---- what would be delayed ----
+
+DELAY_CASES = {
+    "delay": "read = 10/s over delay 1s",
+    "delay, a burst": "all = 10/s burst 5 over delay 10s",
+    "too short a wait": "read = 20/s burst 3 over delay 10ms\nwrite = 5/d",
+    "cost": "cost = 10/s over delay 2s\n@string = deny",
+    "beside refuse": "read = 20/s over delay 1s\nall = 30/s burst 12",
+    "beside close": "read = 10/s over delay 1s\ncmd.set = 5/d over close",
+    "bytes": "bytes-in = 200/s burst 1 over delay 2s",
+}
+ARRIVALS = ["GET k"] * 8 + ["GET k", "SET k v", "MGET a b", "GET k"] * 3 + ["LPUSH l v"] * 2
+
+
+def play_at_once(farm, redis, lines, mode, by):
+    redis.forget_data()
+    weir = farm.weir(redis, workers=1, sections=f"[policy default]\n{lines}\n" + OPERATOR, mode=mode)
+    with weir.connect() as a:
+        if by == "a pipeline":
+            replies = a.ask(*ARRIVALS)
+        else:
+            replies = [a.call(*command.split()) for command in ARRIVALS]
+    counts = tallies(weir)
+    weir.stop()
+    return counts, replies
+
+
+@pytest.mark.parametrize("lines", DELAY_CASES.values(), ids=DELAY_CASES)
+def test_delays_are_counted_as_enforcement(lines, farm, redis):
+    """Nothing waits, so the client is too early: it is asked when what it sent before would have gone."""
+    enforced, _ = play_at_once(farm, redis, lines, "enforce", "a pipeline")
+    assert any(delayed + refused for _, _, delayed, refused, _ in enforced)
+    shadow, replies = play_at_once(farm, redis, lines, "shadow", "a pipeline")
+    assert not [reply for reply in replies if isinstance(reply, Error)]
+    assert shadowed_of(shadow) == refused_of(enforced)
+
+
+@pytest.mark.parametrize("lines", ["read = 2/s over delay 10s", "cost = 4/s burst 2 over delay 20s"])
+def test_commands_one_by_one_are_delayed_as_a_pipeline(lines, farm, redis):
+    """They arrive sooner than what came before would have gone, so it is the same."""
+    at_once, _ = play_at_once(farm, redis, lines, "shadow", "a pipeline")
+    one_by_one, _ = play_at_once(farm, redis, lines, "shadow", "one after the other")
+    assert one_by_one == at_once
+    assert at_once[0][2] > 10 and at_once[0][4] == 0
+
+
+def test_a_slow_client_s_flood_would_be_delayed_not_refused(farm, redis):
+    sections = "[policy default]\nread = 20/s over delay 1s\n" + OPERATOR
+    weir = farm.weir(redis, workers=1, sections=sections, mode="shadow")
+    with weir.connect() as a:
+        for _ in range(200):
+            assert a.call("GET", "k") is None
+        assert tallies(weir) == [("default/read", 200, 199, 0, 0)]
+        wait_until(lambda: "limit default/read would begin to delay: " in weir.log(), "it is told")
+        explained = as_map(plain(a.call("LIMIT", "EXPLAIN", "GET", "k")))
+        assert (explained["mode"], explained["limit"]) == ("shadow", "default/read")
+        assert explained["verdict"] in ("delay", "refuse")
+    assert "refuse" not in weir.log()
+    with operator(weir) as conn:
+        info = plain(conn.call("INFO", "limits"))
+    assert "would delay" in info and "0 of 1 would refuse, mode = shadow" in info
+    assert not re.search(r"\brefuses?\b", info.split("\n", 1)[1]), info
+
+
+@pytest.mark.parametrize(
+    "limit, verdict",
+    [("1/h", "refuse"), ("1/h over close", "close"), ("1/m over delay 1h", "delay"), ("deny", "deny")],
+)
+def test_explain_tells_what_would_be(limit, verdict, farm, redis):
+    verdicts = {}
+    for mode in ("enforce", "shadow"):
+        weir = farm.weir(redis, workers=1, sections=f"[policy default]\nread = {limit}\n" + OPERATOR, mode=mode)
+        with weir.connect() as a:
+            a.call("GET", "k")
+            explained = as_map(plain(a.call("LIMIT", "EXPLAIN", "GET", "k")))
+        verdicts[mode] = [explained[field] for field in ("verdict", "limit")]
+        assert -1 <= explained["wait_ms"] <= 3_600_000
+        weir.stop()
+    assert verdicts == {"enforce": [verdict, "default/read"], "shadow": [verdict, "default/read"]}
+
+
+def test_explain_of_one_limit_in_shadow(farm, redis):
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nread = 1/h over shadow\n" + OPERATOR)
+    with weir.connect() as a:
+        a.ask("GET k", "GET k")
+        assert as_map(plain(a.call("LIMIT", "EXPLAIN", "GET", "k")))["verdict"] == "pass"
 
 
 def test_one_limit_in_shadow_beside_others(farm, redis):

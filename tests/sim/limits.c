@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "limit/departure.h"
+#include "tests/sim/changes.h"
 #include "tests/sim/spent.h"
 #include "tests/sim/world.h"
 
@@ -29,9 +30,11 @@ static const struct {
 /* What is known of one limit and one subject. */
 static struct known {
     struct window window;
+    struct window across; /* the same across changes of the limit */
     struct spent spent;
     unsigned leaving; /* commands of those who have gone, that may still be charged */
 } all_known[N_NAMES][LIMIT_SUBJECTS];
+static struct changes changes[N_NAMES];               /* the limit's */
 static uint64_t since_ns[N_NAMES], until_ns[N_NAMES]; /* what binds has, and what bound did */
 static unsigned unknown[LIMIT_SUBJECTS];              /* who may still charge it, and nobody knows how often */
 
@@ -75,11 +78,43 @@ void limits_write(const struct planned_limits *limits, char *out, size_t room)
     }
 }
 
+/* ---- across changes ---- */
+
+static const struct planned_limit *enforced(const struct planned_limits *limits, size_t which);
+
+/* What is known begins now, with the limit that holds alone. */
+static void link_anew(size_t which)
+{
+    const struct planned_limit *limit = enforced(&bound, which);
+    changes_forget(&changes[which]);
+    for (unsigned subject = 0; subject < LIMIT_SUBJECTS; subject++)
+        all_known[which][subject].across.n = 0;
+    if (limit != NULL)
+        changes_begin(&changes[which], limit, world.now_ns);
+}
+
+/* Where a line goes, or is only counted, for a while, nothing is said about what passes then. */
+static void link_coming(size_t which)
+{
+    const struct planned_limit *to = is_unknown ? NULL : enforced(&coming, which);
+    if (changes[which].n > 0 && (to == NULL || !changes_may(&changes[which], to, world.now_ns)))
+        changes_forget(&changes[which]);
+}
+
+static void link_change(size_t which)
+{
+    const struct planned_limit *to = is_unknown ? NULL : enforced(&coming, which);
+    if (changes[which].n > 0 && (to == NULL || !changes_now(&changes[which], to, world.now_ns)))
+        changes_forget(&changes[which]);
+}
+
 void limits_use(const struct planned_limits *limits, bool are_loose)
 {
     bound = coming = *limits;
     is_changing = false;
     is_loose = are_loose;
+    for (size_t i = 0; i < N_NAMES; i++)
+        link_anew(i);
 }
 
 /* NULL: no limit is about that class. */
@@ -89,6 +124,11 @@ static const struct planned_limit *find(const struct planned_limits *limits, enu
         if (limits->all[i].class == class)
             return &limits->all[i];
     return NULL;
+}
+
+static const struct planned_limit *enforced(const struct planned_limits *limits, size_t which)
+{
+    return limits->is_shadow ? NULL : find(limits, names[which].class);
 }
 
 /* Does the same hold for that class in both? */
@@ -105,11 +145,15 @@ void limits_changing(const struct planned_limits *to)
     is_unknown |= to == NULL;
     if (to != NULL)
         coming = *to;
+    for (size_t i = 0; i < N_NAMES; i++)
+        link_coming(i);
 }
 
 /* What passes under another limit is counted anew. */
 void limits_changed(void)
 {
+    for (size_t i = 0; i < N_NAMES; i++)
+        link_change(i);
     for (unsigned i = 0; i < N_NAMES; i++) {
         if (!is_unknown && is_same(&bound, &coming, names[i].class))
             continue;
@@ -121,6 +165,9 @@ void limits_changed(void)
     }
     bound = coming;
     is_changing = is_unknown = false;
+    for (size_t i = 0; i < N_NAMES; i++)
+        if (changes[i].n == 0)
+            link_anew(i);
 }
 
 static void remember(struct window *window, uint64_t from_ns)
@@ -187,6 +234,8 @@ const char *limits_passed(unsigned subject, unsigned classes, uint64_t from_ns, 
         const struct planned_limit *limit = find(&bound, names[i].class);
         if (limit == NULL || (classes & limit->class) == 0)
             continue;
+        if (changes[i].n > 0 && !changes_admit(&changes[i], &all_known[i][subject].across, from_ns, to_ns))
+            return "more than the limit and those before it let pass";
         if (from_ns <= since_ns[i] || (is_changing && !is_same(&bound, &coming, limit->class)))
             continue; /* it may have been decided under another limit, of which this one says nothing */
         const struct window_law law = law_of(limit);

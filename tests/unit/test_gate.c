@@ -358,6 +358,7 @@ static void dry_is_the_same_and_touches_nothing(void **state)
         policies_set_shadow(policies, i == 4);
         open_gate();
         uint64_t seed = i, now_ns = START + i * 10000 * S;
+        gate_settle(&account, now_ns);
         for (int turn = 0; turn < 2000; turn++) {
             struct tally before[POLICY_MAX_LIMITS];
             uint64_t words[POLICY_MAX_LIMITS];

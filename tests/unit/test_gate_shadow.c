@@ -207,10 +207,172 @@ static void mode_shadow_of_delays_and_denies(void **state)
         struct outcome counted = run(lines, 3, "", true, NULL);
         assert_same(0, 3, &enforced, &counted);
         assert_true(enforced.delayed[0] + enforced.delayed[1] > 0);
-        assert_int_equal(counted.delayed[0], 0);
+        assert_int_equal(counted.delayed[0], enforced.delayed[0]);
+        assert_int_equal(counted.delayed[1], enforced.delayed[1]);
         enforced = run(apart, 3, "", false, NULL);
         counted = run(apart, 3, "", true, NULL);
         assert_same(0, 3, &enforced, &counted);
+    }
+}
+
+/* ---- a connection whose commands wait ---- */
+
+struct arrival {
+    uint64_t at_ns;
+    const char *command;
+    uint64_t cost;
+};
+
+#define ARRIVALS 400
+
+static struct arrival arrivals[ARRIVALS];
+
+/* In bunches of up to `most`, each `gap_ns` after the other at most. */
+static void record_arrivals(uint64_t seed, uint64_t most, uint64_t gap_ns)
+{
+    static const char *const all[] = {"get", "set", "set", "lpush", "del"};
+    uint64_t now_ns = START, left = 0;
+    for (size_t i = 0; i < ARRIVALS; i++) {
+        if (left == 0) {
+            now_ns += dice_below(&seed, gap_ns);
+            left = 1 + dice_below(&seed, most);
+        }
+        left--;
+        arrivals[i] = (struct arrival){now_ns, all[dice_below(&seed, 5)], 1 + dice_below(&seed, 3)};
+    }
+}
+
+/* Enforced: each command is asked when it heads the connection, and again when its place has come. */
+static void play_enforced(void)
+{
+    uint64_t free_ns = 0;
+    for (size_t i = 0; i < ARRIVALS; i++) {
+        uint64_t now_ns = arrivals[i].at_ns > free_ns ? arrivals[i].at_ns : free_ns;
+        struct ask wish = ask_of(arrivals[i].command, arrivals[i].cost, now_ns);
+        struct turn turn;
+        enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+        while (gate == GATE_WAIT) {
+            turn = verdict.turn;
+            wish.now_ns += (uint64_t)verdict.wait_ns;
+            wish.waited_for = 1U + verdict.limit->id;
+            wish.turn = &turn;
+            gate = gate_ask(&account, &wish, tallies, &verdict);
+        }
+        if (gate != GATE_PASS)
+            gate_leave(&verdict.turn, tallies);
+        free_ns = wish.now_ns;
+    }
+}
+
+/* Counted: nothing waits; the connection has its virtual clock. */
+static void play_counted(void)
+{
+    uint64_t clock_ns = 0;
+    for (size_t i = 0; i < ARRIVALS; i++) {
+        struct ask wish = ask_of(arrivals[i].command, arrivals[i].cost, arrivals[i].at_ns);
+        wish.virtual_ns = clock_ns;
+        assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+        clock_ns = verdict.virtual_ns != 0 ? verdict.virtual_ns : clock_ns;
+    }
+}
+
+static const char *const waiting_rules[][LINES][2] = {
+    {{"all", "20/s over delay 1s"}},
+    {{"write", "20/s burst 3 over delay 10ms"}},
+    {{"write", "20/s over delay 1s"}, {"all", "30/s burst 5"}},
+    {{"cost", "30/s burst 4 over delay 500ms"}, {"cmd.get", "5/s over close"}, {"@list", "deny"}},
+    {{"all", "20/s burst 2 over delay 300ms"}, {"write", "10/s burst 3"}, {"cost", "9/s burst 9"}},
+};
+
+static void a_virtual_clock_foretells_waits(void **state)
+{
+    (void)state;
+    for (size_t rule = 0; rule < sizeof waiting_rules / sizeof waiting_rules[0]; rule++)
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            static uint64_t counts[2][LINES][3];
+            uint64_t delayed = 0;
+            memset(counts, 0, sizeof counts);
+            record_arrivals(seed, 6, 500 * MS);
+            for (size_t is_shadow = 0; is_shadow < 2; is_shadow++) {
+                set_up(NULL);
+                for (size_t k = 0; k < LINES && waiting_rules[rule][k][0]; k++)
+                    limit(waiting_rules[rule][k][0], waiting_rules[rule][k][1]);
+                policies_set_shadow(policies, is_shadow);
+                open_gate();
+                if (is_shadow)
+                    play_counted();
+                else
+                    play_enforced();
+                for (size_t k = 0; k < policy->n_limits; k++) {
+                    counts[is_shadow][k][0] = atomic_load(&tally(k)->admitted);
+                    counts[is_shadow][k][1] = atomic_load(&tally(k)->delayed);
+                    counts[is_shadow][k][2] =
+                        is_shadow ? atomic_load(&tally(k)->shadowed) : atomic_load(&tally(k)->refused);
+                    delayed += counts[is_shadow][k][1];
+                }
+                tear_down(NULL);
+            }
+            assert_true(delayed > 0);
+            for (size_t k = 0; k < LINES; k++)
+                for (size_t what = 0; what < 3; what++)
+                    if (counts[0][k][what] != counts[1][k][what])
+                        fail_msg("rule %zu seed %u limit %zu count %zu: enforced %u, counted %u", rule, (unsigned)seed,
+                                 k, what, (unsigned)counts[0][k][what], (unsigned)counts[1][k][what]);
+        }
+}
+
+/* A client that sends 200 at once would be slowed down, and nothing of it refused. The clock runs ahead a little only. */
+static void a_flood_would_be_delayed(void **state)
+{
+    (void)state;
+    set_up(NULL);
+    limit("read", "20/s over delay 1s");
+    policies_set_shadow(policies, true);
+    open_gate();
+    uint64_t clock_ns = 0;
+    for (int i = 0; i < 200; i++) {
+        struct ask wish = ask_of("get", 1, START);
+        wish.virtual_ns = clock_ns;
+        assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+        assert_false(verdict.is_shadowed);
+        assert_int_equal(verdict.would, i == 0 ? GATE_PASS : GATE_WAIT);
+        clock_ns = verdict.virtual_ns;
+    }
+    assert_tally(0, 200, 199, 0, 0);
+    assert_in_range(clock_ns, START + 2 * S, START + 3 * S);
+    assert_true(word(0) <= START + 3 * S + 50 * MS);
+    struct ask other = ask_of("get", 1, START); /* of another connection: it would wait too long */
+    assert_int_equal(gate_ask(&account, &other, tallies, &verdict), GATE_PASS);
+    assert_true(verdict.is_shadowed);
+    assert_int_equal(verdict.would, GATE_REFUSE);
+    tear_down(NULL);
+}
+
+/* Asked dry it tells what would be. */
+static void a_dry_question_tells_what_would_be(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what, *limit;
+        enum gate would;
+    } rows[] = {
+        {"read", "1/h", GATE_REFUSE},
+        {"read", "1/h over close", GATE_CLOSE},
+        {"read", "1/m over delay 1h", GATE_WAIT},
+        {"read", "deny", GATE_DENY},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        set_up(NULL);
+        limit(rows[i].what, rows[i].limit);
+        policies_set_shadow(policies, true);
+        open_gate();
+        assert_true(pass("get", START));
+        struct ask wish = ask_of("get", 1, START);
+        wish.is_dry = true;
+        assert_int_equal(gate_ask(&account, &wish, NULL, &verdict), GATE_PASS);
+        assert_int_equal(verdict.would, rows[i].would);
+        assert_ptr_equal(verdict.limit, &policy->limits[0]);
+        tear_down(NULL);
     }
 }
 
@@ -275,9 +437,14 @@ static void shadow_and_enforcement_share_funnels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mode_shadow_foretells_enforcement),    cmocka_unit_test(over_shadow_foretells_enforcement),
-        cmocka_unit_test(mode_shadow_of_delays_and_denies),     cmocka_unit_test(shadows_beside_enforced_ones),
+        cmocka_unit_test(mode_shadow_foretells_enforcement),
+        cmocka_unit_test(over_shadow_foretells_enforcement),
+        cmocka_unit_test(mode_shadow_of_delays_and_denies),
+        cmocka_unit_test(shadows_beside_enforced_ones),
         cmocka_unit_test(shadow_and_enforcement_share_funnels),
+        cmocka_unit_test(a_virtual_clock_foretells_waits),
+        cmocka_unit_test(a_flood_would_be_delayed),
+        cmocka_unit_test(a_dry_question_tells_what_would_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,40 @@
+/* The rates of a policy's funnels: what the ledger knows of all its slots, and the policy's own limits over that. */
+#include "limit/policy.h"
+
+static struct rate_table *own_rates(const struct policy *policy, enum scope scope, uint64_t order)
+{
+    struct rate_table *table = ledger_rates(policy->record, scope, order);
+    for (size_t i = 0; i < policy->n_limits; i++)
+        if (policy->limits[i].scope == scope)
+            slot_rate_set(&table->at[policy->limits[i].slot], &policy->limits[i]);
+    return table;
+}
+
+void policy_get_rates(struct policy *policy)
+{
+    for (int scope = 0; scope < SCOPE_COUNT; scope++) {
+        (void)rate_table_get(policy->rates[scope]);
+        (void)rate_table_get(policy->common[scope]);
+    }
+}
+
+void policy_put_rates(struct policy *policy)
+{
+    for (int scope = 0; scope < SCOPE_COUNT; scope++) {
+        rate_table_put(policy->rates[scope]);
+        rate_table_put(policy->common[scope]);
+        policy->rates[scope] = policy->common[scope] = NULL;
+    }
+}
+
+void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], uint64_t order)
+{
+    struct rate_table *made[SCOPE_COUNT];
+    for (int scope = 0; scope < SCOPE_COUNT; scope++)
+        made[scope] = own_rates(policy, (enum scope)scope, order);
+    policy_put_rates(policy);
+    for (int scope = 0; scope < SCOPE_COUNT; scope++) {
+        policy->rates[scope] = made[scope];
+        policy->common[scope] = rate_table_get(common != NULL ? common[scope] : made[scope]);
+    }
+}

@@ -1,0 +1,56 @@
+/*
+ * The rates at which the funnels of one holder run: a rate for each slot of one policy and scope.
+ *
+ * A funnel's word is a time, so it says how many units are owed only together with the rate it was charged at. Each
+ * holder names the table that its words are to be read by (limit/subject.h). When a holder meets a newer table its
+ * debts are converted, once, under its lock. A worker that still has older rules finds the newer table there and
+ * decides by the rates in it. So no word is ever charged at two rates.
+ *
+ * Immutable, reference-counted; any thread. Tables are made on one thread, by limit/policy.h.
+ */
+#ifndef WEIR_LIMIT_RATE_TABLE_H
+#define WEIR_LIMIT_RATE_TABLE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "limit/debt.h"
+#include "limit/limit.h"
+
+#define SLOT_NOWHERE UINT16_MAX
+
+enum slot_kind { SLOT_OTHER, SLOT_UNITS, SLOT_BYTES }; /* SLOT_OTHER: no debt, but a gauge or a departure's word */
+
+/* What the ledger knows of one slot: the rate that its limit had last. */
+struct slot_rate {
+    struct rate rate;
+    uint16_t departures; /* first slot of its departure's words; SLOT_NOWHERE: it has none */
+    uint8_t kind;        /* enum slot_kind */
+};
+
+struct rate_table {
+    _Atomic uint32_t references;
+    uint16_t n;
+    uint64_t order; /* of two tables that one holder meets, the one with the higher number is newer */
+    struct slot_rate at[];
+};
+
+/* One reference. `known`: n rates by slot, which are copied. */
+struct rate_table *rate_table_new(uint64_t order, const struct slot_rate *known, uint16_t n);
+struct rate_table *rate_table_get(struct rate_table *table); /* NULL too */
+void rate_table_put(struct rate_table *table);               /* NULL too */
+
+/* Set the slot of that limit to the limit's rate, if it has one; before the table is shared. */
+void slot_rate_set(struct slot_rate *slot, const struct limit *limit);
+
+static inline struct unit_time slot_unit_time(const struct slot_rate *slot)
+{
+    return unit_time_of(&slot->rate, slot->kind == SLOT_BYTES);
+}
+
+static inline uint64_t slot_burst_ns(const struct slot_rate *slot)
+{
+    return debt_of_burst(&slot->rate, slot->kind == SLOT_BYTES);
+}
+
+#endif

@@ -1,0 +1,305 @@
+/* A debt is water: where a rate changes it stays the same number of units, rounded up, and is cut to the new burst. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "dice.h"
+#include "gate_kit.h"
+#include "limit/debt.h"
+
+typedef unsigned __int128 wide;
+
+#define HOUR (3600 * S)
+
+/* ---- the scaling ---- */
+
+/* a * b, whose words are out[0] (the lowest) to out[3]. */
+static void multiply(uint64_t a, wide b, uint64_t out[3])
+{
+    wide low = (wide)a * (uint64_t)b, high = (wide)a * (uint64_t)(b >> 64) + (uint64_t)(low >> 64);
+    out[0] = (uint64_t)low;
+    out[1] = (uint64_t)high;
+    out[2] = (uint64_t)(high >> 64);
+}
+
+static int compare(const uint64_t a[3], const uint64_t b[3])
+{
+    for (int i = 2; i >= 0; i--)
+        if (a[i] != b[i])
+            return a[i] < b[i] ? -1 : 1;
+    return 0;
+}
+
+/* A number of any size: small ones and powers of two among them. */
+static uint64_t any(uint64_t *seed, unsigned bits)
+{
+    uint64_t shift = 63 - dice_below(seed, bits - 1);
+    return 1 + (dice(seed) >> shift);
+}
+
+/* `scaled` is the least whole number that is not below debt * ratio, by numbers of 192 bits. */
+static void scaling_is_exact_and_rounds_up(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    for (int i = 0; i < 200000; i++) {
+        struct unit_time from = {any(&seed, 60), any(&seed, 60)}, to = {any(&seed, 60), any(&seed, 60)};
+        uint64_t debt_ns = any(&seed, 61), scaled_ns = debt_at(debt_ns, from, to);
+        uint64_t exact[3], reached[3], before[3];
+        multiply(debt_ns, (wide)from.units * to.ns, exact);
+        multiply(scaled_ns, (wide)from.ns * to.units, reached);
+        multiply(scaled_ns - 1, (wide)from.ns * to.units, before);
+        assert_true(scaled_ns > 0 && scaled_ns <= RATE_LONGEST_NS);
+        assert_true(compare(before, exact) < 0);
+        assert_true(scaled_ns == RATE_LONGEST_NS || compare(reached, exact) >= 0);
+    }
+    assert_int_equal(debt_at(0, (struct unit_time){3, 1}, (struct unit_time){1, 7}), 0);
+}
+
+/* To and fro between odd rates, while time stands still and while it passes: less than 1 ns of its time each change. */
+static void a_thousand_changes_add_next_to_nothing(void **state)
+{
+    (void)state;
+    static const char *const rates[] = {"7/h burst 7", "11/h burst 11", "3/h burst 7", "1000/s burst 7",
+                                        "13/m burst 9"};
+    for (size_t k = 1; k < sizeof rates / sizeof rates[0]; k++) {
+        set_up(NULL);
+        limit("write", rates[0]);
+        open_gate();
+        for (int i = 0; i < 5; i++)
+            assert_true(pass("set", START));
+        const struct policy *slow = policy;
+        uint64_t before_ns = word(0);
+        new_rules();
+        limit("write", rates[k]);
+        open_gate();
+        const struct policy *fast = policy;
+        struct rate_table *order[2] = {slow->rates[PER_SUBJECT], fast->rates[PER_SUBJECT]};
+        for (int i = 0; i < 1000; i++) {
+            subject_convert(account.holders[PER_SUBJECT], order[(i + 1) % 2], START);
+            uint64_t units = (word(0) - START) / order[(i + 1) % 2]->at[0].rate.interval_ns;
+            assert_in_range(units, 4, 5); /* never loses any: 5 but for what intervals are rounded */
+        }
+        uint64_t ratio = slow->limits[0].rate.interval_ns / fast->limits[0].rate.interval_ns + 1;
+        assert_in_range(word(0), before_ns, before_ns + 500 * (ratio + 1));
+        if (slow->limits[0].rate.interval_ns % fast->limits[0].rate.interval_ns == 0)
+            assert_int_equal(word(0), before_ns);
+        tear_down(NULL);
+    }
+}
+
+/* ---- the gate ---- */
+
+/* An override of 3/h for four seconds, used up: then the subject is back at 1000/s, and owes three milliseconds. */
+static void a_short_override_locks_nobody_out(void **state)
+{
+    (void)state;
+    set_up(NULL);
+    limit("write", "1000/s");
+    open_gate();
+    assert_true(pass("set", START));
+    new_rules();
+    limit("write", "3/h burst 3");
+    open_gate();
+    uint64_t passed = 0;
+    for (int i = 0; i < 10; i++)
+        passed += pass("set", START + 1 + (uint64_t)i);
+    assert_int_equal(passed, 2); /* a thousandth of the hour's third was owed already */
+    new_rules();
+    limit("write", "1000/s");
+    open_gate();
+    for (int i = 0; i < 997; i++)
+        assert_true(pass("set", START + 4 * S));
+    assert_false(pass("set", START + 4 * S));
+    assert_in_range(word(0), START + 5 * S - 4 * MS / 1000, START + 5 * S);
+    tear_down(NULL);
+}
+
+/* The other way round: at the lower rate nothing passes twice, and no more than the new burst is owed. */
+static void a_lower_rate_is_owed_its_burst_at_most(void **state)
+{
+    (void)state;
+    set_up(NULL);
+    limit("write", "1000/s");
+    open_gate();
+    for (int i = 0; i < 1000; i++)
+        assert_true(pass("set", START));
+    new_rules();
+    limit("write", "3/h");
+    open_gate();
+    assert_false(pass("set", START));
+    assert_int_equal(word(0), START + HOUR);
+    assert_int_equal(verdict.wait_ns, HOUR / 3);
+    tear_down(NULL);
+}
+
+/* What was in flight stays owed beyond the new burst. */
+static void bytes_are_owed_beyond_the_burst(void **state)
+{
+    (void)state;
+    set_up(NULL);
+    limit("bytes-in", "1000/s burst 1000");
+    open_gate();
+    assert_true(pass("set", START));
+    gate_owe_bytes(&account, UNIT_BYTES_IN, 5000, 0, START, tallies);
+    assert_int_equal(word(0), START + 5 * S);
+    new_rules();
+    limit("bytes-in", "10/s burst 10");
+    open_gate();
+    gate_settle(&account, START);
+    assert_int_equal(word(0), START + 400 * S + S); /* 4000 were in flight */
+    new_rules();
+    limit("bytes-in", "7000/s burst 100000");
+    open_gate();
+    gate_settle(&account, START + S);
+    assert_int_equal(word(0), START + S + 4000 * (S / 1000) / 7 + 1);
+    tear_down(NULL);
+}
+
+/* Rates of less than 100 ns a unit count whole units. */
+static void fine_rates_keep_their_units(void **state)
+{
+    (void)state;
+    set_up(NULL);
+    limit("write", "30m/s burst 3000");
+    open_gate();
+    for (int i = 0; i < 600; i++)
+        assert_true(pass("set", START));
+    new_rules();
+    limit("write", "10/s burst 1000");
+    open_gate();
+    gate_settle(&account, START);
+    assert_in_range(word(0), START + 60 * S, START + 60 * S + S / 10);
+    new_rules();
+    limit("write", "30m/s burst 3000");
+    open_gate();
+    gate_settle(&account, START);
+    struct standing standing = gate_standing(&account, 0, START);
+    assert_in_range(standing.remaining, 2398, 2400);
+    tear_down(NULL);
+}
+
+/* A thread that still has the old rules decides by the rates that the subject has now. */
+static void old_rules_charge_at_the_new_rate(void **state)
+{
+    (void)state;
+    static const char *const beside[] = {NULL, "all"};
+    for (size_t i = 0; i < 2; i++) {
+        set_up(NULL);
+        limit("write", "1000/s");
+        if (beside[i] != NULL)
+            limit(beside[i], "1g/s");
+        open_gate();
+        const struct account old = account;
+        assert_true(pass("set", START));
+        new_rules();
+        limit("write", "4/h burst 4");
+        if (beside[i] != NULL)
+            limit(beside[i], "1g/s");
+        open_gate();
+        assert_true(pass("set", START));
+        assert_int_equal(word(0), START + HOUR / 2);
+        const struct account now = account;
+        account = old;
+        assert_true(pass("set", START));
+        assert_int_equal(word(0), START + HOUR / 4 * 3);
+        struct verdict refusal = {0};
+        assert_int_equal(gate_ask_plainly(old.policy, old.holders[PER_SUBJECT], kit_command(table, "set"), 5, START,
+                                          tallies, &refusal),
+                         1);
+        assert_int_equal(refusal.wait_ns, HOUR / 4);
+        assert_int_equal(gate_standing(&old, 0, START).reset_after_ns, HOUR);
+        account = now;
+        tear_down(NULL);
+    }
+}
+
+/* ---- queues ---- */
+
+enum { WAITERS = 5 };
+
+/* They keep their order, and go one by one at the new rate, which is faster, slower, and faster again. */
+static void a_queue_is_timed_anew(void **state)
+{
+    (void)state;
+    static const char *const faster[] = {"100/s over delay 10s", "1/h over delay 10s", "20/s over delay 10s"};
+    set_up(NULL);
+    limit("write", "10/s over delay 10s");
+    open_gate();
+    assert_true(pass("set", START));
+    struct turn turns[WAITERS];
+    for (uint64_t i = 0; i < WAITERS; i++) {
+        assert_int_equal(ask("set", 1, START), GATE_WAIT);
+        assert_int_equal(verdict.wait_ns, (i + 1) * 100 * MS);
+        turns[i] = verdict.turn;
+    }
+    for (size_t k = 0; k < sizeof faster / sizeof faster[0]; k++) {
+        new_rules();
+        limit("write", faster[k]);
+        open_gate();
+        gate_settle(&account, START);
+        uint64_t interval_ns = policy->limits[0].rate.interval_ns;
+        for (int i = 0; i < WAITERS; i++)
+            if (k != 1 || i % 2 == 0) /* the others miss a change */
+                assert_int_equal(gate_turn_due(&turns[i]), START + (uint64_t)(i + 1) * interval_ns);
+        assert_int_equal(word(0), START + (WAITERS + 1) * interval_ns);
+    }
+    uint64_t left = 0;
+    for (int i = 0; i < WAITERS; i++) {
+        uint64_t due_ns = gate_turn_due(&turns[i]);
+        struct ask wish = ask_of("set", 1, due_ns);
+        wish.headed_ns = START;
+        wish.turn = &turns[i];
+        wish.waited_for = 1U + policy->limits[0].id;
+        left += gate_ask(&account, &wish, tallies, &verdict) == GATE_PASS;
+    }
+    assert_int_equal(left, WAITERS);
+    assert_tally(0, WAITERS + 1, WAITERS, 0, 0);
+
+    new_rules(); /* nobody waits: no more than the burst is owed */
+    limit("write", "1/h over delay 10s");
+    open_gate();
+    gate_settle(&account, START);
+    assert_int_equal(word(0), START + HOUR);
+    tear_down(NULL);
+}
+
+/* Places that were given up leave nothing behind that would take hours at a lower rate. */
+static void places_given_up_are_cut(void **state)
+{
+    (void)state;
+    set_up(NULL);
+    limit("write", "1000/s over delay 10s");
+    open_gate();
+    assert_true(pass("set", START));
+    static struct turn turns[1000];
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(ask("set", 1, START), GATE_WAIT);
+        turns[i] = verdict.turn;
+    }
+    for (int i = 0; i < 999; i++)
+        gate_leave(&turns[i], tallies);
+    assert_int_equal(word(0), START + S + MS);
+    new_rules();
+    limit("write", "1/h over delay 10s");
+    open_gate();
+    gate_settle(&account, START);
+    assert_int_equal(word(0), START + 2 * HOUR); /* a burst, and the one that waits */
+    assert_int_equal(gate_turn_due(&turns[999]), START + HOUR);
+    gate_forget_places(&turns[999]);
+    tear_down(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scaling_is_exact_and_rounds_up),    cmocka_unit_test(a_thousand_changes_add_next_to_nothing),
+        cmocka_unit_test(a_short_override_locks_nobody_out), cmocka_unit_test(a_lower_rate_is_owed_its_burst_at_most),
+        cmocka_unit_test(bytes_are_owed_beyond_the_burst),   cmocka_unit_test(fine_rates_keep_their_units),
+        cmocka_unit_test(old_rules_charge_at_the_new_rate),  cmocka_unit_test(a_queue_is_timed_anew),
+        cmocka_unit_test(places_given_up_are_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
