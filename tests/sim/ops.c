@@ -140,6 +140,10 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         return true;
     if (memory_was_short() && reply_is(reply, '-', SLICE("ERR out of memory")))
         return true;
+    /* Redis wants another password than weir knows, or did a moment ago. */
+    bool may_be_outside = run.plan.may_change_password || run.passwords > 0;
+    if (may_be_outside && reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept upstream-user")))
+        return true;
     return !run_is_whole() &&
            (reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("LOADING ")) ||
             reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept ")) || /* weir's own login */
