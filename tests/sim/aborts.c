@@ -320,8 +320,8 @@ static const struct law_row {
     const char *blame;
 } laws[] = {
     [LAW_COMMANDS] = {true, "more commands than the limit lets pass"},
-    [LAW_CALLS] = {false, "more calls are under way than the limit lets be"},
-    [LAW_BYTES] = {false, "more bytes than the limit lets pass"},
+    [LAW_CALLS] = {true, "more calls are under way than the limit lets be"},
+    [LAW_BYTES] = {true, "more bytes than the limit lets pass"},
     [LAW_LOGINS] = {true, "more logins are tried than the limit lets pass"},
 };
 
