@@ -91,12 +91,12 @@ def test_over_shadow_counts_as_enforcement(lines, farm, redis):
 # ---- what would be delayed ----
 
 DELAY_CASES = {
-    "delay": "read = 10/s over delay 1s",
-    "delay, a burst": "all = 10/s burst 5 over delay 10s",
-    "too short a wait": "read = 20/s burst 3 over delay 10ms\nwrite = 5/d",
-    "cost": "cost = 10/s over delay 2s\n@string = deny",
-    "beside refuse": "read = 20/s over delay 1s\nall = 30/s burst 12",
-    "beside close": "read = 10/s over delay 1s\ncmd.set = 5/d over close",
+    "delay": "read = 4/s over delay 2500ms",
+    "delay, a burst": "all = 4/s burst 5 over delay 25s",
+    "too short a wait": "read = 4/s burst 3 over delay 10ms\nwrite = 5/d",
+    "cost": "cost = 4/s over delay 5s\n@string = deny",
+    "beside refuse": "read = 4/s over delay 5s\nall = 6/s burst 12",
+    "beside close": "read = 4/s over delay 2500ms\ncmd.set = 5/d over close",
     "bytes": "bytes-in = 200/s burst 1 over delay 2s",
 }
 ARRIVALS = ["GET k"] * 8 + ["GET k", "SET k v", "MGET a b", "GET k"] * 3 + ["LPUSH l v"] * 2
