@@ -12,7 +12,7 @@
 #include "upstream/shared.h"
 
 #define BLOCKED_CALLS 1024 /* requests behind a command that blocks: far more than a library sends in one write */
-#define UNKNOWN_CALLS (REMAINS_MAX_BYTES / REMAINS_CALL_BYTES)
+#define UNKNOWN_CALLS 64 /* of a client that is there: of values of 1 MiB as much as REMAINS_MAX_BYTES */
 
 void lane_choice_wait_for_idle(struct client *client)
 {

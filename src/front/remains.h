@@ -9,9 +9,10 @@
  * there or not. So a reset gains nothing: calls in flight and reply bytes stay the subject's.
  * Limits `per connection` end with the connection.
  *
- * How much a call will still bring is not known before its reply begins. Until then it counts as
- * REMAINS_CALL_BYTES of what clients that have gone leave under way at a node. While that is more
- * than REMAINS_MAX_BYTES, the next requests of subjects that have a part in it wait.
+ * How much a call will still bring is not known before its reply begins, and a reply of any size may
+ * come. Until then the call counts as half of REMAINS_MAX_BYTES. While more than that is under way at
+ * a node, the next requests of subjects that have a part in it wait: they would be carried out behind
+ * those calls anyway, since Redis carries out what it is sent in order.
  *
  * Belongs to its worker's thread; freed when the last call has been answered or the lane has gone.
  */
@@ -23,8 +24,8 @@
 
 #include "front/client.h"
 
-#define REMAINS_CALL_BYTES (1U << 20) /* so that few large values are under way: 64 calls whose replies are unknown */
 #define REMAINS_MAX_BYTES (64U << 20) /* chosen: far below what a Redis with little memory can spare */
+#define REMAINS_CALL_BYTES (REMAINS_MAX_BYTES / 2)
 
 /*
  * The client leaves its lane. What it has under way there goes on without it; the lane is not the
