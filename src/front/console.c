@@ -196,12 +196,17 @@ static bool needs_redis(const struct request *request)
     return !is_own && command->flow != FLOW_QUIT && command->effect != EFFECT_RESET;
 }
 
+static bool is_login(const struct request *request)
+{
+    return request->command->effect == EFFECT_AUTH || request->command->effect == EFFECT_HELLO;
+}
+
 /* What follows a MULTI that is refused must not run by itself. */
-static enum route refuse(struct client *client, struct request *request)
+static enum route refuse(struct client *client, struct request *request, struct slice error)
 {
     if (request_effect(request) == EFFECT_MULTI)
         transaction_break(&client->transaction);
-    return answer_error(client, NULL, request, err_text(ERR_UPSTREAM_SILENT));
+    return answer_error(client, NULL, request, error);
 }
 
 enum route console_answer(struct client *client, struct request *request)
@@ -221,6 +226,11 @@ enum route console_answer(struct client *client, struct request *request)
         return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
     }
     build_fini(&out);
-    bool is_refused = needs_redis(request) && node_is_silent(front_home_node(client->front));
-    return is_refused ? refuse(client, request) : ROUTE_GOES_ON;
+    if (!needs_redis(request))
+        return ROUTE_GOES_ON;
+    if (node_is_silent(front_home_node(client->front)))
+        return refuse(client, request, err_text(ERR_UPSTREAM_SILENT));
+    if (!is_login(request) && session_must_log_in(client))
+        return refuse(client, request, SLICE("-NOAUTH Authentication required.\r\n"));
+    return ROUTE_GOES_ON;
 }

@@ -215,6 +215,9 @@ def test_no_password_is_asked_of_operators(farm, tmp_path):
     with Conn(path_of(weir)) as conn:
         assert conn.call("LIMIT", "MODE") == b"enforce" and conn.call("PING") == "PONG"
         assert conn.call("GET", "k").startswith("NOAUTH")
+        order = "LIMIT SET default all 3/h burst 3 FOR user:free-1 EX 4s"
+        assert conn.call(*order.split()) == "OK", "more words than Redis takes before a login"
+        assert conn.call("MGET", *["k"] * 20).startswith("NOAUTH") and conn.call("SET", "k", "v" * 100_000).startswith("NOAUTH")
         assert conn.call("AUTH", "geheim") == "OK" and conn.call("GET", "k") is None
     with weir.connect() as conn:
         assert conn.call("PING").startswith("NOAUTH") and conn.call("LIMIT", "STATUS").startswith("NOAUTH")
