@@ -6,12 +6,12 @@
 #include "front/meter.h"
 #include "front/session.h"
 #include "front/unbound.h"
+#include "net/tls.h"
 
 #define LOOKS 8        /* at each client in idle-timeout; who is silent at so many in a row is closed */
 #define MI_BITS 20     /* of client.waited_for.active_mi */
 #define LOOKS_MAX 1024 /* in one go; the others have their turn in between */
 #define BINDS_MAX 128  /* the same: each may be an answer and a close */
-#define SHAKING_SHARE(max_clients) ((max_clients) / 4)
 
 static struct client *waiting_at(struct list *at)
 {
@@ -96,12 +96,20 @@ bool timeouts_drop_handshake(struct front *front)
     return true;
 }
 
-/* Beyond their share of max-clients the oldest goes, unless this is the only one of this worker. */
+/* How many handshakes there may be at a time: a quarter of max-clients, and in memory of memory-limit. */
+static uint64_t share(const struct rules *rules)
+{
+    uint64_t n = rules->max_clients / 4;
+    uint64_t room = rules->memory_limit_bytes / 4 / TLS_SHAKING_BYTES;
+    return rules->memory_limit_bytes != 0 && room < n ? room : n;
+}
+
+/* Beyond their share the oldest goes, unless this is the only one of this worker. */
 static void keep_share(struct client *client)
 {
     struct front *front = client->front;
     unsigned n = atomic_load_explicit(&front->settings->shaking, memory_order_relaxed);
-    if (n > SHAKING_SHARE(front->rules->max_clients) && waiting_at(front->timeouts.handshakes.next) != client)
+    if (n > share(front->rules) && waiting_at(front->timeouts.handshakes.next) != client)
         (void)timeouts_drop_handshake(front);
 }
 

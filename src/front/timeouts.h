@@ -44,7 +44,7 @@ void timeouts_note_active(struct client *client);
 
 /*
  * A PROXY header or a TLS handshake is waited for; its end, or timeouts_leave, must follow. Of those that wait, on all
- * workers, there may be a quarter of max-clients: beyond, the oldest one of this worker is closed for each that begins.
+ * workers, there may be a quarter of max-clients and of memory-limit: beyond, the oldest one of this worker is closed for each that begins.
  */
 void timeouts_begin_handshake(struct client *client);
 void timeouts_end_handshake(struct client *client);

@@ -21,6 +21,8 @@
 
 #define TLS_AHEAD 65536  /* encrypted bytes that may wait for the socket */
 #define TLS_RECORD 16384 /* the most plain text that a TLS record has */
+/* Memory from tls_new until the handshake is over: measured as READY_BYTES in net/tls.c. */
+#define TLS_SHAKING_BYTES 46000
 
 /* Buffers that the connections of a thread share; used only during a call. */
 struct tls_scratch {

@@ -397,6 +397,18 @@ def test_half_done_handshakes_have_a_quarter_of_max_clients(cut, start, ca, pair
         sock.close()
 
 
+def test_half_done_handshakes_have_a_quarter_of_memory_limit(start, ca, pair):
+    weir = start(ADMIN, memory_limit="8mb", **tls_settings(pair))
+    room = 8 * 1024 * 1024 // 4 // 46_000
+    socks = half_done(weir, hello(ca)[:100], 200)
+    workers = int(re.search("with (\\d) worker", weir.log())[1])
+    wait_until(lambda: count_open(socks) <= room + workers, "each worker lets its oldest go")
+    with TlsConn(weir.address, trusting(ca)) as conn:
+        assert conn.call("PING") == "PONG"
+    for sock in socks:
+        sock.close()
+
+
 def test_unfinished_headers_have_a_quarter_of_max_clients(farm, redis):
     weir = farm.weir(redis, workers=1, listen="127.0.0.1:0 proxy", proxy_protocol_from="127.0.0.1", max_clients=40)
     socks = half_done(weir, binary("192.0.2.7")[:-1], 30)
@@ -458,19 +470,22 @@ def test_a_half_done_handshake_is_bound_after_ten_seconds(farm, redis, ca, pair)
         sock.close()
 
 
-def test_the_memory_of_handshakes_counts(farm, redis, ca, pair):
-    """900 of them take more than 40 MB."""
-    weir = farm.weir(
-        redis, workers=2, memory_limit="8mb", sections=ADMIN, handshake_timeout="1m", **tls_settings(pair)
-    )
-    socks = half_done(weir, hello(ca), 150)
-    wait_until(lambda: "memory: step" in weir.log(), "weir notices")
-    socks += half_done(weir, hello(ca), 150)
-    wait_until(lambda: rejected(weir, "memory") > 0, "newcomers are refused")
-    used = re.findall(r"(\d+) of 8388608 bytes", weir.log())
-    assert int(used[-1]) > 150 * 40000
-    for sock in socks:
-        sock.close()
+def test_the_memory_of_tls_counts(farm, redis, ca, pair):
+    """An idle connection takes 14,900 bytes that OpenSSL holds: 150 of them are more than 2 MB."""
+    weir = farm.weir(redis, workers=2, memory_limit="2mb", sections=ADMIN, **tls_settings(pair))
+    conns = []
+
+    def is_refused():
+        with contextlib.suppress(OSError):
+            conns.append(TlsConn(weir.address, trusting(ca)))
+        return rejected(weir, "memory") > 0
+
+    wait_until(is_refused, "newcomers are refused", 20)
+    assert 30 < len(conns) < 150
+    used = re.findall(r"(\d+) of 2097152 bytes", weir.log())
+    assert int(used[-1]) > len(conns) * 14_000
+    for conn in conns:
+        conn.close()
     wait_until(lambda: "enough again" in weir.log(), "it is given back", 20)
 
 
