@@ -1,5 +1,6 @@
 #include "limit/variant.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,15 @@ static void take_out_line(struct policy *policy, enum unit unit, const struct cl
     policy->n_limits = kept;
 }
 
+/* What one subject has of a limit of all would change what the others owe: its funnel is theirs, too. */
+static bool is_shared(const struct policy *policy, uint16_t first)
+{
+    uint16_t i = first;
+    while (i < policy->n_limits && policy->limits[i].scope != PER_POLICY)
+        i++;
+    return i < policy->n_limits;
+}
+
 bool policy_replace_line(struct policies *policies, struct policy *policy, const struct command_table *table,
                          struct slice what, struct slice expression, const struct line_span *span, char *why,
                          size_t why_size)
@@ -129,7 +139,12 @@ bool policy_replace_line(struct policies *policies, struct policy *policy, const
     policy->limits = copy_limits(policy, n_before + 1U);
     take_out_line(policy, unit, class);
     uint16_t first = policy->n_limits;
-    if (!policy_add_limits(policies, policy, table, what, expression, why, why_size)) {
+    bool is_good = policy_add_limits(policies, policy, table, what, expression, why, why_size);
+    if (is_good && span->is_own && is_shared(policy, first)) {
+        snprintf(why, why_size, "what is `per policy` all its subjects share: without it, the subject gets a limit of its own");
+        is_good = false;
+    }
+    if (!is_good) {
         free(policy->limits);
         policy->limits = before;
         policy->n_limits = n_before;

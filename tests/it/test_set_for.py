@@ -185,6 +185,7 @@ ERRORS = [
     ("SET u read 1/s FOR user:x 1h", "ERR syntax error, unexpected '1h' (write EX 1h)"),
     ("SET u read 1/s FOR user:x FOR user:y", "ERR syntax error, unexpected 'FOR'"),
     ("SET u read 1/s FOR user:x burst 5", "ERR syntax error, unexpected 'burst'"),
+    ("SET u read 1/s per policy FOR user:x", "ERR [policy u] read: what is `per policy` all its subjects share"),
     ("SET u read =", "ERR [policy u] read: "),
     ("SET u read 1/s FOR user:free-*", "ERR no such subject: user:free-*: one subject is meant, not a pattern"),
     ("SET u cmd.flushal deny", "ERR flushal is no command that weir knows (did you mean flushall?)"),
