@@ -3,7 +3,7 @@
  * not to wait at all, and when another connection is tried. Time is an argument.
  *
  * A question that has no answer within upstream-timeout opens the circuit. While the circuit is open, calls are
- * answered without the node, and each of them may try to reach it. An answer closes the circuit.
+ * answered without the node. Probes try to reach the node, whether or not calls come. An answer closes the circuit.
  */
 #ifndef WEIR_QUOTA_CIRCUIT_H
 #define WEIR_QUOTA_CIRCUIT_H
@@ -49,6 +49,14 @@ static inline void circuit_close(struct circuit *circuit)
 static inline bool circuit_may_try(const struct circuit *circuit, uint64_t now_ns)
 {
     return circuit->failed_ns == 0 || now_ns >= circuit->failed_ns + CIRCUIT_AGAIN_NS;
+}
+
+/* When the next probe is due after a probe at now_ns; UINT64_MAX: the circuit is closed. */
+static inline uint64_t circuit_probe_ns(const struct circuit *circuit, uint64_t now_ns)
+{
+    if (!circuit->is_open)
+        return UINT64_MAX;
+    return (circuit_may_try(circuit, now_ns) ? now_ns : circuit->failed_ns) + CIRCUIT_AGAIN_NS;
 }
 
 #endif

@@ -331,12 +331,10 @@ static void send_open(struct exchange *exchange)
     }
 }
 
-/* Send what was gathered in this turn. */
+/* Send what was gathered in this turn. Nothing gathered: a probe's connection goes on. */
 static void on_change(struct script_conn *conn)
 {
     struct exchange *exchange = container_of(conn, struct exchange, conn);
-    if (list_is_empty(&exchange->open))
-        return;
     switch (script_conn_find(conn)) {
     case SCRIPT_CONN_READY:
         send_open(exchange);
@@ -368,6 +366,14 @@ static uint64_t oldest_of(const struct list *batches)
     return oldest_ns;
 }
 
+static void on_probe(struct alarm *alarm)
+{
+    struct exchange *exchange = container_of(alarm, struct exchange, probe);
+    uint64_t next_ns = script_conn_probe(&exchange->conn);
+    if (next_ns != UINT64_MAX)
+        alarm_set(exchange->alarms, &exchange->probe, next_ns);
+}
+
 static void on_patience(struct alarm *alarm)
 {
     struct exchange *exchange = container_of(alarm, struct exchange, patience);
@@ -382,6 +388,8 @@ static void on_patience(struct alarm *alarm)
     }
     script_conn_give_up(&exchange->conn, !list_is_empty(&exchange->sent));
     fail_all(exchange, &exchange->open, script_conn_why_none(&exchange->conn), script_conn_is_away(&exchange->conn));
+    if (!alarm_is_set(&exchange->probe))
+        alarm_set(exchange->alarms, &exchange->probe, script_conn_now_ns(&exchange->conn));
 }
 
 static const struct script_conn_ops conn_ops = {
@@ -399,6 +407,7 @@ void exchange_init(struct exchange *exchange, struct lanes *lanes, struct alarms
     exchange->ops = ops;
     exchange->alarms = alarms;
     exchange->patience = (struct alarm){.on_due = on_patience};
+    exchange->probe = (struct alarm){.on_due = on_probe};
     exchange->settings = settings;
     list_init(&exchange->open);
     list_init(&exchange->sent);
@@ -420,6 +429,7 @@ static void drop_all(struct list *batches)
 void exchange_fini(struct exchange *exchange)
 {
     alarm_stop(exchange->alarms, &exchange->patience);
+    alarm_stop(exchange->alarms, &exchange->probe);
     script_conn_fini(&exchange->conn);
     drop_all(&exchange->open);
     drop_all(&exchange->sent);

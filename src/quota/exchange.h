@@ -6,7 +6,7 @@
  * with its script, and no later question about its keys overtakes it.
  *
  * Sent or not, no question waits longer than upstream-timeout: when the oldest has, all that are asked fail, and later
- * ones fail at once until Redis has answered a new connection (circuit.h).
+ * ones fail at once until Redis has answered a new connection (circuit.h). An alarm has that connection opened.
  */
 #ifndef WEIR_QUOTA_EXCHANGE_H
 #define WEIR_QUOTA_EXCHANGE_H
@@ -42,7 +42,8 @@ struct exchange {
     struct list sent;      /* and those that wait for their answer, oldest first */
     uint32_t sent_us;      /* how long those keep Redis busy, estimated */
     struct alarm patience; /* set while anything is asked, if there is an upstream-timeout: the oldest may be due */
-    struct alarms *alarms; /* with room for `patience` */
+    struct alarm probe;    /* set while the circuit is open: Redis is to be tried */
+    struct alarms *alarms; /* with room for both */
     const struct quota_settings *settings;
     const struct exchange_ops *ops;
 };
@@ -54,7 +55,7 @@ struct exchange_question {
     unsigned work_us; /* how long it keeps Redis busy */
 };
 
-#define EXCHANGE_ALARMS 1
+#define EXCHANGE_ALARMS 2
 
 /* All outlive it; `alarms` has room for EXCHANGE_ALARMS. It takes over the reference on `login`. */
 void exchange_init(struct exchange *exchange, struct lanes *lanes, struct alarms *alarms, struct login *login,

@@ -12,6 +12,7 @@
 #define LOADED_NS (10 * NS_PER_S) /* after so long what Redis would not load is loaded again */
 #define LOST_MAX 2                /* losses in a row while scripts are loaded, after which waiting calls fail */
 #define REPLY_MAX (4 << 20)       /* far more than any reply to a script */
+#define LOOK_NS (50 * NS_PER_MS)  /* while the lanes' back-off forbids a probe, it is looked at so often */
 
 /* Sent alone: from clients that are not logged in Redis takes no long requests, and closes instead of answering. */
 #define FIRST 0
@@ -223,9 +224,11 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     char named[LACK_ERROR_ROOM];
     forget(conn);
     keep_refusal(conn, end == END_LOGIN_REFUSED ? lack_error(LACK_LOGIN, SLICE("-NOAUTH"), named) : reply);
+    conn->is_away = end == END_LOST || end == END_LATE;
+    if (!conn->is_away)
+        circuit_close(&conn->circuit); /* a refusal is an answer */
     circuit_fail(&conn->circuit,
                  clock_ns()); /* of timers, too, where the loop's time is that of the iteration before */
-    conn->is_away = end == END_LOST || end == END_LATE;
     if (conn->refusal != NULL)
         conn->ops->on_unloaded(conn);
 }
@@ -366,6 +369,16 @@ void script_conn_give_up(struct script_conn *conn, bool is_owing)
     conn->is_away = true;
     if (is_owing && conn->base.is_open)
         lane_fail(lane, END_LATE, "it does not answer within upstream-timeout");
+}
+
+uint64_t script_conn_probe(struct script_conn *conn)
+{
+    uint64_t now_ns = script_conn_now_ns(conn);
+    if (conn->circuit.is_open)
+        (void)script_conn_find(conn);
+    uint64_t next_ns = circuit_probe_ns(&conn->circuit, now_ns);
+    bool is_held_back = !conn->base.is_open && !lanes_are_up(conn->base.lanes);
+    return next_ns != UINT64_MAX && is_held_back ? now_ns + LOOK_NS : next_ns;
 }
 
 struct slice script_conn_why_none(const struct script_conn *conn)

@@ -90,6 +90,12 @@ static inline uint64_t script_conn_due_ns(const struct script_conn *conn, uint64
  */
 void script_conn_give_up(struct script_conn *conn, bool is_owing);
 
+/*
+ * Tries to reach the node if the circuit is open. Returns when the next probe is due; UINT64_MAX: the circuit is closed.
+ * on_change follows a connection that is ready, and must call script_conn_find for the connection to load scripts.
+ */
+uint64_t script_conn_probe(struct script_conn *conn);
+
 /* Why there is none, as an error reply. */
 struct slice script_conn_why_none(const struct script_conn *conn);
 

@@ -1,6 +1,7 @@
 """LIMIT while Redis is there and does not answer: every call is answered within upstream-timeout, by when-down."""
 
 import contextlib
+import re
 import signal
 import threading
 import time
@@ -14,6 +15,7 @@ PATIENCE = 0.5  # upstream-timeout, in seconds
 GRACE = 0.1  # beside it, as promised
 SANITIZED = 0.2  # beside that: a sanitizer's build beside other tests
 WAIT = 0.2
+BACK = 1.0  # weir finds a Redis that is back within so long
 TIMEOUT = Error("UPSTREAM timeout")
 
 SECTIONS = """
@@ -188,6 +190,59 @@ def test_hang_after_hang(farm):
             with stopped(redis):
                 assert timed(conn, "LIMIT CHECK no {}")[0] == 1
                 assert timed(conn, "LIMIT CHECK own {}")[0] == 0
+
+
+def script_conns(redis, last):
+    """How many connections of weir's scripts have sent this last."""
+    return len(re.findall(rf"cmd={last}", redis.call("CLIENT", "LIST").decode()))
+
+
+@pytest.mark.parametrize("sees_other_calls", [False, True], ids=["limit", "get"])
+def test_weir_finds_redis_again_though_no_call_asks(farm, sees_other_calls):
+    """Calls of the idle time after a hang are Redis' to decide, in each worker."""
+    redis = farm.redis()
+    sections = "[limit a]\nfunnel = 5/h\nwhen-down = allow\n"
+    weir = farm.weir(redis, workers=4, sections=sections, upstream_timeout="500ms")
+    conns = [weir.connect() for _ in range(16)]
+    for conn in conns:
+        conn.call("LIMIT", "CHECK", "a", "before")
+    workers = script_conns(redis, "evalsha")
+    assert workers > 1
+    with stopped(redis), weir.connect() as other:
+        for conn in conns:
+            conn.send(pipeline("LIMIT CHECK a meanwhile"))
+        assert all(conn.read()[0] == 0 for conn in conns)
+        if sees_other_calls:
+            other.send(pipeline("GET k"))
+            weir.wait_for_log("is away")
+    wait_until(lambda: script_conns(redis, "script") == workers, "each worker probes", BACK + 5 * SANITIZED)
+    for conn in conns:
+        wait_until(lambda: conn.call("GET", "k") is None, "the worker has had its replies")
+    for conn in conns:
+        conn.send(pipeline(*["LIMIT CHECK a k"] * 100))
+    passed = sum(conn.read()[0] == 0 for conn in conns for _ in range(100))
+    assert passed == 5
+    for conn in conns:
+        conn.close()
+
+
+def test_a_redis_that_refuses_the_login_after_a_hang_is_not_away(farm, tmp_path):
+    """A refusal is an answer: no call passes by when-down."""
+    redis = farm.redis("--user", "scripts", "on", ">right", "~*", "&*", "+@all")
+    password = tmp_path / "password"
+    password.write_text("right")
+    password.chmod(0o600)
+    weir = start(farm, redis, (1, "shared"), limit_when_down="allow", upstream_user="scripts",
+                 upstream_password_file=password)  # fmt: skip
+    with weir.connect() as conn:
+        conn.call(*words("LIMIT FUNNEL {} 9/h"))
+        assert redis.call("ACL", "SETUSER", "scripts", "resetpass", ">wrong") == "OK"
+        with stopped(redis):
+            assert timed(conn, "LIMIT FUNNEL {} 9/h")[0] == 0
+        wait_until(lambda: isinstance(conn.call(*words("LIMIT FUNNEL {} 9/h")), Error), "Redis has refused it")
+        began = time.monotonic()
+        while time.monotonic() - began < 3 * PATIENCE:
+            assert isinstance(timed(conn, "LIMIT FUNNEL {} 9/h"), Error)
 
 
 def test_a_holder_that_waits_hears_of_the_hang(farm):

@@ -47,12 +47,34 @@ static void test_another_connection_is_tried_half_a_second_after_a_failure(void 
     }
 }
 
+static void test_an_open_circuit_is_probed_twice_a_second(void **state)
+{
+    struct circuit circuit = {0};
+    uint64_t now_ns = 100 * NS_PER_S;
+    (void)state;
+    assert_true(circuit_probe_ns(&circuit, now_ns) == UINT64_MAX);
+    circuit_open(&circuit);
+    for (unsigned i = 0; i < 100; i++) { /* a probe that fails at once, or up to a second later */
+        uint64_t failed_ns = now_ns + i * 10 * NS_PER_MS;
+        assert_true(circuit_may_try(&circuit, now_ns));
+        assert_int_equal(circuit_probe_ns(&circuit, now_ns), now_ns + CIRCUIT_AGAIN_NS);
+        while (now_ns < failed_ns)
+            now_ns = circuit_probe_ns(&circuit, now_ns);
+        circuit_fail(&circuit, failed_ns);
+        now_ns = circuit_probe_ns(&circuit, now_ns);
+        assert_int_equal(now_ns, failed_ns + CIRCUIT_AGAIN_NS);
+    }
+    circuit_close(&circuit);
+    assert_true(circuit_probe_ns(&circuit, now_ns) == UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_question_is_due_a_time_out_after_it_was_asked),
         cmocka_unit_test(test_an_answer_closes_it),
         cmocka_unit_test(test_another_connection_is_tried_half_a_second_after_a_failure),
+        cmocka_unit_test(test_an_open_circuit_is_probed_twice_a_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
