@@ -162,6 +162,7 @@ build/$(1)/test_proxy_header build/$(1)/fuzz_proxy_header: $(call objects,$(1),s
 build/$(1)/test_docs build/$(1)/test_splice build/$(1)/fuzz_splice: $(call objects,$(1),$(DOCS))
 build/$(1)/test_greeting: $(call objects,$(1),$(addprefix src/upstream/,greeting.c login.c nonce.c))
 build/$(1)/test_owned: $(call objects,$(1),$(addprefix src/upstream/,owned.c login.c))
+build/$(1)/test_backoff: $(call objects,$(1),src/upstream/backoff.c)
 build/$(1)/test_pulse: $(call objects,$(1),src/upstream/pulse.c)
 build/$(1)/test_lack: $(call objects,$(1),src/upstream/lack.c)
 build/$(1)/test_room: $(call objects,$(1),src/upstream/room.c)

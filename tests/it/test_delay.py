@@ -309,7 +309,7 @@ def test_what_the_key_refuses_the_connection_does_not_delay(farm, redis):
 def test_other_limits_are_asked_on_departure(farm, redis):
     """And who is refused then gives its place back: nobody is behind it."""
     weir = farm.weir(
-        redis, workers=1, sections="[policy default]\n@string = 2/s over delay 2s\nwrite = 3/h\n" + OPERATOR
+        redis, workers=1, sections="[policy default]\n@string = 20/m over delay 6s\nwrite = 3/h\n" + OPERATOR
     )
     with weir.connect() as a, weir.connect() as b:
         assert a.call("SET", "k", 1) == "OK"

@@ -18,7 +18,9 @@ from kit.harness import WEIR, Weir, wait_until
 from kit.resp import Closed, Conn, Error, dial, encode, pipeline
 
 LANES = ["shared", "private"]
-BACK_WITHIN = 2.0
+LATE = 4.0  # seconds that a loaded machine may take on top of what weir promises
+BACK_WITHIN = 1 + LATE
+NEVER = "60s"  # a time-out that no test waits for: weir must not need it
 GET_K = encode("GET", "k")
 INCR_K = encode("INCR", "k")  # no read: a client's first read is answered before its second goes
 UNAVAILABLE = Error("UPSTREAM unavailable")
@@ -470,7 +472,7 @@ def test_a_refused_transaction_does_not_run_in_part(fake, front):
     for lane in list(fake.lanes):
         lane.reset()
     with front.connect() as conn, front.connect() as other:
-        wait_until(lambda: is_told(other.call("ECHO", "x")), "weir knows", 1.0)
+        wait_until(lambda: is_told(other.call("ECHO", "x")), "weir knows")
         assert is_told(conn.call("MULTI"))
         fake.listen()
         works_again(other)
@@ -546,7 +548,7 @@ def test_half_close_with_nothing_in_flight(fake, front):
 @pytest.mark.parametrize("ending", ["finish", "reset"])
 def test_no_client_reconnects_that_had_nothing_in_flight(ending, fake, farm):
     """Redis goes and comes back: on shared lanes only who waited for a reply is closed."""
-    weir = weir_before(fake, farm, lanes="shared")
+    weir = weir_before(fake, farm, lanes="shared", connect_timeout=NEVER)
     idle = [weir.connect() for _ in range(20)]
     with weir.connect() as victim:
         for conn in idle:
@@ -557,7 +559,7 @@ def test_no_client_reconnects_that_had_nothing_in_flight(ending, fake, farm):
         for lane in list(fake.lanes):
             getattr(lane, ending)()
         assert end_of(victim) == b""
-        wait_until(lambda: is_told(idle[0].call("ECHO", "x")), "what comes after is told at once", 1.0)
+        wait_until(lambda: is_told(idle[0].call("ECHO", "x")), "what comes after is told at once")
         fake.listen()
         for conn in idle:
             works_again(conn)
@@ -566,12 +568,12 @@ def test_no_client_reconnects_that_had_nothing_in_flight(ending, fake, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_refused_connections_are_told_and_tried_again(lanes, fake, farm):
-    weir = weir_before(fake, farm, lanes=lanes)
+    weir = weir_before(fake, farm, lanes=lanes, connect_timeout=NEVER)
     fake.refuse()
     for lane in list(fake.lanes):
         lane.reset()
     with weir.connect() as conn:
-        wait_until(lambda: is_told(conn.call("ECHO", "x")), "weir knows", 1.0)
+        wait_until(lambda: is_told(conn.call("ECHO", "x")), "weir knows")
         assert conn.ask("GET k", "PING", "EVAL x 0") == [UNAVAILABLE] * 3
         fake.listen()
         works_again(conn)
@@ -582,7 +584,7 @@ def told_in_time(weir, milliseconds):
     with weir.connect() as conn:
         start = time.monotonic()
         assert is_told(conn.call("GET", "k"))
-        assert time.monotonic() - start < milliseconds / 1000 + 1
+        assert time.monotonic() - start < milliseconds / 1000 + LATE
         assert is_told(conn.call("PING"))
 
 
@@ -665,7 +667,7 @@ def test_hang_in_traffic(lanes, fake, farm):
         victim.send(GET_K)
         lane = fake.expect(GET_K)
         assert end_of(victim) == b""
-        assert 0.25 < time.monotonic() - start < 2
+        assert 0.25 < time.monotonic() - start < 0.3 + LATE
         lane.wait_gone()
         lane.send(b"+late\r\n")
         works_again(bystander)
@@ -697,10 +699,10 @@ def test_all_of_it_hangs(fake, farm):
         victim.send(GET_K)
         fake.expect(GET_K)
         assert end_of(victim) == b""
-        wait_until(lambda: is_told(bystander.call("ECHO", "x")), "it is told", 2)
-        start = time.monotonic()
-        assert all(is_told(bystander.call("ECHO", "x")) for _ in range(3))
-        assert time.monotonic() - start < 0.5
+        wait_until(lambda: is_told(bystander.call("ECHO", "x")), "it is told")
+        start, n = time.monotonic(), 20
+        assert all(is_told(bystander.call("ECHO", "x")) for _ in range(n))
+        assert time.monotonic() - start < n * 0.3 / 2, "a call waits for no time-out"
         fake.on_accept = None
         works_again(bystander)
 
@@ -780,18 +782,17 @@ def test_leaving_in_the_middle_of_a_large_request(fake, front):
 
 @pytest.mark.parametrize("leave", [reset, Conn.close], ids=["rst", "fin"])
 def test_leaving_before_the_reply(leave, fake, farm):
-    """Its place among the calls stays: the reply goes to nobody, and the next one to whom it belongs."""
+    """A call of a client that left keeps its position: the next reply goes to the client of the next call."""
     weir = weir_before(fake, farm, lanes="shared")
-    with weir.connect() as leaver, weir.connect() as stays:
-        send_in_one_turn(fake, (stays, encode("INCR", "first")), (leaver, INCR_K * 3))
-        lane = fake.expect(encode("INCR", "first") + INCR_K * 3)
-        stays.send(encode("INCR", "second"))
-        lane.expect(encode("INCR", "second"))
+    with weir.connect() as leaver, weir.connect() as stays, weir.connect() as last:
+        first, second = encode("INCR", "first"), encode("INCR", "second")
+        send_in_one_turn(fake, (stays, first), (leaver, INCR_K * 3), (last, second))
+        lane = fake.expect(first + INCR_K * 3 + second)
         leave(leaver)
         lane.send(b"+first\r\n" + b"+gone\r\n" * 3 + b"+second\r\n")
-        assert [stays.read(), stays.read()] == ["first", "second"]
+        assert [stays.read(), last.read()] == ["first", "second"]
         lane.answer_again()
-        assert stays.call("ECHO", "x") == b"x"
+        assert stays.call("ECHO", "x") == last.call("ECHO", "x") == b"x"
 
 
 @pytest.mark.parametrize("leave", [reset, Conn.close], ids=["rst", "fin"])
@@ -841,7 +842,7 @@ def test_nothing_is_popped_for_nobody(leave, redis, weir):
             leaver.send(encode("BLPOP", "q", 0))
             wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
             leave(leaver)
-        wait_until(lambda: redis.waiting()[0] == 0, "Redis knows it has left", 2)
+        wait_until(lambda: redis.waiting()[0] == 0, "Redis knows it has left")
         redis.call("RPUSH", "q", "element")
         assert redis.call("LPOP", "q") == b"element"
 
@@ -937,7 +938,7 @@ def test_half_close_with_blocking_commands(redis, weir):
         b":2\r\n*2\r\n$1\r\nq\r\n$1\r\na\r\n*2\r\n$1\r\nq\r\n$1\r\nb\r\n+PONG\r\n"
     )
     assert half_closed(weir, pipeline("PING", "BLPOP q 0")) in (b"", b"+PONG\r\n")
-    wait_until(lambda: redis.waiting()[0] == 0, "nobody blocks", 2)
+    wait_until(lambda: redis.waiting()[0] == 0, "nobody blocks")
     redis.call("RPUSH", "q", "kept")
     assert redis.call("LPOP", "q") == b"kept"
 

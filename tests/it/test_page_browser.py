@@ -255,12 +255,19 @@ def test_the_script_writes_what_the_server_wrote(browser, farm, shared_redis):
             has_been = found["commands"]["read"]["forwarded"] == 1800 and max(points, default=0) > 0
             return has_been and points[-1] == 0 and not busy
 
-        wait_until(is_calm, "all is counted and nothing moves", 20)
-        open_page(browser, weir, script=False)
-        served = browser.run(CELLS)
-        open_page(browser, weir)
-        wait_live(browser)
-        live = browser.run(CELLS)
+        def cells(script):
+            open_page(browser, weir, script=script)
+            if script:
+                wait_live(browser)
+            return browser.run(CELLS)
+
+        def stands_still():
+            """(served, live) if what weir serves was the same before and after."""
+            before, live = cells(script=False), cells(script=True)
+            return (before, live) if cells(script=False) == before else None
+
+        wait_until(is_calm, "all is counted and nothing moves", 60)
+        served, live = wait_until(stands_still, "weir serves the same twice", 60)
     for name, texts in served.items():
         assert live[name] == texts, name
     assert live["limits"][1][0].startswith("default/cmd.getcommands 2000/d burst 2000, per subject, refuse")

@@ -10,8 +10,9 @@ from kit.harness import Redis, free_port, wait_until
 from kit.resp import Closed, Conn, Error, encode, pipeline
 
 UNAVAILABLE = Error("UPSTREAM unavailable")
-AT_ONCE = 1.0
-BACK_WITHIN = 3.0
+AT_ONCE = 5.0  # far less than NEVER
+NEVER = "60s"  # a time-out that no test waits for: weir must not need it
+BACK_WITHIN = 5.0
 SLOWLY = 0.03  # seconds; faster, and weir would have tried forty times in a second
 LANES = ["shared", "private"]
 
@@ -27,7 +28,7 @@ def test_away_at_start(lanes, farm):
     redis = Redis()
     redis.port = free_port()
     farm.servers.append(redis)
-    weir = farm.weir(redis, lanes=lanes, workers=1)
+    weir = farm.weir(redis, lanes=lanes, workers=1, connect_timeout=NEVER)
     with weir.connect() as a, weir.connect() as b:
         reply, seconds = timed(lambda: a.call("SET", "k", "v"))
         assert reply == UNAVAILABLE and seconds < AT_ONCE
@@ -69,7 +70,7 @@ def reconnected(weir, n):
 @pytest.mark.parametrize("lanes", LANES)
 def test_away_later_and_back(lanes, farm):
     redis = farm.redis()
-    weir = farm.weir(redis, lanes=lanes, workers=1)
+    weir = farm.weir(redis, lanes=lanes, workers=1, connect_timeout=NEVER)
     with weir.connect() as idle, weir.connect() as new:
         assert weir.serves()
         redis.kill()
