@@ -74,14 +74,19 @@ static bool note_bytes(struct client *client, size_t n)
     return true;
 }
 
-/* A slow reader stops its own lane, and Redis sees what it would see without weir; so does who must read slowly. */
+/*
+ * A slow reader stops its own lane, and Redis sees what it would see without weir; so does a client that must read
+ * slowly. But while its requests are not read either (feed.c), the lane goes on, up to output-limit: a library that
+ * writes a whole pipeline before it reads would wait for ever.
+ */
 static void stop_if_slow(struct client *client)
 {
     struct rider *rider = &client->rider;
     rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
-    if (!client->has_private_lane || !(client->link.is_congested || rider->is_paying) || rider->lane == NULL)
+    if (!client->has_private_lane || rider->lane == NULL)
         return;
-    stall_begin(rider->lane);
+    if (rider->is_paying || (client->link.is_congested && (!client->link.is_paused || client->is_stalled)))
+        stall_begin(rider->lane);
     if (rider->wants_idle && client->link.is_congested)
         link_wake(&client->link); /* the lane will not be idle before it reads: see has_many_replies_coming */
 }

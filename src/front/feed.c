@@ -244,10 +244,13 @@ static void adjust_reading(struct client *client)
     bool is_full = client->intake != NULL && client->intake->filled - client->intake->taken > most;
     bool is_held = !list_is_empty(&client->rider.waiting) || account_is_paying(client, UNIT_BYTES_IN);
     bool is_waiting = is_held && client_extra(client)->passage != NULL;
-    if (is_full || is_waiting || client->is_stalled)
-        link_pause(&client->link);
-    else
+    if (!is_full && !is_waiting && !client->is_stalled) {
         link_resume(&client->link);
+        return;
+    }
+    link_pause(&client->link);
+    if (!client->is_stalled && !client->rider.is_paying && client->has_private_lane)
+        lane_catch_up(&client->rider); /* it was stopped for a slow reader: see stop_if_slow in front/connection.c */
 }
 
 /* Is a part of a request here whose rest the client has still to send? */

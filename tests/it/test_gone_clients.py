@@ -13,7 +13,7 @@ import pytest
 from kit.crowd import RST
 from kit.harness import MODE_IDS, MODES, wait_until
 from kit.limits import OPERATOR, limit_of, order, plain, tallies
-from kit.resp import encode, pipeline
+from kit.resp import encode
 from kit.tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -326,16 +326,3 @@ def test_resets_behind_large_values_leave_little_under_way(depth, lanes, farm, o
     assert most < 160 * MIB, "64 MiB, and what is under way of clients that are there"
     with weir.connect() as conn:
         assert len(conn.call("GET", "big")) == MIB
-
-
-@pytest.mark.parametrize("line", ["", "bytes-out = 1gb/s burst 1gb"], ids=["unlimited", "bytes-out"])
-def test_a_pipeline_is_written_in_full_before_it_is_read(line, limited, own_redis):
-    """Few large replies are asked for at a time, but a library that writes first and reads later is not held up."""
-    own_redis.call("SET", "big", b"x" * 300_000)
-    weir = limited(f"[policy default]\nall = 1g/s\n{line}\n")
-    requests = pipeline(*["GET big"] * 100) + encode("EXISTS", "k" * 8192) * 2000 + encode("ECHO", "last")
-    with weir.connect() as conn:
-        conn.sock.settimeout(20)
-        conn.send(requests)
-        assert all(len(conn.read()) == 300_000 for _ in range(100))
-        assert [conn.read() for _ in range(2001)] == [0] * 2000 + [b"last"]
