@@ -16,6 +16,7 @@
 #include "run/config_clash.h"
 #include "run/config_hints.h"
 #include "run/config_keys.h"
+#include "run/config_line.h"
 #include "run/config_tls.h"
 
 struct loading {
@@ -24,6 +25,7 @@ struct loading {
     struct classes *classes; /* owned by config->rules.policies */
     const struct command_table *table;
     enum config_part part;
+    struct hint_check check;
 };
 
 /* ---- [weir] and [admin] ---- */
@@ -48,6 +50,11 @@ static struct slice as_written(const struct entry *entry)
     return slice_str(entry->raw != NULL ? entry->raw : entry->value);
 }
 
+static enum hint_place place_of(enum section_kind section)
+{
+    return section == SECTION_ADMIN ? HINT_IN_ADMIN : HINT_IN_WEIR;
+}
+
 static void say_unknown_key(struct loading *l, enum section_kind section, const struct entry *entry)
 {
     char why[CONFIG_WHY_ROOM], unused[CONFIG_WHY_ROOM];
@@ -55,7 +62,7 @@ static void say_unknown_key(struct loading *l, enum section_kind section, const 
     struct slice near = near_name(name, config_keys_count(), key_name, &section);
     bool is_of_policy = section == SECTION_WEIR && (unit_find(name) != UNIT_COMMANDS ||
                                                     class_find(l->classes, name, unused, sizeof unused) != NULL);
-    if (config_hint_name(section == SECTION_ADMIN ? HINT_IN_ADMIN : HINT_IN_WEIR, name, value, why, sizeof why))
+    if (config_hint_name(place_of(section), &l->check, name, value, why, sizeof why))
         ;
     else if (near.len == 0 && is_of_policy)
         snprintf(why, sizeof why,
@@ -91,6 +98,8 @@ static void set_key(struct loading *l, enum section_kind section, const struct e
         return;
     enum key_result result = config_key_set(key, l->config, slice_str(entry->value), why, sizeof why);
     bool has_quotes = config_hint_quotes(name, as_written(entry), result != KEY_BAD, why, sizeof why);
+    if (result == KEY_BAD && !has_quotes)
+        (void)config_hint_comment(place_of(section), &l->check, name, as_written(entry), why, sizeof why);
     if (result != KEY_SET || has_quotes)
         entry_says(l->file, result == KEY_BAD, entry, why);
 }
@@ -245,7 +254,9 @@ static void warn_unknown(void *arg, struct slice class, struct slice unknown, st
 {
     struct loading *l = arg;
     char what[CONFIG_WHY_ROOM];
-    if (near.len > 0)
+    if (slice_eq(unknown, SLICE("*")))
+        snprintf(what, sizeof what, "* is no command: write all for all commands");
+    else if (near.len > 0 && !slice_eq_nocase(near, class)) /* no class may hold itself */
         snprintf(what, sizeof what, "%.*s is no command that weir knows (did you mean %.*s?)", (int)unknown.len,
                  unknown.at, (int)near.len, near.at);
     else
@@ -317,8 +328,11 @@ static void hint_policy_line(const struct loading *l, const struct entry *entry,
     struct slice key = slice_str(entry->key), value = as_written(entry);
     bool is_class = !config_is_limit_line(key) || unit_find(key) != UNIT_COMMANDS ||
                     class_find(l->classes, key, unused, sizeof unused) != NULL;
-    if (is_class || !config_hint_name(HINT_IN_POLICY, key, value, why, why_size))
-        (void)config_hint_quotes(key, value, false, why, why_size);
+    if (!is_class && (config_hint_spelling(&l->check, key, value, why, why_size) ||
+                      config_hint_name(HINT_IN_POLICY, &l->check, key, value, why, why_size)))
+        return;
+    if (!config_hint_quotes(key, value, false, why, why_size))
+        (void)config_hint_comment(HINT_IN_POLICY, &l->check, key, value, why, why_size);
 }
 
 static void load_policy_line(struct loading *l, struct policy *policy, const struct entry *entry)
@@ -472,7 +486,7 @@ static void load(struct loading *l)
 
 struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part)
 {
-    struct loading l = {.file = file, .table = table, .part = part};
+    struct loading l = {.file = file, .table = table, .part = part, .check = {config_line_is_accepted, table}};
     l.config = mem_zalloc(1, sizeof *l.config);
     l.config->is_default = file->path == NULL;
     l.classes = classes_new();

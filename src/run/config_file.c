@@ -147,7 +147,7 @@ static void classify(struct config_file *f, struct section *section)
     else if (form == NULL)
         section_error(
             f, section,
-            config_hint_name(HINT_IN_SECTION, word, SLICE(""), why, sizeof why)
+            config_hint_name(HINT_IN_SECTION, NULL, word, SLICE(""), why, sizeof why)
                 ? why
                 : unknown_name(why, sizeof why, "section", near_name(word, COUNT_OF(forms), form_word, NULL)));
     else if (form->kind == SECTION_BAD)

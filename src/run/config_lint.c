@@ -22,6 +22,7 @@ struct subject_matter {
     const struct policies *policies;
     bool is_shadow;
     const struct policy *policy;
+    const struct config *config;
 };
 
 /* ---- where things are written ---- */
@@ -162,7 +163,8 @@ static void check_terms(const struct subject_matter *s)
     struct slice item;
     for (size_t i = 0; i < s->policy->n_matches; i++) {
         const struct entry *e = find_item(s, true, i, &item);
-        if (e != NULL && config_term_is_doubtful(item, what, sizeof what))
+        if (e != NULL && (config_term_is_doubtful(item, what, sizeof what) ||
+                          config_term_is_unbound(s->config, &s->policy->matches[i], item, what, sizeof what)))
             entry_says(s->file, false, e, what);
     }
 }
@@ -270,13 +272,33 @@ static void check_connections(const struct subject_matter *s, unsigned index)
         return;
     struct slice item, other;
     const struct entry *e = find_item(s, false, index, &item);
-    const struct subject_matter of_user = {s->file, s->policies, s->is_shadow, whose};
+    const struct subject_matter of_user = {s->file, s->policies, s->is_shadow, whose, s->config};
     const struct entry *at = find_item(&of_user, false, (size_t)(above - whose->limits), &other);
     why_set(what, sizeof what,
             "%.*s is less than the %.*s of [policy %s] in %s: connections of its users count here if they send a "
             "command before they log in, or have not logged in after 10 s",
             WHY_SLICE(item), WHY_SLICE(other), whose->name, place_print(s->file, at->place, e->place, place));
     entry_says(s->file, false, e, what);
+}
+
+#define BURST_LEAST 1024 /* bytes: hardly any burst of bytes is meant to be smaller */
+
+/* "10mb/s burst 40": the burst has no unit, and the rate has one. */
+static void check_burst(const struct subject_matter *s, const struct entry *e, struct slice item)
+{
+    char what[CONFIG_WHY_ROOM];
+    struct slice rest = item, rate, word, burst;
+    int64_t count = 0;
+    split_word(&rest, &rate);
+    const char *slash = memchr(rate.at, '/', rate.len);
+    if (slash == NULL || slash - rate.at < 3 || ascii_lower(slash[-1]) != 'b' || !split_word(&rest, &word) ||
+        !slice_eq_nocase(word, SLICE("burst")) || !split_word(&rest, &burst))
+        return;
+    if (num_parse(burst, &count) && count < BURST_LEAST) {
+        why_set(what, sizeof what, "a burst of %.*s is that many bytes: write burst %.*s%.2s", WHY_SLICE(burst),
+                WHY_SLICE(burst), slash - 2);
+        entry_says(s->file, false, e, what);
+    }
 }
 
 static void check_limit(const struct subject_matter *s, unsigned index)
@@ -293,6 +315,8 @@ static void check_limit(const struct subject_matter *s, unsigned index)
                 limit->delay_ns / NS_PER_S);
         entry_says(s->file, false, e, what);
     }
+    if (limit->unit == UNIT_BYTES_IN || limit->unit == UNIT_BYTES_OUT)
+        check_burst(s, e, item);
     if (stricter == NULL)
         return;
     const struct entry *at = find_item(s, false, (size_t)(stricter - s->policy->limits), &other);
@@ -319,7 +343,8 @@ void config_lint(const struct config *config, struct config_file *file)
 {
     for (size_t i = 0; i < named_count(config->rules.named); i++)
         check_named(file, named_at(config->rules.named, i));
-    struct subject_matter s = {.file = file, .policies = config->rules.policies, .is_shadow = config->is_shadow};
+    struct subject_matter s = {
+        .file = file, .policies = config->rules.policies, .is_shadow = config->is_shadow, .config = config};
     check_names(file);
     for (size_t i = 0; i < policies_count(s.policies); i++) {
         s.policy = policies_at(s.policies, i);

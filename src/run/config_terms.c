@@ -2,10 +2,29 @@
 
 #include <string.h>
 
+#include <stdio.h>
+
+#include "base/glob.h"
 #include "base/split.h"
 #include "base/why.h"
+#include "limit/identity.h"
 
 #define SUGGESTED_MAX 64
+#define TERM_ROOM 128
+
+/* What is wrong with a term, and the pattern that is meant: "..., but ...: write user:free-*". */
+static bool doubt(struct why why, struct slice term, const char *what, struct slice kind, struct slice meant)
+{
+    char right[TERM_ROOM], unused[TERM_ROOM];
+    struct match match = {0};
+    int len = snprintf(right, sizeof right, "%.*s:%.*s", WHY_SLICE(kind), WHY_SLICE(meant));
+    struct slice text = slice_of(right, len > 0 && (size_t)len < sizeof right ? (size_t)len : 0);
+    bool is_good = meant.len > 0 && match_parse(&match, text, unused, sizeof unused) &&
+                   !config_term_is_doubtful(text, unused, sizeof unused);
+    match_fini(&match);
+    why_refuse(why, is_good ? "%.*s %s: write %s" : "%.*s %s", WHY_SLICE(term), what, right);
+    return true;
+}
 
 /* ---- several in one ---- */
 
@@ -49,12 +68,15 @@ static bool is_word(char c)
 }
 
 /*
- * True for /.../, ^..., ~..., for alternatives in parentheses, for \d and its kin, for a + behind a bracket, and for .* or .+ where no word ends. "svc.*"
- * may be meant: names of services have dots.
+ * True for /.../, ^..., ...$, ~..., for alternatives in parentheses, for \d and its kin, for a + behind a bracket or at the
+ * end, and for .* or .+ where no word ends. "svc.*" may be meant: names of services have dots.
  */
 static bool is_regular_expression(struct slice p)
 {
-    if ((p.at[0] == '/' && p.len > 1 && p.at[p.len - 1] == '/') || p.at[0] == '^' || p.at[0] == '~')
+    char last = p.len > 1 ? p.at[p.len - 1] : '\0';
+    if ((p.at[0] == '/' && last == '/') || p.at[0] == '^' || p.at[0] == '~')
+        return true;
+    if ((last == '$' || last == '+') && p.at[p.len - 2] != '\\')
         return true;
     if (memchr(p.at, '(', p.len) != NULL && memchr(p.at, '|', p.len) != NULL)
         return true;
@@ -78,6 +100,10 @@ static size_t suggest(struct slice p, char out[SUGGESTED_MAX])
         p.len--;
     for (size_t i = 0; i < p.len; i++) {
         bool is_any = p.at[i] == '.' && i + 1 < p.len && (p.at[i + 1] == '*' || p.at[i + 1] == '+');
+        if (p.at[i] == '+' && i + 1 == p.len && len > 0 && len < SUGGESTED_MAX) { /* "free-+" */
+            out[len++] = '*';
+            break;
+        }
         if (len == SUGGESTED_MAX || (!is_any && strchr("\\[](){}+|^$", p.at[i]) != NULL))
             return 0;
         out[len++] = is_any ? '*' : p.at[i];
@@ -92,26 +118,71 @@ static bool doubt_expression(struct slice term, struct slice kind, struct slice 
     if (!is_regular_expression(pattern))
         return false;
     size_t len = suggest(pattern, text);
-    if (len > 0)
-        why_refuse(why, "%.*s is no regular expression, but a pattern of * and ?: write %.*s:%.*s", WHY_SLICE(term),
-                   WHY_SLICE(kind), (int)len, text);
-    else
-        why_refuse(
-            why,
-            "%.*s is no regular expression, but a pattern: * stands for anything, ? for one character, [abc] for "
-            "one of them",
-            WHY_SLICE(term));
-    return true;
+    if (len == 0)
+        return doubt(why, term,
+                     "is no regular expression, but a pattern: * stands for anything, ? for one character, [abc] for "
+                     "one of them",
+                     kind, SLICE(""));
+    return doubt(why, term, "is no regular expression, but a pattern of * and ?", kind, slice_of(text, len));
 }
+
+/* ---- other slips ---- */
 
 static bool doubt_quotes(struct slice term, struct slice kind, struct slice pattern, struct why why)
 {
     char quote = pattern.at[0];
     if (pattern.len < 3 || (quote != '"' && quote != '\'') || pattern.at[pattern.len - 1] != quote)
         return false;
-    why_refuse(why, "%.*s matches only what has the quotes in it: write %.*s:%.*s", WHY_SLICE(term), WHY_SLICE(kind),
-               WHY_SLICE(slice_of(pattern.at + 1, pattern.len - 2)));
-    return true;
+    return doubt(why, term, "matches only what has the quotes in it", kind, slice_of(pattern.at + 1, pattern.len - 2));
+}
+
+/* "user:user:ann" */
+static bool doubt_kind(struct slice term, struct slice kind, struct slice pattern, struct why why)
+{
+    struct slice rest = pattern, first;
+    if (!split_next(&rest, ':', &first) || rest.at == NULL || !slice_eq_nocase(first, kind))
+        return false;
+    return doubt(why, term, "names its kind twice", kind, split_trim(rest));
+}
+
+/* "user:<name>", as documents write it */
+static bool doubt_placeholder(struct slice term, struct slice kind, struct slice pattern, struct why why)
+{
+    bool has_brackets = pattern.len > 2 && pattern.at[0] == '<' && pattern.at[pattern.len - 1] == '>';
+    return has_brackets &&
+           doubt(why, term, "matches only what has the < and > in it", kind, slice_of(pattern.at + 1, pattern.len - 2));
+}
+
+/* "user:!ann" for all but ann, and "user:[!a]*", as shells write it. "[!-/]" is a range. */
+static bool doubt_not(struct slice term, struct slice kind, struct slice pattern, struct why why)
+{
+    char text[SUGGESTED_MAX];
+    if (pattern.at[0] == '!' && pattern.len > 1)
+        return doubt(why, term,
+                     "matches only what has the ! in it: no term says not; give what is to be left out a policy of "
+                     "its own above this one",
+                     kind, SLICE(""));
+    const char *at = memmem(pattern.at, pattern.len, "[!", 2);
+    if (at == NULL || pattern.len > sizeof text || at[2] == '-' || at[2] == ']')
+        return false;
+    memcpy(text, pattern.at, pattern.len);
+    text[at + 1 - pattern.at] = '^';
+    return doubt(why, term, "means ! too with its [!, as not is ^ in brackets", kind, slice_of(text, pattern.len));
+}
+
+/* "user:a\": a \ says that the next character stands for itself, and there is none. */
+static bool doubt_escape(struct slice term, struct slice kind, struct slice pattern, struct why why)
+{
+    char text[SUGGESTED_MAX];
+    size_t n = 0;
+    while (n < pattern.len && pattern.at[pattern.len - 1 - n] == '\\')
+        n++;
+    if (n % 2 == 0 || pattern.len >= sizeof text)
+        return false;
+    memcpy(text, pattern.at, pattern.len);
+    text[pattern.len] = '\\';
+    return doubt(why, term, "ends with a \\ that no character follows; a \\ stands for itself behind another", kind,
+                 slice_of(text, pattern.len + 1));
 }
 
 bool config_term_is_doubtful(struct slice term, char *why_out, size_t why_size)
@@ -121,6 +192,72 @@ bool config_term_is_doubtful(struct slice term, char *why_out, size_t why_size)
     if (!split_next(&rest, ':', &kind) || slice_eq_nocase(kind, SLICE("key")) || slice_eq_nocase(kind, SLICE("ip")))
         return false;
     struct slice pattern = split_trim(rest);
-    return pattern.len > 0 && (doubt_quotes(term, kind, pattern, why) || doubt_expression(term, kind, pattern, why) ||
-                               doubt_list(term, kind, pattern, why));
+    return pattern.len > 0 && (doubt_quotes(term, kind, pattern, why) || doubt_kind(term, kind, pattern, why) ||
+                               doubt_placeholder(term, kind, pattern, why) ||
+                               doubt_expression(term, kind, pattern, why) || doubt_list(term, kind, pattern, why) ||
+                               doubt_not(term, kind, pattern, why) || doubt_escape(term, kind, pattern, why));
+}
+
+/* ---- terms that fit no listener ---- */
+
+static bool has_tls(const struct config *config)
+{
+    for (size_t i = 0; i < config->n_listens; i++)
+        if (config->listens[i].address.is_tls)
+            return true;
+    return false;
+}
+
+static bool is_tls_unbound(const struct config *config, struct slice term, struct why why)
+{
+    if (!has_tls(config))
+        why_refuse(why, "%.*s binds no client: no address of listen begins with tls:", WHY_SLICE(term));
+    else if (config->tls_settings.auth == TLS_AUTH_NO)
+        why_refuse(why, "%.*s binds no client, as none is asked for a certificate: write tls-auth-clients = optional",
+                   WHY_SLICE(term));
+    else
+        return false;
+    return true;
+}
+
+/* The address as a pattern: "\[::1]:6380". */
+static void print_pattern(const char *text, char *out, size_t size)
+{
+    size_t len = 0;
+    for (; *text != '\0' && len + 2 < size; text++) {
+        if (strchr("*?[\\", *text) != NULL)
+            out[len++] = '\\';
+        out[len++] = *text;
+    }
+    out[len] = '\0';
+}
+
+/* An address with port 0 gets its port later, and may be any. */
+static bool is_listener_unbound(const struct config *config, const struct match *match, struct slice term,
+                                struct why why)
+{
+    char text[ADDRESS_TEXT], meant[ADDRESS_TEXT] = "";
+    struct slice pattern = slice_str(match->glob);
+    bool has_pattern = false;
+    for (size_t i = 0; i < config->n_listens; i++) {
+        const struct address *address = &config->listens[i].address;
+        address_print(address, text, sizeof text);
+        if (glob_match(pattern, slice_str(text)) || (!address->is_unix && address->port == 0))
+            return false;
+        bool has = memmem(text, strlen(text), pattern.at, pattern.len) != NULL;
+        if (i == 0 || (has && !has_pattern))
+            print_pattern(text, meant, sizeof meant);
+        has_pattern = has_pattern || has;
+    }
+    why_refuse(why, "%.*s binds no client, as it fits no address of listen: write listener:%s", WHY_SLICE(term), meant);
+    return true;
+}
+
+bool config_term_is_unbound(const struct config *config, const struct match *match, struct slice term, char *why_out,
+                            size_t why_size)
+{
+    struct why why = {why_out, why_size};
+    if (match->kind == MATCH_TLS)
+        return is_tls_unbound(config, term, why);
+    return match->kind == MATCH_LISTENER && is_listener_unbound(config, match, term, why);
 }

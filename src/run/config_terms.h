@@ -8,11 +8,17 @@
 #include <stddef.h>
 
 #include "base/slice.h"
+#include "limit/identity.h"
+#include "run/config.h"
 
 /*
- * True if the term looks like several, like a regular expression, or stands in quotes: `why` says what it matches, and
+ * True if the term looks like several, like a regular expression, stands in quotes or has another usual slip: `why` says what it matches, and
  * what to write. Terms of keys are never doubted: a key may be any text.
  */
 bool config_term_is_doubtful(struct slice term, char *why, size_t why_size);
+
+/* True if no client of any address of `listen` can fit the term: `why` says so, and what to write. */
+bool config_term_is_unbound(const struct config *config, const struct match *match, struct slice term, char *why,
+                            size_t why_size);
 
 #endif

@@ -144,14 +144,28 @@ static enum key_result add_listen(struct config *config, struct slice text, char
     return KEY_SET;
 }
 
+/* True if it stands behind a comma of a path, and is no address and no word like "mode=0660". */
+static bool is_part_of_path(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (memchr(": =", text.at[i], 3) != NULL)
+            return false;
+    return text.len > 0;
+}
+
 enum key_result key_listen(const struct config_key *key, struct config *config, struct slice value, char *why,
                            size_t why_size)
 {
-    struct slice text;
+    struct slice text, before = SLICE("");
     (void)key;
-    while (split_next(&value, ',', &text))
-        if (add_listen(config, text, why, why_size) != KEY_SET)
-            return KEY_BAD;
+    for (; split_next(&value, ',', &text); before = text) {
+        if (add_listen(config, text, why, why_size) == KEY_SET)
+            continue;
+        bool is_name = is_part_of_path(text);
+        if (address_is_unix(before) && is_name)
+            why_set(why, why_size, "the path of a unix socket has no commas, which separate addresses");
+        return KEY_BAD;
+    }
     return KEY_SET;
 }
 
@@ -182,39 +196,53 @@ static const struct behind {
     {{"database", 8}, "clients choose their database with SELECT"},
 };
 
-/* Takes the first word off *rest. What stands behind it is a mistake, which `why` says. */
-static bool is_one_address(struct slice *rest, struct slice *first, char *why, size_t why_size)
+/* The address that the text begins with, without what stands behind it. */
+static struct slice first_address(struct slice word)
 {
-    struct slice word, name;
-    split_word(rest, first);
-    split_word(rest, &word);
-    const char *comma = first->len > 0 ? memchr(first->at, ',', first->len) : NULL;
-    if (comma == NULL && word.len == 0)
+    size_t len = 0;
+    while (len < word.len && word.at[len] != ',' && word.at[len] != ';')
+        len++;
+    return slice_of(word.at, len);
+}
+
+/* The text has one word. What stands behind it is a mistake, which `why` says. */
+static bool is_one_address(struct slice text, struct why why)
+{
+    struct slice rest = text, first, word, name;
+    struct address address = {0};
+    char unused[CONFIG_WHY_ROOM];
+    split_word(&rest, &first);
+    split_word(&rest, &word);
+    struct slice one = first_address(first);
+    bool has_comment = one.len < first.len && first.at[one.len] == ';';
+    if (one.len == first.len && word.len == 0)
         return true;
     name = slice_of(word.at, 0);
     while (name.len < word.len && word.at[name.len] != '=')
         name.len++;
-    for (size_t i = 0; comma == NULL && i < COUNT_OF(behinds); i++)
+    for (size_t i = 0; one.len == first.len && i < COUNT_OF(behinds); i++)
         if (slice_eq_nocase(name, behinds[i].word))
-            return why_set(why, why_size, "%.*s may not stand behind the address: %s", WHY_SLICE(name),
-                           behinds[i].instead);
-    struct slice one = comma != NULL ? slice_of(first->at, (size_t)(comma - first->at)) : *first;
-    return why_set(why, why_size,
-                   "upstream is one address: write upstream = %.*s; a second Redis has a weir of its own",
-                   WHY_SLICE(one));
+            return why_refuse(why, "%.*s may not stand behind the address: %s", WHY_SLICE(name), behinds[i].instead);
+    if (address_is_unix(first) && !has_comment)
+        return why_refuse(why, "the path of a unix socket has no blanks and no commas, and upstream is one address");
+    bool is_good = address_parse(&address, one, false, unused, sizeof unused);
+    address_fini(&address);
+    if (!is_good)
+        return why_refuse(why, "upstream is one address: write upstream = HOST:PORT");
+    if (has_comment)
+        return why_refuse(why, "a comment behind a value begins with a blank and a semicolon: write upstream = %.*s",
+                          WHY_SLICE(one));
+    return why_refuse(why, "upstream is one address: write upstream = %.*s; a second Redis has a weir of its own",
+                      WHY_SLICE(one));
 }
 
 enum key_result key_upstream(const struct config_key *key, struct config *config, struct slice value, char *why,
                              size_t why_size)
 {
-    struct slice rest = value, first;
     (void)key;
     bool is_url = memmem(value.at, value.len, "://", 3) != NULL; /* it may hold a password, which is not repeated */
-    if (is_url)
-        first = value;
-    else if (!is_one_address(&rest, &first, why, why_size))
-        return KEY_BAD;
-    return address_parse(&config->upstream, first, false, why, why_size) ? KEY_SET : KEY_BAD;
+    bool is_one = is_url || is_one_address(value, (struct why){why, why_size});
+    return is_one && address_parse(&config->upstream, value, false, why, why_size) ? KEY_SET : KEY_BAD;
 }
 
 /* ---- words ---- */
@@ -255,12 +283,16 @@ enum key_result key_password_file(const struct config_key *key, struct config *c
 enum key_result key_limit_prefix(const struct config_key *key, struct config *config, struct slice value, char *why,
                                  size_t why_size)
 {
+    static const struct slice own = {"weir:", 5};
     (void)key;
     if (!prefix_check(value, why, why_size))
         return KEY_BAD;
     memcpy(config->rules.limit_prefix, value.at, value.len);
     config->rules.limit_prefix[value.len] = '\0';
-    return KEY_SET;
+    if (value.len < own.len || !slice_eq(slice_of(value.at, own.len), own))
+        return KEY_SET;
+    why_set(why, why_size, "keys that begin with weir: are for state of weir's own: write limit-prefix = limit:");
+    return KEY_SET_WITH_WARNING;
 }
 
 enum key_result key_word(const struct config_key *key, struct config *config, struct slice value, char *why,

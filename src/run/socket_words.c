@@ -42,7 +42,7 @@ static bool take_group(struct listen_rights *rights, struct slice value, struct 
     if (rights->has_group)
         return why_refuse(why, "group is given twice");
     if (value.len == 0)
-        return why_refuse(why, "the name of the group is missing: write group www-data");
+        return why_refuse(why, "the name of the group is missing: write group NAME");
     char *name = mem_strndup(value.at, value.len);
     const struct group *group = getgrnam(name);
     free(name);
@@ -128,7 +128,7 @@ bool socket_words_parse(struct socket_words *words, struct slice text, char *why
         else if (!split_word(&rest, &value))
             return why_refuse(why, "%s",
                               is_mode ? "the mode is missing: write mode 0660"
-                                      : "the name of the group is missing: write group www-data");
+                                      : "the name of the group is missing: write group NAME");
         else if (!(is_mode ? take_mode : take_group)(&words->rights, value, why))
             return false;
     }

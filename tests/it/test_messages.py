@@ -1,6 +1,7 @@
 """What is wrong is named as what it is, with what to write instead."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -8,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from kit.harness import WEIR, run_weir
+from kit.harness import REPO, WEIR, run_weir
 
 
 def tried(tmp_path, lines, *options):
@@ -148,3 +149,125 @@ def test_a_slip_is_told_with_the_line_to_write(text, line, is_mistake, said, tmp
     where = f"weir.conf:{line}: "
     assert where in told[0] and told[0].startswith("warning: ") != is_mistake
     assert tried(tmp_path, text, "-t", "--strict").returncode == 1
+
+
+# ---- a line that a message names is itself accepted ----
+
+STANDS_FOR = {
+    "HOST:PORT": "127.0.0.1:6399", "ADDRESS/N": "10.0.0.0/8", "ADDRESS": "10.0.0.1", "PATTERN": "a*", "COUNT": "10", "SIZE": "64mb",
+    "TIME": "5s", "PORT": "6399", "HOST": "127.0.0.1", "NAME": "root", "@CATEGORY": "@read",
+}  # fmt: skip
+LINE = re.compile(r"(?<![\w.@-])(@?[A-Za-z][\w.-]*) = (\S[^,;()]*?)(?= for | below| in it| and |,|;| \(|$)")
+HINT = re.compile(r'^HINT\((\w+), "([^"]+)",', re.M)
+VALUES = ["10", "127.0.0.1:6391", "r1 127.0.0.1:6392 check", "10/s", "mymaster", "/tmp/x", "a b, c", "redis://ann:tiger@redis:6379/0"]
+TLS = ["tls-cert-file", "tls-key-file", "tls-ca-cert-file"]
+
+
+def filled(text, folder):
+    for word, value in STANDS_FOR.items():
+        text = re.sub(rf"(?<![\w@]){re.escape(word)}(?!\w)", value, text)
+    return text.replace("/PATH", str(folder / "a")).replace("PATH", str(folder / "a"))
+
+
+def file_with_the_lines_of(said, place, folder):
+    """The file that has the lines which a message names."""
+    sections = {"[weir]": [], "[admin]": [], "[policy hinted]": []}
+    lines = LINE.findall(said) if "write " in said else []
+    for key, value in lines:
+        is_admin = place == "ADMIN" or "[admin]" in said.split(f"{key} = ")[0]
+        is_of_policy = place == "POLICY" or key in ("all", "match", "cmd.NAME", "admin")
+        section = "[admin]" if is_admin and key in ("listen", "socket") else "[policy hinted]" if is_of_policy else "[weir]"
+        line = filled(f"{key} = {value}", folder).replace("tls:", "")  # without a certificate
+        sections[section].append(line.replace("6399", "6398") if key == "upstream" else line)
+    policy = sections["[policy hinted]"]
+    if policy and not any(line.startswith("match") for line in policy):
+        policy.insert(0, "match = user:x")
+    return lines, "\n".join("\n".join([head, *of]) for head, of in sections.items() if of) + "\n"
+
+
+@pytest.mark.parametrize("place", ["WEIR", "ADMIN", "POLICY"])
+def test_a_line_that_a_hint_names_is_accepted(place, tmp_path):
+    (tmp_path / "a").write_text("tiger\n")
+    (tmp_path / "a").chmod(0o600)
+    names = [name for where, name in HINT.findall((REPO / "src/run/config_hints.def").read_text()) if where == place]
+    files = {}
+    for value in VALUES:
+        for i in range(0, len(names), 90):  # the 100th mistake is the last that is told
+            heads = {"WEIR": "[weir]\n", "ADMIN": "[admin]\n", "POLICY": "[policy a]\nmatch = user:x\n"}
+            text = heads[place] + "".join(f"{name} = {value}\n" for name in names[i : i + 90])
+            told = tried(tmp_path, text, "-t").stderr.splitlines()
+            assert len(told) == len(names[i : i + 90]) and all("unknown key: " in line for line in told), told
+            for line in told:
+                assert "tiger" not in line
+                said = line.split("unknown key: ")[1]
+                lines, text = file_with_the_lines_of(said, place, tmp_path)
+                if lines and not any(key in TLS for key, _ in lines):
+                    files[text] = said
+    assert len(files) > 3
+    for text, said in files.items():
+        done = tried(tmp_path, text, "-t")
+        assert done.returncode == 0, (said, text, done.stderr)
+
+
+P = "[policy a]\nmatch = user:x\nall = 1k/s\n"
+M = "[policy a]\nall = 1/s\nmatch = "
+IN_PLACE = [  # the text of the file, what is wrong in it, what the message names instead
+    ("[weir]\nserver = r1 127.0.0.1:6379 check\n", "server = r1 127.0.0.1:6379 check", "upstream = 127.0.0.1:6379"),
+    ("[weir]\nmaster = mymaster\n", "master = mymaster", "upstream = HOST:PORT"),
+    ("[weir]\nupstream = 127.0.0.1:6379; comment\n", "upstream = 127.0.0.1:6379; comment", "upstream = 127.0.0.1:6379"),
+    ("[weir]\nupstream = 127.0.0.1:6379 check\n", "upstream = 127.0.0.1:6379 check", "upstream = 127.0.0.1:6379"),
+    ("[weir]\nupstream = mymaster, b:1\n", "upstream = mymaster, b:1", "upstream = HOST:PORT"),
+    ("[weir]\nupstream = redis://a\n", "redis://a", "a:6379"),
+    ("[weir]\nworkers = 2; two\n", "workers = 2; two", "workers = 2"),
+    ("[weir]\nnbthread = 4\n", "nbthread = 4", "workers = 4"),
+    ("[weir]\nworker_processes = auto\n", "worker_processes = auto", "workers = cores"),
+    ("[weir]\ntimeout client = 30s\n", "timeout client = 30s", "idle-timeout = 30s"),
+    ("[weir]\nlimit-prefix = weir:\n", "limit-prefix = weir:", "limit-prefix = limit:"),
+    ("[weir]\nlisten = 6390\n", "6390", "127.0.0.1:6390"),
+    ("[weir]\nlisten = unix:/tmp/x mode 000\n", "mode 000", "mode 0660"),
+    ("[weir]\nlisten = unix:/tmp/x mode=0666\n", "mode=0666", "mode 0666"),
+    ("[weir]\nlisten = /tmp/x\n", "/tmp/x", "unix:/tmp/x"),
+    ("[prometheus]\n", "[prometheus]", "[admin]"),
+    (P + "cmd:get = 10/s\n", "cmd:get = 10/s", "cmd.get = 10/s"),
+    (P + "cmd_get = 10/s\n", "cmd_get = 10/s", "cmd.get = 10/s"),
+    (P + "read = 9/s; c\n", "read = 9/s; c", "read = 9/s"),
+    (P + "auth_failures = 5/m\n", "auth_failures = 5/m", "auth-failures = 5/m"),
+    (P + "maxconn = 50\n", "maxconn = 50", "connections = 50"),
+    (P + "bytes-out = 10mb/s burst 40\n", "burst 40", "burst 40mb"),
+    (P + "[class c]\ncommands = *\n", "*", "all"),
+    (P.replace("a]", "a]\n[class a]\ncommands = get\n[policy a]") + "reads = 9/s\n", "reads = 9/s", "read = 9/s"),
+    (M + "listener:6390\n", "listener:6390", "listener:127.0.0.1:6380"),
+    (M + "user:[!a]*\n", "user:[!a]*", "user:[^a]*"),
+    (M + "user:free-+\n", "user:free-+", "user:free-*"),
+    (M + "user:free$\n", "user:free$", "user:free"),
+    (M + "user:a\\\n", "user:a\\", "user:a\\\\"),
+    (M + "user:<name>\n", "user:<name>", "user:name"),
+    (M + "user:user:a\n", "user:user:a", "user:a"),
+    (M + "user:/free-.*/\n", "user:/free-.*/", "user:free-*"),
+    (M + "name:'web'\n", "name:'web'", "name:web"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, wrong, right", IN_PLACE, ids=[right for *_, right in IN_PLACE])
+def test_a_line_that_a_message_names_is_accepted_in_its_place(text, wrong, right, tmp_path):
+    told = tried(tmp_path, text, "-t").stderr.splitlines()
+    assert len(told) == 1 and re.search(rf"write {re.escape(right)}(?![\w:.*\\-])", told[0]), told
+    at = text.rindex(wrong)
+    done = tried(tmp_path, text[:at] + filled(right, tmp_path) + text[at + len(wrong) :], "-t", "--strict")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("[weir]\nupstream = unix:/tmp/a b\n", "the path of a unix socket has no blanks"),
+        ("[weir]\nlisten = unix:/tmp/x,y.sock\n", "the path of a unix socket has no commas"),
+        (M + "tls:x\n", "no address of listen begins with tls:"),
+        (M + "user:!a\n", "no term says not"),
+        (M + "user:/default/\n", "is no regular expression"),
+        ("[class a]\ncommands = ab\n", "ab is no command that weir knows"),
+    ],
+)
+def test_a_message_names_no_line_where_none_is_meant(text, said, tmp_path):
+    told = tried(tmp_path, text, "-t").stderr.splitlines()
+    assert len(told) == 1 and said in told[0] and "write" not in told[0] and "did you mean" not in told[0]

@@ -174,8 +174,7 @@ static const struct mistake address_mistakes[] = {
     {"[weir]\nupstream = a:1 b:2\n",
      "weir.conf:2: [weir] upstream: upstream is one address: write upstream = a:1; a second Redis has a weir of its own\n"},
     {"[weir]\nupstream = unix:/a,unix:/b\n",
-     "weir.conf:2: [weir] upstream: upstream is one address: write upstream = unix:/a; a second Redis has a weir of its "
-     "own\n"},
+     "weir.conf:2: [weir] upstream: the path of a unix socket has no blanks and no commas, and upstream is one address\n"},
     {"[weir]\nupstream = a:1 password=hunter2\n",
      "weir.conf:2: [weir] upstream: password may not stand behind the address: the password goes into a file: "
      "upstream-password-file = PATH\n"},

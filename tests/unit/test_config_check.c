@@ -102,6 +102,15 @@ static void lint(const char *text)
 }
 
 static const struct mistake hardly_meant[] = {
+    {"[weir]\nlisten = [::1]:6390, unix:/a\n[policy a]\nmatch = listener:6390, listener:zz, tls:x\nall = 1/s\n",
+     "warning: weir.conf:4: [policy a] match: listener:6390 binds no client, as it fits no address of listen: write "
+     "listener:\\[::1]:6390\n"
+     "warning: weir.conf:4: [policy a] match: listener:zz binds no client, as it fits no address of listen: write "
+     "listener:\\[::1]:6390\n"
+     "warning: weir.conf:4: [policy a] match: tls:x binds no client: no address of listen begins with tls:\n"},
+    {"[policy a]\nmatch = user:a\nbytes-out = 10mb/s burst 40\nbytes-in = 10mb/s burst 1024\n"
+     "[policy b]\nmatch = user:b\nbytes-out = 1000/s burst 40\n",
+     "warning: weir.conf:3: [policy a] bytes-out: a burst of 40 is that many bytes: write burst 40mb\n"},
     {"[limit a]\napprox = 1/500ms\n[limit b]\napprox = 100/s, 99/h\napprox = 2/d\n[limit c]\nsliding = 1/s\n",
      "warning: weir.conf:2: [limit a] approx: of calls that come evenly 1/500ms lets 1 of 2 pass, as approx rounds up what "
      "it does not know: take sliding, which is exact, or funnel\n"
@@ -195,8 +204,8 @@ static void test_what_is_meant(void **state)
         "[weir]\nmode = shadow\n[policy a]\nmatch = user:a\n[policy default]\n",
         "[policy a]\nmatch = user:a\npriority = normal\n[policy b]\nmatch = user:a*\nweight = 5\n",
         "[policy a]\nmatch = user:a\nwrite = 200/s burst 400, 10000/h\nall = 9/s over delay 5s\ncmd.keys = deny\n",
-        "[policy moved]\nmatch = user:svc.*, user:[0-9]*, tls:*.example.com, key:^a;b|c, name:it's\nall = 1/s\n",
-        "[policy MOVEDX]\nmatch = user:a?c, listener:unix:/*, ip:10.0.0.0/8\nall = 1/s\n",
+        "[policy moved]\nmatch = user:svc.*, user:[0-9]*, name:*.example.com, key:^a;b|c, name:it's\nall = 1/s\n",
+        "[weir]\nlisten = unix:/a\n[policy MOVEDX]\nmatch = user:a?c, user:[!-/], user:a\\+, listener:unix:/*, ip:10.0.0.0/8\nall = 1/s\n",
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
