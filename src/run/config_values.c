@@ -148,7 +148,7 @@ static enum key_result add_listen(struct config *config, struct slice text, char
 static bool is_part_of_path(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++)
-        if (memchr(": =", text.at[i], 3) != NULL)
+        if (text.at[i] == ':' || text.at[i] == ' ' || text.at[i] == '=')
             return false;
     return text.len > 0;
 }
