@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "quota/answer.h"
 #include "quota/outcome.h"
 #include "quota/numbers.h"
@@ -251,6 +252,43 @@ static void on_reply(struct script_conn *conn, struct slice reply)
         script_conn_wake(conn); /* batches held back may go now */
 }
 
+/* ---- patience ---- */
+
+/* When the oldest question of these was asked; UINT64_MAX: there is none. */
+static uint64_t oldest_of(const struct list *batches)
+{
+    uint64_t oldest_ns = UINT64_MAX;
+    for (const struct list *at = batches->next; at != batches; at = at->next) {
+        uint64_t asked_ns = container_of(at, struct batch, in_exchange)->asked_ns;
+        oldest_ns = asked_ns < oldest_ns ? asked_ns : oldest_ns;
+    }
+    return oldest_ns;
+}
+
+/* When the oldest question has waited too long; UINT64_MAX: there is none. */
+static uint64_t patience_ns(const struct exchange *exchange)
+{
+    uint64_t sent_ns = oldest_of(&exchange->sent), open_ns = oldest_of(&exchange->open);
+    uint64_t asked_ns = sent_ns < open_ns ? sent_ns : open_ns;
+    return asked_ns != UINT64_MAX ? script_conn_due_ns(&exchange->conn, asked_ns) : UINT64_MAX;
+}
+
+static void on_probe(struct alarm *alarm)
+{
+    struct exchange *exchange = container_of(alarm, struct exchange, probe);
+    uint64_t next_ns = script_conn_probe(&exchange->conn);
+    if (next_ns != UINT64_MAX)
+        alarm_set(exchange->alarms, &exchange->probe, next_ns);
+}
+
+/* A question has waited too long. */
+static void open_circuit(struct exchange *exchange, bool is_owing)
+{
+    if (!alarm_is_set(&exchange->probe))
+        alarm_set(exchange->alarms, &exchange->probe, script_conn_now_ns(&exchange->conn));
+    script_conn_give_up(&exchange->conn, is_owing);
+}
+
 /* ---- the connection ---- */
 
 static void fail_all(const struct exchange *exchange, struct list *batches, struct slice error, bool is_down)
@@ -267,6 +305,8 @@ static void fail_all(const struct exchange *exchange, struct list *batches, stru
 static void on_lost(struct script_conn *conn)
 {
     struct exchange *exchange = container_of(conn, struct exchange, conn);
+    if (clock_ns() >= patience_ns(exchange)) /* the lanes' timer may close a silent connection before the alarm */
+        open_circuit(exchange, false);
     exchange->sent_us = 0;
     fail_all(exchange, &exchange->sent,
              err_text(conn->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE), true);
@@ -353,43 +393,18 @@ static void on_unloaded(struct script_conn *conn)
     fail_all(exchange, &exchange->open, script_conn_why_none(conn), script_conn_is_away(conn));
 }
 
-/* ---- patience ---- */
-
-/* When the oldest question of these was asked; UINT64_MAX: there is none. */
-static uint64_t oldest_of(const struct list *batches)
-{
-    uint64_t oldest_ns = UINT64_MAX;
-    for (const struct list *at = batches->next; at != batches; at = at->next) {
-        uint64_t asked_ns = container_of(at, struct batch, in_exchange)->asked_ns;
-        oldest_ns = asked_ns < oldest_ns ? asked_ns : oldest_ns;
-    }
-    return oldest_ns;
-}
-
-static void on_probe(struct alarm *alarm)
-{
-    struct exchange *exchange = container_of(alarm, struct exchange, probe);
-    uint64_t next_ns = script_conn_probe(&exchange->conn);
-    if (next_ns != UINT64_MAX)
-        alarm_set(exchange->alarms, &exchange->probe, next_ns);
-}
-
 static void on_patience(struct alarm *alarm)
 {
     struct exchange *exchange = container_of(alarm, struct exchange, patience);
-    uint64_t sent_ns = oldest_of(&exchange->sent), open_ns = oldest_of(&exchange->open);
-    uint64_t asked_ns = sent_ns < open_ns ? sent_ns : open_ns;
-    if (asked_ns == UINT64_MAX)
+    uint64_t due_ns = patience_ns(exchange);
+    if (due_ns == UINT64_MAX)
         return;
-    uint64_t due_ns = script_conn_due_ns(&exchange->conn, asked_ns);
     if (script_conn_now_ns(&exchange->conn) < due_ns) {
         alarm_set(exchange->alarms, &exchange->patience, due_ns);
         return;
     }
-    script_conn_give_up(&exchange->conn, !list_is_empty(&exchange->sent));
+    open_circuit(exchange, !list_is_empty(&exchange->sent));
     fail_all(exchange, &exchange->open, script_conn_why_none(&exchange->conn), script_conn_is_away(&exchange->conn));
-    if (!alarm_is_set(&exchange->probe))
-        alarm_set(exchange->alarms, &exchange->probe, script_conn_now_ns(&exchange->conn));
 }
 
 static const struct script_conn_ops conn_ops = {
