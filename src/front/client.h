@@ -153,14 +153,14 @@ struct client {
     bool is_stalled : 1;       /* nothing is read or taken: it holds too much memory, see front/memory_pressure.h */
     bool is_held : 1;          /* no request is taken until an answer has come */
     bool is_leaving : 1;       /* nothing more is taken; closed when all is answered and sent */
-    bool is_dropped : 1;       /* nothing more is sent to it: it is closed once Redis has carried out what it has asked */
-    bool is_cut : 1;           /* an answer of its will not come: it is closed when those before it are sent */
-    bool is_eof : 1;           /* it has ended its side */
-    bool is_outside : 1;       /* its PROXY header or its TLS handshake is not done */
-    bool is_raw : 1;           /* its replies cannot be told apart any more: they pass as bytes */
-    bool is_operator : 1;      /* it came by the operators' socket */
-    bool overflows : 1;        /* it shares a subject until there is room for its own */
-    bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
+    bool is_dropped : 1;  /* nothing more is sent to it: it is closed once Redis has carried out what it has asked */
+    bool is_cut : 1;      /* an answer of its will not come: it is closed when those before it are sent */
+    bool is_eof : 1;      /* it has ended its side */
+    bool is_outside : 1;  /* its PROXY header or its TLS handshake is not done */
+    bool is_raw : 1;      /* its replies cannot be told apart any more: they pass as bytes */
+    bool is_operator : 1; /* it came by the operators' socket */
+    bool overflows : 1;   /* it shares a subject until there is room for its own */
+    bool is_keyed : 1;    /* the key of a command may say whose limits bind it */
     bool counts_bytes_out : 1; /* its policy has limits on bytes of replies */
     bool counts_calls : 1;     /* and on calls in flight */
     uint8_t generation : 1;    /* front.generation, of the rules by which it is bound */

@@ -424,6 +424,11 @@ static void go_on_unheard(struct client *client)
         half_close_check(client);
 }
 
+static void on_end_ahead(struct link *link)
+{
+    half_close_foresee(client_of_link(link));
+}
+
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
@@ -475,6 +480,7 @@ static const struct link_ops link_ops = {
     .on_data = on_data,
     .on_passing = on_link_passing,
     .on_passed = on_link_passed,
+    .on_end_ahead = on_end_ahead,
     .on_end = on_end,
     .on_wake = on_wake,
     .on_late = on_late,

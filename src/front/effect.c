@@ -138,7 +138,8 @@ static bool is_shut_out_unheard(const struct call *call, const struct glimpse *r
 
 static void leave_unheard(struct client *client)
 {
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "its connection to Redis is gone, and the next wants a password");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                       "its connection to Redis is gone, and the next wants a password");
     client_leave_for(client, CLOSED_UPSTREAM);
 }
 

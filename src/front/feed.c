@@ -249,6 +249,8 @@ static void adjust_reading(struct client *client)
         return;
     }
     link_pause(&client->link);
+    if (!client->rider.is_gone)
+        link_watch_end(&client->link);
     if (!client->is_stalled && !client->rider.is_paying && client->has_private_lane)
         lane_catch_up(&client->rider); /* it was stopped for a slow reader: see stop_if_slow in front/connection.c */
 }

@@ -72,8 +72,16 @@ static bool waits_in_vain(const struct client *client)
     return account_waits_long(client) || (client->is_dropped && meter_is_waiting(client));
 }
 
+void half_close_foresee(struct client *client)
+{
+    client->rider.is_gone = true;
+    end_waiting(client);
+}
+
 void half_close_check(struct client *client)
 {
+    if (client->rider.is_gone && !client->is_eof && !client_is_closed(client))
+        end_waiting(client); /* half_close_foresee */
     if (!client->is_eof || client_is_closed(client))
         return;
     feed_end(client);

@@ -11,7 +11,11 @@
 #include "upstream/own_words.h"
 #include "upstream/shared.h"
 
-#define BLOCKED_CALLS 1024 /* requests behind a command that blocks: far more than a library sends in one write */
+/*
+ * Bytes of requests behind a command that blocks: far more than a library sends in one write. The end of the client is
+ * seen only once all before it has been read.
+ */
+#define BLOCKED_BYTES (1U << 19)
 #define UNKNOWN_CALLS 64 /* of a client that is there: of values of 1 MiB as much as REMAINS_MAX_BYTES */
 
 void lane_choice_wait_for_idle(struct client *client)
@@ -442,12 +446,9 @@ static uint64_t calls_bytes(const struct lane *lane)
  * Behind a command that blocks, Redis only stores requests: in memory of its own, up to
  * client-query-buffer-limit. Few are sent there; the rest waits with the client.
  */
-static bool is_behind_blocking(const struct client *client, const struct request *request, const struct lane *lane)
+static bool is_behind_blocking(const struct client *client, const struct request *request)
 {
-    if (!lane_waits(lane))
-        return false;
-    return lane_n_requests(lane) >= BLOCKED_CALLS || lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX ||
-           request->is_large;
+    return lane_sent_bytes(&client->rider) > BLOCKED_BYTES || request->is_large;
 }
 
 /*
@@ -480,9 +481,10 @@ static bool is_far_ahead(const struct client *client, const struct request *requ
     if (client->rider.in_flight == 0)
         return false;
     uint64_t most = atomic_load_explicit(&client->front->settings->memory_pressure.calls_bytes, memory_order_relaxed);
-    bool is_own_full = client->has_private_lane &&
-                       (is_behind_blocking(client, request, lane) || (most != 0 && calls_bytes(lane) > most));
-    return is_own_full || has_many_replies_coming(client, lane);
+    bool is_own_full = client->has_private_lane && most != 0 && calls_bytes(lane) > most;
+    bool is_many = client->has_private_lane && lane_waits(lane) ? is_behind_blocking(client, request)
+                                                                : has_many_replies_coming(client, lane);
+    return is_own_full || is_many;
 }
 
 enum finding lane_choice_find(struct client *client, const struct request *request, struct lane **found)

@@ -182,7 +182,8 @@ static void settle_name(struct queued *queued, enum members_answer answer, uint3
 }
 
 /* False: it cannot be told, of something that was tried. */
-static bool ask(const struct queued *queued, const struct members *members, enum members_answer *answer, uint32_t *number)
+static bool ask(const struct queued *queued, const struct members *members, enum members_answer *answer,
+                uint32_t *number)
 {
     *answer = members->n > 0 ? members_last_ok(members, queued->n, number) : MEMBERS_NONE;
     return *answer != MEMBERS_UNKNOWN;

@@ -33,7 +33,7 @@ struct rules {
     struct limit unbound_limit;    /* the same as a limit, ... */
     struct record *unbound_record; /* ... of the ledger's own record, ... */
     struct policy unbound_policy;  /* ... and as the only one of a policy; made by rules_new; see front/unbound.h */
-    unsigned max_lanes; /* 0: by descriptors and Redis' maxclients; see upstream/room.h */
+    unsigned max_lanes;            /* 0: by descriptors and Redis' maxclients; see upstream/room.h */
     size_t output_limit_bytes;
     char *upstream_password;   /* weir's own; heap; NULL: it does not log in */
     struct networks proxies;   /* whom the PROXY protocol is believed */

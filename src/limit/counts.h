@@ -33,7 +33,7 @@ enum rejection {
     REJECTED_MEMORY,
     REJECTED_TLS,
     REJECTED_UNAUTHENTICATED, /* too many of its address are not bound yet */
-    REJECTED_NO_ADDRESS, /* over TCP, and the system did not tell the peer's address */
+    REJECTED_NO_ADDRESS,      /* over TCP, and the system did not tell the peer's address */
     REJECTED_COUNT
 };
 

@@ -34,7 +34,8 @@ static unsigned wanted_events(const struct link *link)
         return WATCH_WRITABLE;
     if (link->state == LINK_SHAKING)
         return WATCH_READABLE | (tls_is_full(link_tls(link)) ? WATCH_WRITABLE : 0U);
-    return (link->is_paused ? 0U : WATCH_READABLE) | (link->is_full ? WATCH_WRITABLE : 0U);
+    unsigned input = !link->is_paused ? WATCH_READABLE : link->wants_end ? WATCH_ENDED : 0U;
+    return input | (link->is_full ? WATCH_WRITABLE : 0U);
 }
 
 /* Wait for exactly the events that are wanted. */
@@ -177,11 +178,18 @@ void link_pause(struct link *link)
         count_add(&link_loop(link)->traffic[link->rank].pauses, 1);
 }
 
+void link_watch_end(struct link *link)
+{
+    link->wants_end = true;
+    if (link->is_paused && link->state == LINK_OPEN && (link->watch.events & WATCH_READABLE) == 0)
+        wait_anew(link); /* else the next readable event does */
+}
+
 void link_resume(struct link *link)
 {
     if (!link->is_paused || link->is_eof || link->state != LINK_OPEN)
         return;
-    link->is_paused = false;
+    link->is_paused = link->wants_end = false;
     wait_anew(link);
     if (has_unread(link))
         mark_dirty(link);
@@ -229,7 +237,8 @@ static void shake(struct link *link);
  */
 static bool is_late(const struct link *link)
 {
-    return link->is_unix && link->ops->on_late != NULL && shutdown(link->watch.fd, SHUT_RD) == 0 && link_has_unread(link);
+    return link->is_unix && link->ops->on_late != NULL && shutdown(link->watch.fd, SHUT_RD) == 0 &&
+           link_has_unread(link);
 }
 
 static void shut(struct link *link)
@@ -485,6 +494,12 @@ static void on_events(struct watch *watch, unsigned events)
     if ((events & WATCH_WRITABLE) != 0 && was_full) {
         link->is_full = false;
         mark_dirty(link);
+    }
+    if ((events & WATCH_ENDED) != 0 && link->is_paused && link->wants_end) {
+        link->wants_end = false;
+        wait_anew(link);
+        link->ops->on_end_ahead(link);
+        return;
     }
     bool is_unwanted = (events & WATCH_READABLE) != 0 ? link->is_paused : !was_full;
     if ((events & WATCH_READABLE) != 0)

@@ -49,6 +49,8 @@ struct link_ops {
     /* So many bytes have gone there; on_data hears nothing of them. */
     void (*on_passed)(struct link *link, size_t n);
     /* The peer has ended its side (UV_EOF), or the connection is broken (another libuv error). Nothing more is read. */
+    /* After link_watch_end: the peer has ended its side behind bytes that the link does not read now. NULL: never asked. */
+    void (*on_end_ahead)(struct link *link);
     void (*on_end)(struct link *link, int status);
     /* After link_wake. */
     void (*on_wake)(struct link *link);
@@ -93,6 +95,7 @@ struct link {
     bool is_finishing : 1;
     bool is_parting : 1;
     bool is_again : 1;   /* it was link_wake_again that was called last */
+    bool wants_end : 1;  /* link_watch_end was called, and has not been answered */
     bool is_patient : 1; /* its owner's: its output is not written before woken links are called (loop.on_turn) */
     /*
      * Of an accepted link: the address that accept() returned, or that its owner has set since (a PROXY header). The
@@ -173,6 +176,9 @@ void link_wake_again(struct link *link);
 
 /* As link_wake, also where link_wake_again has been called: then it does not wait for the others of that kind. */
 void link_wake_now(struct link *link);
+
+/* While the link is paused, on_end_ahead tells once that its peer has ended its side. */
+void link_watch_end(struct link *link);
 
 /* Stop reading and send what is pending; then on_end with status 0 follows. */
 void link_finish(struct link *link);

@@ -18,14 +18,15 @@ int watch_for(struct watch *watch, unsigned events)
     if (events == watch->events)
         return 0;
     struct epoll_event event = {
-        .events = ((events & WATCH_READABLE) != 0 ? EPOLLIN : 0U) | ((events & WATCH_WRITABLE) != 0 ? EPOLLOUT : 0U),
+        .events = ((events & WATCH_READABLE) != 0 ? EPOLLIN : 0U) | ((events & WATCH_WRITABLE) != 0 ? EPOLLOUT : 0U) |
+                  ((events & WATCH_ENDED) != 0 ? EPOLLRDHUP : 0U),
         .data.ptr = watch,
     };
     /* Where nothing is waited for the kernel must not know it: it would tell of broken connections all the same. */
     int what = events == 0 ? EPOLL_CTL_DEL : watch->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (epoll_ctl(watch->poller->fd, what, watch->fd, &event) != 0)
         return -errno;
-    watch->events = events & (WATCH_READABLE | WATCH_WRITABLE);
+    watch->events = events & (WATCH_READABLE | WATCH_WRITABLE | WATCH_ENDED);
     return 0;
 }
 
@@ -57,9 +58,10 @@ void poller_fini(struct poller *poller)
 static unsigned told_of(const struct epoll_event *event)
 {
     if ((event->events & (EPOLLERR | EPOLLHUP)) != 0)
-        return WATCH_READABLE | WATCH_WRITABLE;
+        return WATCH_READABLE | WATCH_WRITABLE | WATCH_ENDED;
     return ((event->events & EPOLLIN) != 0 ? WATCH_READABLE : 0U) |
-           ((event->events & EPOLLOUT) != 0 ? WATCH_WRITABLE : 0U);
+           ((event->events & EPOLLOUT) != 0 ? WATCH_WRITABLE : 0U) |
+           ((event->events & EPOLLRDHUP) != 0 ? WATCH_ENDED : 0U);
 }
 
 int poller_wait(const struct poller *poller, int timeout_ms, bool *other)

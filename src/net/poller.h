@@ -14,11 +14,15 @@ struct poller {
     int fd; /* the epoll instance */
 };
 
-enum { WATCH_READABLE = 1, WATCH_WRITABLE = 2 };
+enum {
+    WATCH_READABLE = 1,
+    WATCH_WRITABLE = 2,
+    WATCH_ENDED = 4, /* the peer has ended its side, or is gone; it may stand behind bytes that have not been read */
+};
 
 struct watch {
     struct poller *poller;
-    /* `events`: both, where the connection is broken; the next system call says how. */
+    /* `events`: all, where the connection is broken; the next system call says how. */
     void (*on_events)(struct watch *watch, unsigned events);
     int fd;
     uint8_t events; /* that are waited for now, see watch_for */

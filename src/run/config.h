@@ -42,11 +42,11 @@ struct config {
     bool lanes_private;
     size_t max_subjects;
     uint64_t connect_timeout_ns;
-    uint64_t upstream_timeout_ns; /* 0: none */
-    uint64_t upstream_check_ns;   /* 0: never */
-    uint64_t drain_timeout_ns;    /* 0: clients are closed at once */
-    bool is_shadow;               /* mode = shadow: count what would be refused, refuse nothing */
-    char *admin_socket;           /* path; NULL: none */
+    uint64_t upstream_timeout_ns;     /* 0: none */
+    uint64_t upstream_check_ns;       /* 0: never */
+    uint64_t drain_timeout_ns;        /* 0: clients are closed at once */
+    bool is_shadow;                   /* mode = shadow: count what would be refused, refuse nothing */
+    char *admin_socket;               /* path; NULL: none */
     struct address admin_listen;      /* for HTTP; host NULL: none */
     char *admin_hosts;                /* host names allowed in HTTP requests, separated by commas; NULL: none */
     struct tls_settings tls_settings; /* of listeners */

@@ -14,7 +14,7 @@
 #include "resp/emit.h"
 #include "resp/glimpse.h"
 
-#define NONCE_LEN 22 /* characters of 6 bits each; with what stands behind them they fit a glimpse's tail */
+#define NONCE_LEN 22          /* characters of 6 bits each; with what stands behind them they fit a glimpse's tail */
 #define NONCE_ANSWER_MOST 128 /* bytes of its answer before the nonce ends, at most */
 #define NONCE_REQUEST_ROOM (sizeof "WEIR.NONCE" + NONCE_LEN + 4 + 3 * EMIT_HEADER_MAX)
 

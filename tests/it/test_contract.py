@@ -614,7 +614,7 @@ def test_what_is_scarce_goes_from_hand_to_hand(farm):
             assert reply in (user.encode(), BUSY)
             n_answered += reply != BUSY
     assert n_answered > 300
-    assert opened(redis) - before < 20
+    assert opened(redis) - before < n_answered / 6, "a lane on which Redis is late for 10 ms is replaced"
     for conn in clients:
         conn.close()
 

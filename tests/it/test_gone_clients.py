@@ -3,6 +3,7 @@
 What counts is what Redis carried out and sent, by its own statistics, not what clients heard.
 """
 
+import contextlib
 import re
 import signal
 import socket
@@ -13,7 +14,7 @@ import pytest
 from kit.crowd import RST
 from kit.harness import MODE_IDS, MODES, wait_until
 from kit.limits import OPERATOR, limit_of, order, plain, tallies
-from kit.resp import encode
+from kit.resp import encode, pipeline
 from kit.tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -129,6 +130,27 @@ def test_a_command_that_blocks_ends_with_its_client(leave, limited, own_redis):
     wait_until(lambda: places(weir) == 10, "places come back")
     assert own_redis.call("RPUSH", "l", "x") == 1 and own_redis.call("LLEN", "l") == 1
     assert calls_of(own_redis, "incr") == 0
+
+
+@pytest.mark.parametrize("before", [[], ["PING", "GET k", "BLPOP full 0"]], ids=["first", "later"])
+@pytest.mark.parametrize("leave", [reset, end], ids=["RST", "FIN"])
+def test_a_command_that_blocks_ends_with_a_client_that_is_not_read(before, leave, limited, own_redis):
+    """Of what stands behind it weir reads 512 KiB, and sees the end, or a reset behind whatever has not been read."""
+    weir = limited("")
+    own_redis.call("RPUSH", "full", "x")
+    conn = weir.connect()
+    conn.send(pipeline(*before) + encode("BLPOP", "l", 0))
+    wait_until(lambda: own_redis.waiting()[0] == 1, "it blocks")
+    if leave == end:  # its end stands behind all of that
+        conn.send(encode("PING") * 20_000)
+    else:
+        conn.sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                conn.sock.send(encode("PING") * 1000)
+    leave(conn)
+    wait_until(lambda: own_redis.waiting()[0] == 0, "it ends")
+    assert own_redis.call("RPUSH", "l", "x") == 1 and own_redis.call("LLEN", "l") == 1
 
 
 # ---- bytes of replies ----
@@ -286,12 +308,16 @@ def test_few_calls_of_clients_that_have_gone_are_under_way(limited, own_redis):
     for conn in conns:
         conn.ask("PING", "GET k")
     own_redis.signal(signal.SIGSTOP)
-    for i, conn in enumerate(conns):
+    for conn in conns[:3]:
         conn.send(encode("MGET", *["big"] * 20))
-        if i < 3:
-            wait_until(lambda: places(weir) == 99 - i, "it is under way")
+    wait_until(lambda: places(weir) == 97, "they are under way")
+    for conn in conns[:3]:
         reset(conn)
-        wait_until(lambda: len(plain(order(weir, "CLIENTS"))) == 10 - i, "it has gone, and the operator is there")
+    wait_until(lambda: len(plain(order(weir, "CLIENTS"))) == 8, "they have gone, and the operator is there")
+    for conn in conns[3:]:
+        conn.send(encode("MGET", *["big"] * 20))
+        reset(conn)
+    wait_until(lambda: len(plain(order(weir, "CLIENTS"))) == 1, "so have the others")
     own_redis.signal(signal.SIGCONT)
     wait_until(lambda: places(weir) == 100, "all places came back")
     assert calls_of(own_redis, "mget") == 3

@@ -155,7 +155,7 @@ def on_weir(weir, redis, steps, wanted):
             if want == received:
                 probes.settle(player)  # no reply tells when it is done
             received = want
-            wait_until(lambda: redis.state() == state, f"the same state of Redis after {step}", 5)
+            wait_until(lambda: redis.state() == state, f"the same state of Redis after {step}", 20)
         probes.settle(player)
         assert player.state() == want, "more came"
 
@@ -164,7 +164,7 @@ def expect(player, want, when):
     if player.state() == want:
         return
     try:
-        wait_until(lambda: player.collect() and player.state() == want, when, 5)
+        wait_until(lambda: player.collect() and player.state() == want, when, 20)
     except AssertionError:
         for name, (data, closed) in want.items():
             got = player.state()[name]
