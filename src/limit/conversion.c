@@ -152,9 +152,8 @@ static void convert_queue(struct subject *subject, struct funnel *queue, const s
 /* The time of the units that commands wait for in the limit's queue, at the new rate. */
 static uint64_t waiting_ns(struct subject *subject, const struct slot_rate *to)
 {
-    const struct funnel *waiting = to->has_queue && to->departures != SLOT_NOWHERE
-                                       ? departure_word(subject, to->departures, DEPARTURE_WAITING)
-                                       : NULL;
+    const struct funnel *waiting =
+        to->departures != SLOT_NOWHERE ? departure_word(subject, to->departures, DEPARTURE_WAITING) : NULL;
     return waiting != NULL ? debt_at(funnel_word(waiting), (struct unit_time){1, 1}, slot_unit_time(to)) : 0;
 }
 
@@ -163,8 +162,7 @@ static void convert_slot(struct subject *subject, uint16_t slot, const struct sl
 {
     struct funnel *funnel = subject_find_funnel(subject, slot);
     bool is_same_time = unit_time_is_same(slot_unit_time(from), slot_unit_time(to));
-    bool ends_queue = from->has_queue && !to->has_queue; /* places that are refused now are owed up to the burst */
-    if (funnel == NULL || (is_same_time && to->rate.burst >= from->rate.burst && !ends_queue))
+    if (funnel == NULL || (is_same_time && to->rate.burst >= from->rate.burst))
         return;
     convert_word(funnel, from, to, now_ns, waiting_ns(subject, to));
     if (to->departures != SLOT_NOWHERE)

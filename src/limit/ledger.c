@@ -144,9 +144,7 @@ static void note_rate(struct ledger *ledger, const struct record *record, const 
 {
     struct slot_rate *slot = &record->rates[limit->scope][limit->slot];
     const struct rate before = slot->rate;
-    bool had_queue = slot->has_queue;
     slot_rate_set(slot, limit);
-    ledger->is_changed |= had_queue != slot->has_queue;
     ledger->is_changed |= before.count != 0 && (before.count != slot->rate.count || before.burst != slot->rate.burst ||
                                                 before.period_ns != slot->rate.period_ns);
 }

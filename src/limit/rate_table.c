@@ -37,5 +37,4 @@ void slot_rate_set(struct slot_rate *slot, const struct limit *limit)
     slot->rate = limit->rate;
     slot->departures = limit->departures;
     slot->kind = unit_is_bytes(unit) ? SLOT_BYTES : SLOT_UNITS;
-    slot->has_queue = limit->action == OVER_DELAY;
 }

@@ -12,7 +12,6 @@
 #define WEIR_LIMIT_RATE_TABLE_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "limit/debt.h"
@@ -27,7 +26,6 @@ struct slot_rate {
     struct rate rate;
     uint16_t departures; /* first slot of its departure's words; SLOT_NOWHERE: it has none */
     uint8_t kind;        /* enum slot_kind */
-    bool has_queue;      /* over delay: places in its queue are owed beyond the burst */
 };
 
 struct rate_table {
