@@ -7,7 +7,7 @@
 
 /*
  * Failures are charged to the address, under the policy that bound the connection when it came. A client that has logged
- * in could be another user, whom that policy does not bind, and guess the others' passwords.
+ * in could be a user that this policy does not bind, and guess the passwords of others.
  */
 static struct account account_of_address(struct client *client)
 {

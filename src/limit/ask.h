@@ -15,7 +15,7 @@
 #define GATE_NEVER INT64_MAX
 
 /*
- * Whose funnels a decision charges: for each scope the holder; NULL where the policy has no limit
+ * The holders of the funnels that a decision charges, by scope; NULL where the policy has no limit
  * of that scope, or the connection has gone: then what is charged afterwards is not charged to
  * limits `per connection`.
  */

@@ -6,7 +6,7 @@
  * than a tenth of all (of five subjects or more: at least one) stand above. Of several gaps the lowest counts. Why four
  * times: the sizes of tenants fall off as 1, 1/2, 1/3 ..., so even the largest needs about twice what the next one does.
  * Why a tenth: with more above it a gap parts two kinds of tenants, and both are ordinary. Below a command a second, or a
- * burst of 60, there is no gap: one who sends next to nothing is no abuser of another who sends less. With percentile p
+ * burst of 60, there is no gap: a subject that sends next to nothing is no abuser. With percentile p
  * the ordinary are p in a hundred, whatever gaps there are.
  *
  * Rate and burst are each looked at so. The rate, in commands a second, is that of the ordinary subject that needs most in
