@@ -75,10 +75,11 @@ def test_a_reset_connection_is_bound_by_the_policy_of_its_address(family, limite
     listen, match = LOOPBACK[family]
     weir = limited(f"[policy here]\nmatch = {match}\nall = 5/h\n" + ADMIN, listen=listen)
     with weir.connect() as conn:
-        assert conn.call("GET", "k") is None, "the connection to Redis is there: who has gone does not wait for it"
+        assert conn.call("GET", "k") is None, "a lane is up, so a request is sent before weir learns of the reset"
         send_and_reset(weir, INCR)
-        assert count(redis) <= 4
-        assert limit_of(conn.call("INCR", "k")) == "here/all", "the resets were charged to their address"
+        refused = [limit_of(conn.call("INCR", "k")) for _ in range(5)]
+        assert refused[-1] == "here/all"
+        assert count(redis) <= 4, "the GET, each INCR of a reset connection and each INCR here are charged to one address"
 
 
 def test_what_is_denied_to_an_address_is_denied_to_its_reset_connections(limited, redis):
