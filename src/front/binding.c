@@ -7,6 +7,7 @@
 #include "front/pacing.h"
 #include "front/payer.h"
 #include "front/stopped.h"
+#include "front/timeouts.h"
 #include "front/unbound.h"
 
 /*
@@ -171,10 +172,14 @@ static bool take_step(struct client *client, enum step step)
 
 bool binding_enter(struct client *client)
 {
-    if (client_entrance(client)->is_admin || unbound_begin(client))
+    if (client_entrance(client)->is_admin)
         return true;
-    turn_away(client, REJECTED_UNAUTHENTICATED);
-    return false;
+    if (!unbound_begin(client)) {
+        turn_away(client, REJECTED_UNAUTHENTICATED);
+        return false;
+    }
+    timeouts_begin_unbound(client);
+    return true;
 }
 
 bool binding_move(struct client *client)

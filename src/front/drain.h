@@ -11,31 +11,12 @@
 #ifndef WEIR_FRONT_DRAIN_H
 #define WEIR_FRONT_DRAIN_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <uv.h>
 
-struct front;
+#include "front/front.h"
+
 struct client;
-
-#define DRAIN_NAMED 3 /* clients that are told of by name */
-#define DRAIN_LINE 640
-
-/* Who is still there, for the log. */
-struct drain_holders {
-    unsigned n;
-    unsigned n_named;
-    char named[DRAIN_NAMED][DRAIN_LINE]; /* "10.1.2.3:4711 user:alice (in MULTI)" */
-};
-
-struct client_drain {
-    uv_timer_t tick;
-    bool is_on;
-    bool lets_operators_go; /* a successor has their socket */
-    pthread_mutex_t lock;   /* of the next; held briefly */
-    struct drain_holders holders;
-};
 
 void client_drain_init(struct front *front);
 void client_drain_fini(struct front *front);

@@ -4,20 +4,19 @@
 #ifndef WEIR_FRONT_FRONT_H
 #define WEIR_FRONT_FRONT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <uv.h>
 
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/slice.h"
 #include "front/order.h"
-#include "front/drain.h"
 #include "front/recent.h"
-#include "front/memory_pressure.h"
 #include "front/tables.h"
-#include "front/timeouts.h"
 #include "front/walk.h"
 #include "limit/attempts.h"
 #include "limit/command.h"
@@ -33,6 +32,13 @@
 #include "net/alarms.h"
 #include "net/loop.h"
 #include "upstream/nodes.h"
+
+/* Set by the main thread, see front/memory_pressure.h. */
+struct memory_pressure {
+    _Atomic unsigned step;        /* enum ladder_step */
+    _Atomic uint64_t share_bytes; /* of unread replies that a client may hold */
+    _Atomic uint64_t calls_bytes; /* of what is remembered of unanswered calls, on its own lane; 0: no limit */
+};
 
 /* The same for every worker. Nothing is set after the start but what stands at the end. */
 struct front_settings {
@@ -104,6 +110,34 @@ struct pacing_timer {
     uint32_t n_turns;  /* ... and turns of the loop since then */
     bool are_several;  /* the client whose requests are being taken is not alone */
     uint64_t taken_ns; /* when requests had been taken of the last that was not */
+};
+
+/* Of front/timeouts.h. */
+struct timeouts {
+    struct alarms alarms;   /* apart from those of commands that wait: these close clients */
+    struct list handshakes; /* clients in the order in which theirs began */
+    struct list unfinished; /* and their unfinished requests */
+    struct list unbound;    /* struct unbound, in the order in which their time began */
+    struct alarm handshake, request, idle, bind;
+};
+
+#define DRAIN_NAMED 3 /* clients that are told of by name */
+#define DRAIN_LINE 640
+
+/* The clients that are still connected during a drain, for the log. */
+struct drain_holders {
+    unsigned n;
+    unsigned n_named;
+    char named[DRAIN_NAMED][DRAIN_LINE]; /* "10.1.2.3:4711 user:alice (in MULTI)" */
+};
+
+/* Of front/drain.h. */
+struct client_drain {
+    uv_timer_t tick;
+    bool is_on;
+    bool lets_operators_go; /* a successor has their socket */
+    pthread_mutex_t lock;   /* of the next; held briefly */
+    struct drain_holders holders;
 };
 
 struct client_ops;

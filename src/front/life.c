@@ -14,9 +14,11 @@
 #include "front/client.h"
 #include "front/connection.h"
 #include "front/decisions.h"
+#include "front/drain.h"
 #include "front/pacing.h"
 #include "front/remains.h"
 #include "front/session.h"
+#include "front/timeouts.h"
 
 static bool is_full(struct front *front)
 {

@@ -9,18 +9,9 @@
 #ifndef WEIR_FRONT_MEMORY_PRESSURE_H
 #define WEIR_FRONT_MEMORY_PRESSURE_H
 
-#include <stdatomic.h>
-#include <stdint.h>
+#include "front/front.h"
 
 struct client;
-struct front;
-
-/* Said by the main thread. */
-struct memory_pressure {
-    _Atomic unsigned step;        /* enum ladder_step */
-    _Atomic uint64_t share_bytes; /* of unread replies that a client may hold */
-    _Atomic uint64_t calls_bytes; /* of what is remembered of unanswered calls, on its own lane; 0: no limit */
-};
 
 /* Do what the main thread has said. To be called whenever it has, and again and again from LADDER_STALL on. */
 void memory_pressure_look(struct front *front);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "front/client.h"
 #include "front/session.h"
+#include "front/timeouts.h"
 #include "net/proxy_header.h"
 
 static void turn_away(struct client *client, const char *why)

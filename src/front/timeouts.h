@@ -13,19 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/list.h"
-#include "net/alarms.h"
+#include "front/front.h"
 
 struct client;
-struct front;
-
-struct timeouts {
-    struct alarms alarms;   /* apart from those of commands that wait: these close clients */
-    struct list handshakes; /* clients in the order in which theirs began */
-    struct list unfinished; /* and their unfinished requests */
-    struct list unbound;    /* struct unbound, in the order in which their time began */
-    struct alarm handshake, request, idle, bind;
-};
 
 void timeouts_init(struct front *front);
 void timeouts_close(struct front *front); /* asynchronous, as the loop is closed */
@@ -35,11 +25,11 @@ void timeouts_fini(struct front *front);
 void timeouts_enter(struct client *client);
 void timeouts_leave(struct client *client);
 
-/* Bytes have passed, either way: it is not idle. */
 /* Seconds since the client came, and since bytes passed last, either way (up to 52 days). */
 uint64_t timeouts_age_s(const struct client *client);
 uint64_t timeouts_idle_s(const struct client *client);
 
+/* Bytes have passed, either way: it is not idle. */
 void timeouts_note_active(struct client *client);
 
 /*

@@ -76,7 +76,6 @@ bool unbound_begin(struct client *client)
     unbound->client = client;
     list_init(&unbound->in_list);
     client->unbound = unbound;
-    timeouts_begin_unbound(client);
     return count(client);
 }
 
