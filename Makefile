@@ -153,6 +153,7 @@ build/$(1)/test_findings: $(call objects,$(1),src/upstream/lack.c $(addprefix sr
 build/$(1)/test_calls: $(call objects,$(1),src/upstream/calls.c src/upstream/tags.c)
 build/$(1)/test_host: $(call objects,$(1),src/admin/host.c)
 build/$(1)/test_reply_mode: $(call objects,$(1),src/front/reply_mode.c)
+build/$(1)/test_client_state: $(call objects,$(1),src/front/client_state.c)
 build/$(1)/test_transaction: $(call objects,$(1),src/front/transaction.c)
 build/$(1)/test_queued: $(call objects,$(1),src/front/queued.c src/upstream/login.c)
 build/$(1)/test_walk: $(call objects,$(1),src/front/walk.c)

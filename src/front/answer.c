@@ -263,7 +263,7 @@ static enum route reset(struct client *client)
     session_reset(client);
     lane_choice_note_name(client);
     (void)(had_login ? binding_unbind(client) : binding_change(client));
-    if (client->is_leaving || client_is_closed(client))
+    if (client_is_leaving(client))
         return ROUTE_STOP; /* as who it is now it is one connection too many, and has been told */
     return answer_with(client, SLICE("+RESET\r\n"));
 }

@@ -19,7 +19,7 @@ static void turn_away(struct client *client, enum rejection why)
     if (client_is_closed(client))
         return;
     count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[why], 1);
-    if (client->is_outside) {
+    if (client_is_shaking(client)) {
         client_close_for(client, CLOSED_LIMIT);
         return;
     }

@@ -1,5 +1,6 @@
 #include "front/client.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +8,20 @@
 
 #include "upstream/deliver.h"
 
+_Static_assert(CLIENT_CLOSED < 8 && CLOSED_COUNT <= 32, "they fit into their bits");
 /* With what the allocator adds, 368 bytes for each idle client. */
 _Static_assert(sizeof(struct client) <= 360, "what few clients need belongs into struct extra");
 
-bool client_is_closed(const struct client *client)
+static void client_move(struct client *client, enum client_state to)
 {
-    return link_is_closed(&client->link);
+    assert(client_state_may_follow((enum client_state)client->state, to));
+    client->state = (uint8_t)to & 7U;
+}
+
+void client_admit(struct client *client)
+{
+    if (client_is_shaking(client))
+        client_move(client, CLIENT_OPEN);
 }
 
 struct extra *client_want_extra(struct client *client)
@@ -76,7 +85,7 @@ void client_limit_unread(struct client *client, uint64_t more)
 
 void client_output(struct client *client, const char *data, size_t n)
 {
-    if (client->is_dropped || client->is_cut)
+    if (client->output == OUTPUT_DROPPED || client->output == OUTPUT_CUT)
         return;
     link_write(&client->link, data, n);
     client_limit_unread(client, 0);
@@ -147,47 +156,67 @@ void client_forget_refusal(struct client *client)
 static void give_reason(struct client *client, enum ending_reason reason)
 {
     if (client->reason == CLOSED_BY_CLIENT)
-        client->reason = (uint8_t)reason;
+        client->reason = (uint8_t)reason & 31U;
 }
 
 void client_leave(struct client *client)
 {
-    if (client_is_closed(client))
+    if (client->state >= CLIENT_CLOSING)
         return;
-    client->is_leaving = true;
+    if (client->state == CLIENT_OPEN)
+        client_move(client, CLIENT_DRAINING);
     link_resume(&client->link); /* what it still sends is thrown away, but its end must be heard */
     client->front->client_ops->on_leaving(client);
 }
 
+void client_drop_output(struct client *client)
+{
+    if (client->output == OUTPUT_SENT)
+        client->output = OUTPUT_DROPPED;
+}
+
 void client_drop(struct client *client)
 {
-    client->is_dropped = true;
+    client_drop_output(client);
     client_leave(client);
 }
 
 void client_cut_for(struct client *client, enum ending_reason reason)
 {
-    if (client_is_closed(client) || client->is_cut)
+    if (client_is_closed(client) || client->output == OUTPUT_CUT)
         return;
     give_reason(client, reason);
-    client->is_leaving = client->is_cut = true;
+    if (client->state != CLIENT_CLOSING)
+        client_move(client, CLIENT_CLOSING);
+    client->output = OUTPUT_CUT;
     link_finish(&client->link);
 }
 
 void client_part(struct client *client)
 {
     give_reason(client, CLOSED_DRAIN);
-    client->is_leaving = client->is_parted = true;
+    client_move(client, CLIENT_CLOSING);
+    client->output = OUTPUT_ENDED;
     link_resume(&client->link);
     link_part(&client->link);
 }
 
+void client_return(struct client *client)
+{
+    if (!client_is_parted(client))
+        return;
+    client_move(client, CLIENT_OPEN);
+    client->output = OUTPUT_SENT;
+}
+
 void client_close(struct client *client)
 {
-    if (client_is_closed(client))
+    enum client_state was = (enum client_state)client->state;
+    if (was == CLIENT_CLOSED)
         return;
+    client_move(client, CLIENT_CLOSED);
     link_close(&client->link);
-    client->front->client_ops->on_close(client);
+    client->front->client_ops->on_close(client, was);
 }
 
 void client_leave_for(struct client *client, enum ending_reason reason)

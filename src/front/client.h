@@ -30,6 +30,7 @@
 #include "base/list.h"
 #include "base/log_site.h"
 #include "base/slice.h"
+#include "front/client_state.h"
 #include "front/front.h"
 #include "front/intake.h"
 #include "front/queued.h"
@@ -101,9 +102,9 @@ struct unbound;
 
 /* Of one client, for front/timeouts.h. */
 struct waited_for {
-    struct list in_list; /* timeouts.handshakes or timeouts.unfinished */
+    struct list in_list; /* in timeouts.handshakes while it is shaking, in timeouts.unfinished afterwards */
     union {
-        uint32_t since_ms; /* there; it wraps, so that only differences say anything */
+        uint32_t since_ms; /* when it was put there, came, or ended its handshake; wraps: only differences count */
         uint32_t written;  /* of one that only reads on: the bytes to it when it was looked at; it wraps, too */
     };
     uint32_t looked_ms; /* the same: when it was looked at; front->clients is in this order */
@@ -132,12 +133,14 @@ struct client {
     uint16_t n_refused;         /* ... of commands those refused, ... */
     uint16_t refused_by;        /* ... by the limit with this id, plus one; 0: none yet */
     uint16_t greeted_bytes;     /* bytes sent before its first command that is not of class control */
-    uint8_t silent_looks;       /* looks of front/timeouts.c since bytes passed last, either way ... */
     uint8_t holds;              /* HOLD_*: why its private lane is still needed */
     struct reply_mode reply_mode;
     struct transaction transaction;
     uint8_t entrance;          /* its number, see client_entrance */
-    uint8_t reason;            /* enum ending_reason: why it is leaving */
+    uint8_t state : 3;         /* enum client_state; written by client_move alone */
+    uint8_t reason : 5;        /* enum ending_reason: why its connection ends */
+    uint8_t output : 4;        /* enum client_output */
+    uint8_t silent_looks : 4;  /* looks of front/timeouts.c since bytes passed last, either way ... */
     bool was_active : 1;       /* ... bytes have passed since the last look */
     uint8_t reader : 2;        /* enum reader: what it has read on shared lanes */
     bool wrote_elsewhere : 1;  /* it may have written on another lane than the one that it has now */
@@ -152,21 +155,14 @@ struct client {
     bool was_refused : 1;      /* the lane it waited for could not be opened */
     bool is_stalled : 1;       /* nothing is read or taken: it holds too much memory, see front/memory_pressure.h */
     bool is_held : 1;          /* no request is taken until an answer has come */
-    bool is_leaving : 1;       /* nothing more is taken; closed when all is answered and sent */
-    bool is_dropped : 1;  /* nothing more is sent to it: it is closed once Redis has carried out what it has asked */
-    bool is_cut : 1;      /* an answer of its will not come: it is closed when those before it are sent */
-    bool is_eof : 1;      /* it has ended its side */
-    bool is_outside : 1;  /* its PROXY header or its TLS handshake is not done */
-    bool is_raw : 1;      /* its replies cannot be told apart any more: they pass as bytes */
-    bool is_operator : 1; /* it came by the operators' socket */
-    bool overflows : 1;   /* it shares a subject until there is room for its own */
-    bool is_keyed : 1;    /* the key of a command may say whose limits bind it */
+    bool is_eof : 1;           /* it has ended its side */
+    bool is_raw : 1;           /* its replies cannot be told apart any more: they pass as bytes */
+    bool is_operator : 1;      /* it came by the operators' socket */
+    bool overflows : 1;        /* it shares a subject until there is room for its own */
+    bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
     bool counts_bytes_out : 1; /* its policy has limits on bytes of replies */
     bool counts_calls : 1;     /* and on calls in flight */
     uint8_t generation : 1;    /* front.generation, of the rules by which it is bound */
-    bool is_fresh : 1;         /* it came, or ended its handshake, since front/drain.c last looked who may be let go */
-    bool is_parted : 1;        /* weir stops: it has been sent the end of weir's side, and may close its own ... */
-    bool is_overdue : 1;       /* ... and has not, for one tick of front/drain.c */
 };
 
 /* What is done by parts above the client: front.client_ops, given at the start. */
@@ -177,8 +173,8 @@ struct client_ops {
     void (*answer_behind)(struct client *client, struct slice reply);
     /* Nothing more is taken from it: its connection ends once all is answered. */
     void (*on_leaving)(struct client *client);
-    /* It has just been closed: each part gives back what it holds for it. */
-    void (*on_close)(struct client *client);
+    /* It has just been closed, and was in state `was`: each part gives back what it holds for it. */
+    void (*on_close)(struct client *client, enum client_state was);
 };
 
 static inline const struct entrance *client_entrance(const struct client *client)
@@ -196,6 +192,32 @@ static inline bool client_has_old_rules(const struct client *client)
 static inline struct rules *client_rules(const struct client *client)
 {
     return client_has_old_rules(client) ? client->front->rules_before : client->front->rules;
+}
+
+/* Its handshake is done: its requests are taken from now on. */
+void client_admit(struct client *client);
+
+/* True if its PROXY header or its TLS handshake is not done. */
+static inline bool client_is_shaking(const struct client *client)
+{
+    return client->state == CLIENT_SHAKING;
+}
+
+/* True if no request of its is taken any more. */
+static inline bool client_is_leaving(const struct client *client)
+{
+    return client->state >= CLIENT_DRAINING;
+}
+
+/* True if weir has ended its side because it stops, and the client has not ended its own. */
+static inline bool client_is_parted(const struct client *client)
+{
+    return client->output == OUTPUT_ENDED || client->output == OUTPUT_OVERDUE;
+}
+
+static inline bool client_is_closed(const struct client *client)
+{
+    return client->state == CLIENT_CLOSED;
 }
 
 /* To read only; never NULL. */
@@ -258,6 +280,9 @@ void client_leave(struct client *client);
 /* The same, but nothing more is sent: close when Redis has carried out all that has been asked. */
 void client_drop(struct client *client);
 
+/* Nothing more is sent to the client, which reads no more. Its requests are still taken. */
+void client_drop_output(struct client *client);
+
 /* Its next answer is lost, and none that comes later may stand in its place: close when what it has been told is sent. */
 void client_cut_for(struct client *client, enum ending_reason reason);
 
@@ -266,12 +291,14 @@ void client_cut_for(struct client *client, enum ending_reason reason);
  */
 void client_part(struct client *client);
 
+/* client_part has come too late: what the client had sent by then is served. */
+void client_return(struct client *client);
+
 void client_close(struct client *client);
 
 /* The same for a reason that is not the client's own. The first reason that is given counts. */
 void client_leave_for(struct client *client, enum ending_reason reason);
 void client_close_for(struct client *client, enum ending_reason reason);
-bool client_is_closed(const struct client *client);
 
 /* Out of memory: the client is closed, counted and named in the log. Safe on one that is closed. */
 void client_close_starved(struct client *client);

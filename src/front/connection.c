@@ -67,7 +67,7 @@ static void on_run_end(struct rider *rider)
 /* False: nobody hears of these bytes. */
 static bool note_bytes(struct client *client, size_t n)
 {
-    if (client->is_leaving && !client_is_owed(client))
+    if (client_is_leaving(client) && !client_is_owed(client))
         return false;
     account_bytes_out(client, n, client->rider.counted);
     if (client_is_closed(client))
@@ -120,8 +120,7 @@ static struct link *on_passing(struct rider *rider)
 {
     struct client *client = client_of_rider(rider);
     const struct extra *extra = client_extra(client);
-    bool passes =
-        !client->is_leaving && !client_is_closed(client) && extra->gather == NULL && replies_are_idle(&extra->replies);
+    bool passes = !client_is_leaving(client) && extra->gather == NULL && replies_are_idle(&extra->replies);
     return passes ? &client->link : NULL;
 }
 
@@ -243,7 +242,7 @@ static void finish_when_answered(struct client *client)
         return;
     if (client->has_private_lane)
         lane_choice_abandon(client);
-    if (client->is_dropped)
+    if (client->output == OUTPUT_DROPPED)
         client_close(client);
     else
         link_finish(&client->link);
@@ -256,7 +255,7 @@ static void drop_leases(struct client *client)
         lease_drop(&client->extra->kept);
 }
 
-static void on_close(struct client *client)
+static void on_close(struct client *client, enum client_state was)
 {
     struct lane *lane = client->rider.lane;
     if (lane != NULL && (client->has_private_lane || client->rider.in_flight > 0))
@@ -264,7 +263,7 @@ static void on_close(struct client *client)
     drop_leases(client);
     login_end(client);
     list_take(&client->rider.waiting);
-    timeouts_leave(client);
+    timeouts_leave(client, was);
     memory_pressure_forget(client);
     if (client->rider.absorbed > 0)
         stall_absorbed(&client->front->nodes.commons, &client->rider);
@@ -310,9 +309,8 @@ static void on_closed(struct link *link)
 /* Its header and its handshake are done: it may speak. */
 static void admit(struct client *client)
 {
-    client->is_outside = false;
+    client_admit(client);
     session_begin(client);
-    client_drain_came(client);
 }
 
 static void handshake_failed(struct client *client, const char *why)
@@ -350,12 +348,13 @@ static void on_data(struct link *link, const char *data, size_t n)
 {
     struct client *client = client_of_link(link);
     timeouts_note_active(client);
-    if (client->is_outside) {
+    if (client_is_shaking(client)) {
         size_t used = proxied_take(client, data, n);
         data += used;
         n -= used;
         if (!proxied_waits(client) && !client_is_closed(client)) {
-            client->is_outside = client_entrance(client)->is_tls;
+            if (!client_entrance(client)->is_tls)
+                client_admit(client);
             n = binding_move(client) ? begin(client, data, n) : 0;
         }
     }
@@ -399,9 +398,9 @@ static void on_wake(struct link *link)
         return;
     if (client->rider.is_paying && !client->link.is_congested)
         catch_up(client);
-    if (client->is_parted || client->is_cut)
+    if (client->state == CLIENT_CLOSING)
         return;
-    if (client->is_leaving) {
+    if (client->state == CLIENT_DRAINING) {
         finish_when_answered(client);
         half_close_check(client);
         return;
@@ -416,11 +415,11 @@ static void on_wake(struct link *link)
 /* It reads no more, after it had ended its side: what came whole before that is carried out all the same. */
 static void go_on_unheard(struct client *client)
 {
-    client->is_dropped = true;
+    client_drop_output(client);
     if (client->rider.absorbed > 0)
         stall_absorbed(&client->front->nodes.commons, &client->rider);
     catch_up(client);
-    if (client->is_leaving)
+    if (client_is_leaving(client))
         finish_when_answered(client);
     else
         half_close_check(client);
@@ -434,25 +433,23 @@ static void on_end_ahead(struct link *link)
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
-    bool is_half = client->is_eof && !client->is_raw && !client->is_cut && status != 0;
-    if (is_half && !client->is_parted) {
+    if (client->is_eof && !client->is_raw && client->state != CLIENT_CLOSING && status != 0) {
         go_on_unheard(client);
         return;
     }
-    if (status != UV_EOF || client->is_parted || client->is_outside) {
+    if (status != UV_EOF || client_is_parted(client) || client_is_shaking(client)) {
         client_close(client);
         return;
     }
     half_close_begin(client);
-    if (client->is_leaving && !client_is_closed(client))
+    if (client_is_leaving(client) && !client_is_closed(client))
         end_raw(client);
 }
 
 /* Of a client that weir wanted to let go: what it had sent by then is served, and its end follows. */
 static void on_late(struct link *link)
 {
-    struct client *client = client_of_link(link);
-    client->is_leaving = client->is_parted = false;
+    client_return(client_of_link(link));
 }
 
 static void on_drained(struct link *link)
@@ -504,8 +501,7 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     client->generation = front->generation;
     client->entrance = entrance->number;
     client->is_operator = entrance->is_admin;
-    client->is_outside = entrance->has_proxy_header || entrance->is_tls;
-    client_drain_came(client);
+    client->state = entrance->has_proxy_header || entrance->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);

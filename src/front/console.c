@@ -217,7 +217,7 @@ enum route console_answer(struct client *client, struct request *request)
     struct build out;
     build_init(&out, session_protocol(client) == 3);
     if (i < N_COMMANDS && commands[i].tell(client, request, &out)) {
-        if (client_is_closed(client) || client->is_leaving) {
+        if (client_is_leaving(client)) {
             build_fini(&out);
             return ROUTE_STOP;
         }

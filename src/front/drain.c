@@ -6,6 +6,7 @@
 #include "front/holds.h"
 #include "front/meter.h"
 #include "front/session.h"
+#include "front/timeouts.h"
 
 /* ---- one client ---- */
 
@@ -26,11 +27,6 @@ static bool is_unfinished(const struct client *client)
            (client->intake != NULL && !intake_is_empty(client->intake)) || link_has_unread(&client->link);
 }
 
-void client_drain_came(struct client *client)
-{
-    client->is_fresh = true;
-}
-
 static bool stays(const struct client *client)
 {
     return client->is_operator && !client->front->drain.lets_operators_go;
@@ -38,7 +34,7 @@ static bool stays(const struct client *client)
 
 void client_drain_look(struct client *client)
 {
-    if (client_is_closed(client) || client->is_leaving || stays(client))
+    if (client->state != CLIENT_OPEN || stays(client))
         return;
     if (client->rider.in_flight > 0)
         client->rider.wants_idle = true;
@@ -57,14 +53,13 @@ static void look_at(struct client *client)
 {
     if (stays(client))
         return;
-    bool was_fresh = client->is_fresh;
-    bool is_outside = client->is_outside && !was_fresh;
-    client->is_fresh = false;
-    if (client->is_overdue || is_outside)
+    const struct client_drain *drain = &client->front->drain;
+    bool is_new = timeouts_is_new(client, drain->looked_ms) || (client_is_shaking(client) && !drain->has_looked);
+    if (client->output == OUTPUT_OVERDUE || (client_is_shaking(client) && !is_new))
         client_close_for(client, CLOSED_DRAIN);
-    else if (client->is_parted)
-        client->is_overdue = !link_is_sending(&client->link);
-    else if (!was_fresh)
+    else if (client_is_parted(client))
+        client->output = link_is_sending(&client->link) ? OUTPUT_ENDED : OUTPUT_OVERDUE;
+    else if (!is_new)
         client_drain_look(client);
 }
 
@@ -74,7 +69,7 @@ static const char *why_there(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
     const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
-    if (client->is_parted || client->is_leaving)
+    if (client_is_leaving(client))
         return "let go, and still connected";
     if (lane != NULL && lane->is_monitoring)
         return "monitors";
@@ -137,6 +132,8 @@ static void on_tick(uv_timer_t *tick)
         next = at->next;
         look_at(container_of(at, struct client, in_front));
     }
+    front->drain.looked_ms = timeouts_now_ms(front);
+    front->drain.has_looked = true;
     note_holders(front);
 }
 
@@ -171,10 +168,10 @@ void client_drain_begin(struct front *front, uint64_t tick_ms, bool has_successo
 {
     front->drain.is_on = true;
     front->drain.lets_operators_go = has_successor;
+    front->drain.looked_ms = timeouts_now_ms(front);
     for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
         struct client *client = container_of(at, struct client, in_front);
         client->rider.wants_idle |= client->rider.in_flight > 0;
-        client->is_fresh &= client->is_outside;
     }
     uv_timer_start(&front->drain.tick, on_tick, tick_ms, tick_ms);
     client_drain_left(front);

@@ -30,9 +30,6 @@ void client_drain_begin(struct front *front, uint64_t tick_ms, bool has_successo
 /* Who was there when this worker looked last; any thread. */
 void client_drain_holders(struct front *front, struct drain_holders *out);
 
-/* The client has come, or its handshake has ended: its first command is on its way. */
-void client_drain_came(struct client *client);
-
 /* The client has sent something, or been answered: can it be let go? Only once the drain has begun. */
 void client_drain_look(struct client *client);
 

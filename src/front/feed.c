@@ -67,7 +67,8 @@ static void take_frame(struct intake *in, enum route result)
 
 static bool can_go_on(const struct client *client)
 {
-    return !client->is_held && !client->is_stalled && !client->is_leaving && client_extra(client)->passage == NULL;
+    return client->state == CLIENT_OPEN && !client->is_held && !client->is_stalled &&
+           client_extra(client)->passage == NULL;
 }
 
 /* Those that come next and can go the short way, if any. */
@@ -217,7 +218,7 @@ static void free_intake(struct client *client)
 /* Keep what a local intake, which points into the loop's read buffer, has left. */
 static void keep(struct client *client, const struct intake *local)
 {
-    if (intake_is_empty(local) || client->is_leaving || client_is_closed(client))
+    if (intake_is_empty(local) || client_is_leaving(client))
         return;
     client->intake = intake_keep(local);
     if (client->intake == NULL)
@@ -229,7 +230,7 @@ static void keep(struct client *client, const struct intake *local)
 /* Move the rest of the client's own intake to the front where that is worth it, or give the memory back. */
 static void compact(struct client *client)
 {
-    if (intake_is_empty(client->intake) || client->is_leaving)
+    if (intake_is_empty(client->intake) || client_is_leaving(client))
         free_intake(client);
     else if (client->intake->taken >= client->intake->filled - client->intake->taken)
         intake_compact(client->intake);
@@ -238,7 +239,7 @@ static void compact(struct client *client)
 /* Whoever cannot go on reads no more than a fixed number of bytes; who can, reads. */
 static void adjust_reading(struct client *client)
 {
-    if (client->is_leaving || client_is_closed(client))
+    if (client_is_leaving(client))
         return;
     uint32_t most = client->rider.is_held_up ? INTAKE_READ : INTAKE_MAX - INTAKE_MIN_READ;
     bool is_full = client->intake != NULL && client->intake->filled - client->intake->taken > most;
@@ -267,7 +268,7 @@ static bool has_begun(const struct client *client)
 static void note_begun(struct client *client, bool is_another)
 {
     bool is_waited_for = !list_is_empty(&client->waited_for.in_list);
-    bool is_begun = has_begun(client) && !client->is_leaving;
+    bool is_begun = has_begun(client) && !client_is_leaving(client);
     if (is_waited_for && (is_another || !is_begun))
         timeouts_end_request(client);
     if (is_begun && (is_another || !is_waited_for))
@@ -278,7 +279,7 @@ static void note_begun(struct client *client, bool is_another)
 
 void feed(struct client *client, const char *data, size_t n)
 {
-    if (client->is_leaving)
+    if (client_is_leaving(client))
         return;
     while (n > 0 && client_extra(client)->passage != NULL && !client_is_closed(client)) {
         size_t used = pass(client, data, n);
@@ -310,7 +311,7 @@ void feed(struct client *client, const char *data, size_t n)
 struct link *feed_passing(struct client *client, size_t *most)
 {
     const struct passage *passage = client_extra(client)->passage;
-    if (passage == NULL || passage->is_refused || client->intake != NULL || client->is_leaving ||
+    if (passage == NULL || passage->is_refused || client->intake != NULL || client_is_leaving(client) ||
         client->rider.lane == NULL)
         return NULL;
     *most = passage->scan.bulk_left;

@@ -136,6 +136,8 @@ struct client_drain {
     uv_timer_t tick;
     bool is_on;
     bool lets_operators_go; /* a successor has their socket */
+    bool has_looked;        /* the first tick is over */
+    uint32_t looked_ms;     /* when clients were looked at last, or the drain began: see timeouts_is_new */
     pthread_mutex_t lock;   /* of the next; held briefly */
     struct drain_holders holders;
 };

@@ -69,7 +69,7 @@ static void end_waiting(struct client *client)
 /* A limit delays its next command for long, or delays a client that reads no more: that one loses its place. */
 static bool waits_in_vain(const struct client *client)
 {
-    return account_waits_long(client) || (client->is_dropped && meter_is_waiting(client));
+    return account_waits_long(client) || (client->output == OUTPUT_DROPPED && meter_is_waiting(client));
 }
 
 void half_close_foresee(struct client *client)
@@ -88,7 +88,7 @@ void half_close_check(struct client *client)
     end_waiting(client);
     if (!decisions_hurry(client) || waits_in_vain(client))
         client_close(client);
-    if (client->is_leaving || client_is_closed(client))
+    if (client_is_leaving(client))
         return;
     if (!client_has_more(client) && !client->is_held && !client->rider.wants_idle)
         client_leave(client);

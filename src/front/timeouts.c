@@ -23,7 +23,7 @@ static struct client *client_at(struct list *at)
     return container_of(at, struct client, in_front);
 }
 
-static uint32_t now_ms(const struct front *front)
+uint32_t timeouts_now_ms(const struct front *front)
 {
     return (uint32_t)(front->loop->now_ns / NS_PER_MS);
 }
@@ -37,13 +37,13 @@ static uint32_t now_mi(const struct front *front)
 /* Both times are cut to milliseconds: one more has to pass, or it would be early. */
 static bool is_over(const struct front *front, uint32_t since_ms, uint64_t timeout_ns)
 {
-    return now_ms(front) - since_ms > ns_to_ms_up(timeout_ns);
+    return timeouts_now_ms(front) - since_ms > ns_to_ms_up(timeout_ns);
 }
 
 /* When is_over will be true. */
 static void wake_when_over(struct front *front, struct alarm *alarm, uint32_t since_ms, uint64_t timeout_ns)
 {
-    uint64_t passed_ms = now_ms(front) - since_ms, wanted_ms = ns_to_ms_up(timeout_ns) + 1;
+    uint64_t passed_ms = timeouts_now_ms(front) - since_ms, wanted_ms = ns_to_ms_up(timeout_ns) + 1;
     uint64_t left_ms = passed_ms < wanted_ms ? wanted_ms - passed_ms : 0;
     if (!alarm_is_set(alarm))
         alarm_set(&front->timeouts.alarms, alarm, front->loop->now_ns + left_ms * NS_PER_MS);
@@ -62,7 +62,7 @@ static void begin(struct client *client, struct list *list, struct alarm *alarm,
 {
     struct waited_for *waited_for = &client->waited_for;
     list_take(&waited_for->in_list);
-    waited_for->since_ms = now_ms(client->front);
+    waited_for->since_ms = timeouts_now_ms(client->front);
     list_push(list, &waited_for->in_list);
     arm(client->front, alarm, list, timeout_ns);
 }
@@ -138,7 +138,7 @@ static void on_request_late(struct alarm *alarm)
         timeouts_end_request(client);
         if (is_hindered(client))
             timeouts_begin_request(client);
-        else if (!client->is_leaving)
+        else if (!client_is_leaving(client))
             close_late_request(client);
     }
     arm(front, alarm, &front->timeouts.unfinished, timeout_ns);
@@ -157,7 +157,14 @@ void timeouts_end_handshake(struct client *client)
     if (list_is_empty(&client->waited_for.in_list))
         return;
     list_take(&client->waited_for.in_list);
+    client->waited_for.since_ms = timeouts_now_ms(client->front);
     atomic_fetch_sub_explicit(&client->front->settings->shaking, 1, memory_order_relaxed);
+}
+
+bool timeouts_is_new(const struct client *client, uint32_t since_ms)
+{
+    uint32_t now_ms = timeouts_now_ms(client->front);
+    return now_ms - client->waited_for.since_ms <= now_ms - since_ms;
 }
 
 void timeouts_begin_request(struct client *client)
@@ -195,7 +202,7 @@ void timeouts_begin_unbound(struct client *client)
     struct front *front = client->front;
     struct unbound *unbound = client->unbound;
     list_take(&unbound->in_list);
-    unbound->since_ms = now_ms(front);
+    unbound->since_ms = timeouts_now_ms(front);
     list_push(&front->timeouts.unbound, &unbound->in_list);
     arm_unbound(front);
 }
@@ -208,7 +215,7 @@ static void bind_late(struct client *client)
 {
     if (client->subject == NULL || client_extra(client)->login != NULL)
         timeouts_begin_unbound(client);
-    else if (client->is_leaving)
+    else if (client_is_leaving(client))
         list_take(&client->unbound->in_list);
     else
         (void)binding_bind(client);
@@ -253,7 +260,8 @@ static bool only_reads(const struct client *client)
 {
     const struct lane *lane = client->rider.lane;
     bool is_its_turn = !client_is_owed(client) || (lane != NULL && lane->stalled == &client->rider);
-    return client->is_cut || (client->is_leaving && is_its_turn && client_extra(client)->n_asked == 0);
+    return client->output == OUTPUT_CUT ||
+           (client_is_leaving(client) && is_its_turn && client_extra(client)->n_asked == 0);
 }
 
 /* Does it? */
@@ -272,7 +280,7 @@ static bool is_busy(struct client *client)
 {
     if (only_reads(client))
         return reads_on(client);
-    return client->is_outside || client->is_leaving || client->rider.in_flight > 0 || listens(client) ||
+    return client_is_shaking(client) || client_is_leaving(client) || client->rider.in_flight > 0 || listens(client) ||
            is_hindered(client) || client_extra(client)->n_asked > 0 || client_extra(client)->order != NULL ||
            link_is_sending(&client->link);
 }
@@ -280,8 +288,8 @@ static bool is_busy(struct client *client)
 static void look_at(struct client *client)
 {
     bool is_now_busy = is_busy(client);
-    client->waited_for.looked_ms = now_ms(client->front);
-    client->silent_looks = is_now_busy || client->was_active ? 0 : (uint8_t)(client->silent_looks + 1);
+    client->waited_for.looked_ms = timeouts_now_ms(client->front);
+    client->silent_looks = is_now_busy || client->was_active ? 0 : (client->silent_looks + 1U) & 15U;
     client->was_active = is_now_busy; /* it may be until just before the next look */
     if (client->silent_looks == LOOKS)
         client_close_for(client, CLOSED_IDLE);
@@ -322,7 +330,7 @@ void timeouts_enter(struct client *client)
 {
     struct front *front = client->front;
     list_init(&client->waited_for.in_list);
-    client->waited_for.looked_ms = now_ms(front);
+    client->waited_for.looked_ms = client->waited_for.since_ms = timeouts_now_ms(front);
     client->waited_for.came_s = (uint32_t)(front->loop->now_ns / NS_PER_S);
     client->waited_for.active_mi = now_mi(front);
     list_push(&front->clients, &client->in_front);
@@ -345,9 +353,9 @@ uint64_t timeouts_idle_s(const struct client *client)
     return ((uint64_t)(now_mi(client->front) - client->waited_for.active_mi) << MI_BITS) / NS_PER_S;
 }
 
-void timeouts_leave(struct client *client)
+void timeouts_leave(struct client *client, enum client_state was)
 {
-    if (client->is_outside)
+    if (was == CLIENT_SHAKING)
         timeouts_end_handshake(client);
     list_take(&client->waited_for.in_list);
     walk_skip(&client->front->binding_walk, &client->in_front);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "front/client_state.h"
 #include "front/front.h"
 
 struct client;
@@ -23,7 +24,13 @@ void timeouts_fini(struct front *front);
 
 /* It has come, and is among front->clients from here on until it leaves. */
 void timeouts_enter(struct client *client);
-void timeouts_leave(struct client *client);
+void timeouts_leave(struct client *client, enum client_state was); /* it is closed, and was in that state */
+
+/* Now, for timeouts_is_new; wraps. */
+uint32_t timeouts_now_ms(const struct front *front);
+
+/* True if the client came, or ended its handshake, or began a request that came in pieces, at that time or later. */
+bool timeouts_is_new(const struct client *client, uint32_t since_ms);
 
 /* Seconds since the client came, and since bytes passed last, either way (up to 52 days). */
 uint64_t timeouts_age_s(const struct client *client);
