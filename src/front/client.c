@@ -99,8 +99,7 @@ static bool is_in_message(const struct client *client)
 bool client_is_owed(const struct client *client)
 {
     const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
-    return client->rider.in_flight > 0 ||
-           (lane != NULL && (lane->ends_run != RUN_GOES_ON || lane->is_ending || lane->is_parted));
+    return client->rider.in_flight > 0 || (lane != NULL && (lane->ends_run != RUN_GOES_ON || lane_is_ending(lane)));
 }
 
 void client_answer(struct client *client, struct slice reply)

@@ -41,7 +41,7 @@ static struct client *client_of_rider(struct rider *rider)
 static void put_in_order(struct client *client, const struct rider *rider, const char *data, size_t n)
 {
     struct extra *extra = client->extra;
-    switch (replies_take(&extra->replies, &extra->own, data, n, !rider->lane->is_in_frame)) {
+    switch (replies_take(&extra->replies, &extra->own, data, n, !lane_is_in_frame(rider->lane))) {
     case REPLIES_PASS:
         client_output(client, data, n);
         break;
@@ -99,7 +99,8 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     if (!note_bytes(client, n))
         return;
     /* A message of which a part has gone out already goes on. */
-    if (client_extra(client)->gather != NULL && !rider->lane->is_unasked && gather_take(client, data, n))
+    if (client_extra(client)->gather != NULL && rider->lane->framing != FRAMING_UNSOLICITED &&
+        gather_take(client, data, n))
         return;
     if (replies_are_idle(&client_extra(client)->replies))
         client_output(client, data, n);

@@ -15,7 +15,7 @@ static bool is_attached(const struct client *client)
 {
     const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
     return !transaction_is_none(&client->transaction) || client->is_raw || (client->holds & HOLD_WATCH) != 0 ||
-           (lane != NULL && (lane_is_subscribed(lane) || lane->is_monitoring || lane_is_in_message(lane)));
+           (lane != NULL && (lane_is_subscribed(lane) || lane_is_monitoring(lane) || lane_is_in_message(lane)));
 }
 
 /* Has it sent something that is not done with? */
@@ -71,7 +71,7 @@ static const char *why_there(const struct client *client)
     const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
     if (client_is_leaving(client))
         return "let go, and still connected";
-    if (lane != NULL && lane->is_monitoring)
+    if (lane != NULL && lane_is_monitoring(lane))
         return "monitors";
     if (lane != NULL && lane_is_subscribed(lane))
         return "subscribed";

@@ -64,10 +64,10 @@ static void end_queue(struct client *client, bool is_carried_out)
 {
     const struct queued *queued = &client_extra(client)->queued;
     bool is_waited_for = queued->login != NULL || queued_has_session(queued);
-    bool is_told = is_carried_out && !client->rider.lane->is_raw;
+    bool is_told = is_carried_out && !lane_is_passthrough(client->rider.lane);
     if (is_told && !end_selects(client))
         return;
-    if (is_told && !queued_settle(&client->extra->queued, client->rider.lane->is_suspect)) {
+    if (is_told && !queued_settle(&client->extra->queued, lane_is_untrusted(client->rider.lane))) {
         lose_track(client);
         return;
     }
@@ -93,7 +93,7 @@ static void end_queue(struct client *client, bool is_carried_out)
 static void end_silence(struct client *client)
 {
     client_go_on(client);
-    if (!client->rider.lane->is_raw)
+    if (!lane_is_passthrough(client->rider.lane))
         return;
     holds_be_raw(client);
     reply_mode_end_off(&client->reply_mode);

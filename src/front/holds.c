@@ -14,7 +14,7 @@ void holds_pin(struct client *client)
     client->holds |= HOLD_PINNED;
     if (!client->has_private_lane || client->rider.lane == NULL)
         return;
-    client->rider.lane->is_spent = true;
+    lane_spend(client->rider.lane);
     lend_list(client->rider.lane);
 }
 

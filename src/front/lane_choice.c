@@ -425,7 +425,7 @@ static enum finding find(struct client *client, const struct request *request, s
 static bool is_shut_out(const struct client *client, const struct request *request)
 {
     const struct rider *rider = &client->rider;
-    return client->has_private_lane && rider->lane != NULL && rider->lane->is_shut_out && rider->in_flight == 0 &&
+    return client->has_private_lane && rider->lane != NULL && lanes_is_shut_out(rider->lane) && rider->in_flight == 0 &&
            !is_strict(client) && client->holds == 0 && !transaction_is_open(&client->transaction) &&
            request->command->is_shareable && !request->is_large && is_past(client, request);
 }

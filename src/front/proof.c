@@ -17,9 +17,9 @@ struct slice proof_channel(const struct client *client, char out[PROOF_CHANNEL_R
 
 void proof_note_lane(struct client *client, struct lane *lane)
 {
-    if (!lane->is_covered || proof_is_lost(client))
+    if (proof_is_lost(client) || !lane_take_cover(lane))
         return;
-    client->wrote_elsewhere = client->is_unproven = lane->is_covered = false;
+    client->wrote_elsewhere = client->is_unproven = false;
     holds_pin(client);
 }
 

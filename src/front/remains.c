@@ -82,7 +82,7 @@ static void keep_up(struct remains *remains)
 static uint64_t bytes_left(const struct remains *remains)
 {
     const struct lane *lane = remains->rider.lane;
-    uint64_t missing = lane != NULL && lane->is_in_frame ? lane->scan.bulk_left : 0;
+    uint64_t missing = lane != NULL && lane_is_in_frame(lane) ? lane->scan.bulk_left : 0;
     return remains->n_unanswered * REMAINS_CALL_BYTES + (missing > REMAINS_CALL_BYTES ? missing : 0);
 }
 

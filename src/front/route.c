@@ -55,7 +55,8 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
     bool is_mark = command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT ||
                    command->effect == EFFECT_NO_TOUCH ||
                    (command->effect == EFFECT_LIBRARY && transaction_is_open(&client->transaction));
-    lane->is_spent |= command->pins || is_mark || command->flow == FLOW_MONITOR;
+    if (command->pins || is_mark || command->flow == FLOW_MONITOR)
+        lane_spend(lane);
     if (command->pins || command->flow == FLOW_SUBSCRIBE)
         lend_list(lane);
     if (!command->may_forge)
@@ -63,7 +64,7 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
     if (transaction_is_open(&client->transaction))
         transaction_note_forging(&client->transaction);
     else
-        lane->is_suspect = true;
+        lane_distrust(lane);
 }
 
 /* EXEC carries out what has been queued; who may forge may do anything. */

@@ -76,7 +76,7 @@ void setinfo_send(struct client *client, struct lane *lane, const struct request
     bool is_as_it_is = !is_good || is_for_good(client, lane);
     calls_newest(&lane->calls)->argument = is_good; /* if it is refused all the same, no lane is told */
     if (is_as_it_is && client->has_private_lane)
-        lane->has_library = lane->is_spent = true;
+        lane_note_library(lane);
     if (!is_as_it_is)
         send_stand_in(client, lane, words[2]);
     else
@@ -108,7 +108,7 @@ bool setinfo_tell(struct client *client, struct lane *lane)
     const struct library *library = session_library(client);
     if (library == NULL || lane->has_library)
         return true;
-    lane->has_library = lane->is_spent = true;
+    lane_note_library(lane);
     return tell(client, lane, SLICE("lib-name"), library_name(library)) &&
            tell(client, lane, SLICE("lib-ver"), library_version(library));
 }

@@ -43,7 +43,7 @@ static bool is_mark(enum effect effect)
 static bool is_monitor_again(const struct client *client, const struct request *request)
 {
     const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
-    if (request->command->flow != FLOW_MONITOR || lane == NULL || !lane->is_monitoring)
+    if (request->command->flow != FLOW_MONITOR || lane == NULL || !lane_is_monitoring(lane))
         return false;
     bool is_resp2 = lane->key.protocol != 3 && !lane->is_unsure;
     return request->argc == 1 && !(lane_is_subscribed(lane) && is_resp2);
@@ -123,7 +123,7 @@ static bool send_raw(struct client *client, struct lane *lane, const struct requ
 {
     if (!client->is_raw) {
         holds_be_raw(client);
-        lane_set_raw(lane);
+        lane_pass_through(lane);
     }
     lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
     return true;
@@ -305,7 +305,8 @@ static void note_exec(struct client *client, struct lane *lane, struct call *cal
         call->argument = queued->pause_ms;
     if (ended.admits)
         call->flags |= CALL_ADMITS;
-    lane->is_suspect |= ended.forges;
+    if (ended.forges)
+        lane_distrust(lane);
     lane->is_telling |= queued->login != NULL;
     /* Who it is then is not known before it has been answered, nor in which protocol that is, or which database. */
     if (queued->login != NULL || queued_has_session(queued))

@@ -52,7 +52,7 @@ bool aside_is(const struct lane *lane, struct slice word)
         return true;
     if (lane->scan.kind == '*')
         return has_arrays_aside(lane) && is_message_word(word);
-    return lane->scan.kind == '+' && lane->is_monitoring && lane->glimpse.n_head > 1 &&
+    return lane->scan.kind == '+' && lane_is_monitoring(lane) && lane->glimpse.n_head > 1 &&
            (unsigned char)(lane->glimpse.head[1] - '0') <= 9;
 }
 
@@ -79,7 +79,8 @@ static struct slice first_word(struct slice bytes)
 bool aside_begins(struct lane *lane, const struct call *call, struct slice bytes)
 {
     if (bytes.at[0] != '>')
-        return lane->is_monitoring && bytes.at[0] == '+' && bytes.len > 1 && (unsigned char)(bytes.at[1] - '0') <= 9;
+        return lane_is_monitoring(lane) && bytes.at[0] == '+' && bytes.len > 1 &&
+               (unsigned char)(bytes.at[1] - '0') <= 9;
     if (!aside_is_confirmed(call))
         return true;
     struct slice word = first_word(bytes);

@@ -45,14 +45,14 @@ static bool may_push(const struct lane *lane)
 /* Has anybody on this lane asked for pushes, or another connection for him? */
 static bool wants_push(const struct lane *lane)
 {
-    return lane->owner != NULL && (lane->is_watching || lane->is_spent || lane->is_suspect ||
+    return lane->owner != NULL && (lane->beside != BESIDE_NOTHING || lane->is_spent || lane_is_untrusted(lane) ||
                                    (lane->is_listed && owned_is_pointed_at(lane_node(lane)->owned, lane->id)));
 }
 
 /* The reply that ends a run of its rider's has been passed on: what Redis has pushed behind it belongs to it. */
 static void end_run(struct lane *lane, struct rider *rider)
 {
-    if (lane->is_monitoring || (may_push(lane) && wants_push(lane)))
+    if (lane_is_monitoring(lane) || (may_push(lane) && wants_push(lane)))
         lane->ends_run = RUN_ENDS_WITH_PUSHES;
     else
         rider->ops->on_run_end(rider);
@@ -62,7 +62,7 @@ static void finish_oldest(struct lane *lane)
 {
     struct call done = *calls_oldest(&lane->calls);
     calls_pop(&lane->calls);
-    if (lane_is_retired(lane) && calls_is_empty(&lane->calls))
+    if (lane->state == LANE_RETIRED && calls_is_empty(&lane->calls))
         lane->base->ops->on_emptied(lane);
     if (done.rider == NULL)
         return;
@@ -103,15 +103,18 @@ static inline void count_errors(struct lane *lane, const struct call *call, uint
 static bool is_plain(struct lane *lane)
 {
     const struct call *call = oldest(lane);
-    return call != NULL && !lane->is_watching && call_is_plain(call);
+    return call != NULL && lane->beside == BESIDE_NOTHING && call_is_plain(call);
 }
 
 static inline void note_progress(struct lane *lane, enum scan_result result, size_t used)
 {
-    lane->frame_bytes = result == SCAN_FRAME ? 0 : lane->frame_bytes + used;
-    lane->is_absorbing &= result != SCAN_FRAME;
-    lane->is_unread &= result != SCAN_FRAME;
-    if (result == SCAN_MORE && stall_is_in_huge(lane))
+    if (result == SCAN_FRAME) {
+        lane->frame_bytes = 0;
+        lane->lag = LAG_NONE;
+        return;
+    }
+    lane->frame_bytes += used;
+    if (stall_is_in_huge(lane))
         schedule_note_huge(&lane->base->schedule, lane->frame_bytes == used ? used + lane->scan.bulk_left : used);
 }
 
@@ -142,7 +145,6 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
         call->n -= result == SCAN_FRAME;
         note_progress(lane, result, used);
     }
-    lane->is_in_frame = result == SCAN_MORE;
     count_errors(lane, call, lane->scan.errors - errors_before);
 
     bool is_answered = call->n == 0;
@@ -153,7 +155,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
         rider->ops->on_bytes(rider, start, (size_t)(p - start));
     if (lane_is_closed(lane))
         return NULL;
-    if (rider != NULL && lane->is_in_frame)
+    if (rider != NULL && lane_is_in_frame(lane))
         stall_look(lane, rider);
     if (is_answered)
         finish_oldest(lane);
@@ -173,7 +175,7 @@ static void note_unheard(struct lane *lane, size_t n)
     rider->counted = call != NULL ? call->counted : 0;
     rider->ops->on_unheard(rider, n);
     rider->counted = 0;
-    if (!lane_is_closed(lane) && lane->is_in_frame)
+    if (!lane_is_closed(lane) && lane_is_in_frame(lane))
         stall_look(lane, rider);
 }
 
@@ -182,19 +184,19 @@ static void note_reply(struct lane *lane, const struct call *call)
     if (glimpse_type(&lane->glimpse) != '+')
         return;
     if (call->flow == FLOW_MONITOR)
-        lane->is_monitoring = true;
+        lane_note_monitor(lane, true);
     if (call->effect == EFFECT_RESET && glimpse_starts(&lane->glimpse, SLICE("+RESET"))) {
         bool was_subscribed = lane_is_subscribed(lane);
         lane->channels = lane->patterns = lane->shard_channels = 0;
         inflight_subscribe(&lane->base->counts, was_subscribed, lane_is_subscribed(lane));
-        lane->is_monitoring = false;
+        lane_note_monitor(lane, false);
     }
 }
 
 /* The lane's own question. False: its answer is another, so nothing that came before it can be believed. */
 static bool check_nonce(struct lane *lane)
 {
-    lane->is_asked = false;
+    lane_end_question(lane);
     if (nonce_is_answered(&lane->nonce, &lane->glimpse))
         return true;
     lane_fail(lane, END_NONSENSE, "its answers are not what was asked");
@@ -248,7 +250,7 @@ static bool end_aside(struct lane *lane)
 /* Count the frame that has just ended against the oldest call. False: the lane is gone. */
 static bool end_frame(struct lane *lane)
 {
-    struct call *call = lane->is_unasked ? NULL : oldest(lane); /* it may have been sent since */
+    struct call *call = lane->framing == FRAMING_UNSOLICITED ? NULL : oldest(lane); /* it may have been sent since */
     bool is_list = lane->scan.kind == '>' || lane->scan.kind == '*';
     struct slice word = is_list ? glimpse_first_bulk(&lane->glimpse) : slice_of(NULL, 0);
     bool confirms = aside_is_confirmed(call);
@@ -266,7 +268,7 @@ static bool end_frame(struct lane *lane)
         return false;
     } else {
         note_reply(lane, call);
-        count_errors(lane, call, scan_is_error(lane->scan.kind) && !lane->is_muted);
+        count_errors(lane, call, scan_is_error(lane->scan.kind) && lane->framing != FRAMING_MUTED);
         call->n = confirms ? 0 : call->n - 1;
     }
 
@@ -287,7 +289,8 @@ static bool begin_frame(struct lane *lane, struct slice head)
 {
     char type = head.at[0];
     const struct call *call = oldest(lane);
-    bool is_expected = type == '>' ? may_push(lane) : call != NULL || (lane->owner != NULL && lane->is_watching);
+    bool is_expected =
+        type == '>' ? may_push(lane) : call != NULL || (lane->owner != NULL && lane->beside != BESIDE_NOTHING);
     if (!is_expected) {
         lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
         return false;
@@ -295,21 +298,22 @@ static bool begin_frame(struct lane *lane, struct slice head)
     glimpse_reset(&lane->glimpse);
     if (tells_id(call))
         lane->held.len = 0;
-    lane->is_muted = call != NULL && !aside_may_be_message(lane, head) && is_unheard(call, type);
+    if (call != NULL && !aside_may_be_message(lane, head) && is_unheard(call, type))
+        lane->framing = FRAMING_MUTED;
     return true;
 }
 
 /* Is it the array that answers an EXEC? */
 static bool is_transaction(const struct lane *lane, const struct call *call)
 {
-    return call != NULL && call->effect == EFFECT_EXEC && call->rider != NULL && !lane->is_unasked &&
+    return call != NULL && call->effect == EFFECT_EXEC && call->rider != NULL && lane->framing != FRAMING_UNSOLICITED &&
            glimpse_type(&lane->glimpse) == '*';
 }
 
 /* One frame, or the piece of it that is here. As take_plain. */
 static const char *take_special(struct lane *lane, const char *p, const char *end)
 {
-    if (!lane->is_in_frame && !begin_frame(lane, slice_of(p, (size_t)(end - p))))
+    if (!lane_is_in_frame(lane) && !begin_frame(lane, slice_of(p, (size_t)(end - p))))
         return NULL;
     size_t used;
     enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
@@ -318,14 +322,13 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
         return NULL;
     }
     glimpse_feed(&lane->glimpse, p, used);
-    lane->is_in_frame = result == SCAN_MORE;
     note_progress(lane, result, used);
     const struct call *call = oldest(lane);
     if (tells_id(call) && !bytes_add(&lane->held, slice_of(p, used), GREETED_MAX))
         lane->held.len = 0; /* then it is not told */
     if (is_transaction(lane, call))
         call->rider->ops->on_transaction(call->rider, p, used);
-    if (!lane->is_muted) {
+    if (lane->framing != FRAMING_MUTED) {
         struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
         if (rider != NULL) {
             rider->counted = calls_is_empty(&lane->calls) ? 0 : calls_oldest(&lane->calls)->counted;
@@ -334,7 +337,7 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
         }
         if (lane_is_closed(lane))
             return NULL;
-        if (rider != NULL && lane->is_in_frame)
+        if (rider != NULL && lane_is_in_frame(lane))
             stall_look(lane, rider);
     } else {
         note_unheard(lane, used);
@@ -351,10 +354,10 @@ static const char *take_head(struct lane *lane, const char *p, const char *end)
 {
     const char *lf = memchr(p, '\n', (size_t)(end - p));
     const char *next = lf != NULL ? lf + 1 : end;
-    if (!lane->is_in_frame)
+    if (!lane_is_in_frame(lane))
         glimpse_reset(&lane->glimpse);
     glimpse_feed(&lane->glimpse, p, (size_t)(next - p));
-    lane->is_in_frame = lf == NULL;
+    note_progress(lane, lf == NULL ? SCAN_MORE : SCAN_FRAME, (size_t)(next - p));
     note_unheard(lane, (size_t)(next - p));
     if (lane_is_closed(lane))
         return NULL;
@@ -363,7 +366,7 @@ static const char *take_head(struct lane *lane, const char *p, const char *end)
     const struct call *call = calls_oldest(&lane->calls);
     char type = glimpse_type(&lane->glimpse);
     if (type == '*' && !glimpse_starts(&lane->glimpse, SLICE("*-"))) {
-        lane_set_raw(lane);
+        lane_pass_through(lane);
         lane->unheard = call->argument;
     } else if (type != '*' && type != '-' && type != '_') {
         lane_fail(lane, END_NONSENSE, "it broke the protocol");
@@ -376,7 +379,7 @@ static const char *take_raw(struct lane *lane, const char *p, const char *end)
 {
     if (lane->unheard == 0) {
         const struct slice bytes = slice_of(p, (size_t)(end - p));
-        if (lane->is_ending)
+        if (lane->state == LANE_ENDING)
             raw_end_take(lane, bytes);
         else
             lane->owner->ops->on_bytes(lane->owner, bytes.at, bytes.len);
@@ -402,7 +405,6 @@ static const char *take_unheard(struct lane *lane, const char *p, const char *en
         lane_fail(lane, END_NONSENSE, "it broke the protocol");
         return NULL;
     }
-    lane->is_in_frame = result == SCAN_MORE;
     note_progress(lane, result, used);
     return p + used;
 }
@@ -411,32 +413,48 @@ static const char *take_unheard(struct lane *lane, const char *p, const char *en
 static const char *take_dropped(struct lane *lane, const char *p, const char *end)
 {
     const char *next = take_unheard(lane, p, end);
-    if (next != NULL && !lane->is_in_frame)
+    if (next != NULL && !lane_is_in_frame(lane))
         count_add(&lane->base->counts.pushes_dropped, 1);
     return next;
 }
 
-/* A frame begins. */
-static void choose_way(struct lane *lane, struct slice bytes)
+/* How a frame is taken that begins with these bytes. */
+static enum lane_framing framing_of(struct lane *lane, struct slice bytes)
 {
     const struct call *call = oldest(lane);
-    lane->is_unasked = call == NULL;
     bool is_push = bytes.at[0] == '>';
-    if (lane->is_monitoring && call == NULL && bytes.at[0] == '+' && own_words_in_line(bytes))
-        lane->take = take_unheard;
-    else if (is_push && may_push(lane) && !wants_push(lane))
-        lane->take = take_dropped;
-    else if (!is_push && is_plain(lane))
-        lane->take = take_plain;
-    else if (!is_push && call != NULL && (call->flags & CALL_TAIL) != 0)
-        lane->take = take_head;
-    else
-        lane->take = take_special;
+    if (lane_is_monitoring(lane) && call == NULL && bytes.at[0] == '+' && own_words_in_line(bytes))
+        return FRAMING_OWN_WORDS;
+    if (is_push && may_push(lane) && !wants_push(lane))
+        return FRAMING_DROPPED;
+    if (!is_push && is_plain(lane))
+        return FRAMING_PLAIN;
+    if (!is_push && call != NULL && (call->flags & CALL_TAIL) != 0)
+        return FRAMING_HEAD;
+    return call != NULL ? FRAMING_REPLY : FRAMING_UNSOLICITED;
+}
+
+/* The frame, or the piece of it that is here. Returns where the next byte to take is; NULL: none, or the lane is gone. */
+static const char *take(struct lane *lane, const char *p, const char *end)
+{
+    switch ((enum lane_framing)lane->framing) {
+    case FRAMING_PLAIN:
+        return take_plain(lane, p, end);
+    case FRAMING_HEAD:
+        return take_head(lane, p, end);
+    case FRAMING_DROPPED:
+        return take_dropped(lane, p, end);
+    case FRAMING_OWN_WORDS:
+        return take_unheard(lane, p, end);
+    default:
+        return take_special(lane, p, end);
+    }
 }
 
 void deliver_end_run(struct lane *lane)
 {
-    if (lane->ends_run == RUN_ENDS_WITH_PUSHES && !lane->is_in_frame && !lane_is_closed(lane) && tell_run_end(lane))
+    if (lane->ends_run == RUN_ENDS_WITH_PUSHES && !lane_is_in_frame(lane) && !lane_is_closed(lane) &&
+        tell_run_end(lane))
         wake_if_idle(lane->owner);
 }
 
@@ -448,16 +466,16 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
         if (lane_is_closed(lane))
             return NULL;
     }
-    if (lane->is_raw)
+    if (lane_is_passthrough(lane))
         return take_raw(lane, p, end);
-    if (!lane->is_in_frame)
-        choose_way(lane, bytes);
-    return lane->take(lane, p, end);
+    if (!lane_is_in_frame(lane))
+        lane->framing = (uint8_t)framing_of(lane, bytes);
+    return take(lane, p, end);
 }
 
 struct link *deliver_passing(struct lane *lane, size_t *most)
 {
-    bool is_plain_reply = lane->is_in_frame && lane->take == take_plain && !lane->is_raw;
+    bool is_plain_reply = lane_is_in_frame(lane) && lane->framing == FRAMING_PLAIN;
     struct rider *rider = is_plain_reply ? calls_oldest(&lane->calls)->rider : NULL;
     *most = lane->scan.bulk_left;
     return rider != NULL && rider->ops->on_passing != NULL ? rider->ops->on_passing(rider) : NULL;
@@ -475,8 +493,7 @@ void deliver_passed(struct lane *lane, size_t n)
 
 bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider)
 {
-    bool is_heard = lane->take == take_plain || (lane->take == take_special && !lane->is_muted);
-    if (!lane->is_in_frame || !is_heard)
+    if (!lane_is_in_frame(lane) || lane->framing > FRAMING_UNSOLICITED || lane->framing == FRAMING_MUTED)
         return false;
     return lane->owner != NULL ? lane->owner == rider : calls_oldest(&lane->calls)->rider == rider;
 }

@@ -20,7 +20,7 @@ static bool is_clients(enum lane_role role)
 static void on_greeting(struct lane *lane)
 {
     const struct upstream *upstream = lanes_of(lane)->upstream;
-    uint64_t timeout_ns = lane->is_lent ? upstream_time(upstream, LANES_CLEAN_NS) : upstream->timeout_ns;
+    uint64_t timeout_ns = lane->use == USE_AGAIN ? upstream_time(upstream, LANES_CLEAN_NS) : upstream->timeout_ns;
     lane->greeted_ns = clock_ns();
     lane->deadline_ns = timeout_ns > 0 ? lane->greeted_ns + timeout_ns : 0;
 }
@@ -35,7 +35,7 @@ static enum lane_list list_when_ready(const struct lane *lane)
     };
     if (lane->role == LANE_PRIVATE && lane->owner == NULL)
         return LIST_IDLE;
-    return lane->is_spare ? LIST_SPARE : lists[lane->role];
+    return lane->use == USE_SPARE ? LIST_SPARE : lists[lane->role];
 }
 
 /*
@@ -44,12 +44,12 @@ static enum lane_list list_when_ready(const struct lane *lane)
  */
 static bool must_make_way(struct lane *lane)
 {
-    if (!lane->is_shut_out || lane->role != LANE_SHARED)
+    if (lane->role != LANE_SHARED || !lanes_is_shut_out(lane))
         return false;
-    return lane->is_spare || lane->key.is_apart || shared_bring_back(lanes_of(lane), &lane->key);
+    return lane->use == USE_SPARE || lane->key.is_apart || shared_bring_back(lanes_of(lane), &lane->key);
 }
 
-static void on_ready(struct lane *lane, bool needs_auth)
+static void on_ready(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
     lane->deadline_ns = 0;
@@ -60,9 +60,8 @@ static void on_ready(struct lane *lane, bool needs_auth)
     if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
         lend_list(lane); /* HELLO has told its owner the id */
     lanes_sweep(lanes);
-    if (lane->key.login == NULL && !lane->is_lent)
-        node_note_auth(lanes_node(lanes), needs_auth);
-    lane->is_shut_out = needs_auth && lanes_is_past(lanes, &lane->key);
+    if (lane->key.login == NULL && lane->use != USE_AGAIN)
+        node_note_auth(lanes_node(lanes), lane->greeting.needs_auth);
     if (lanes->down != ERR_NONE &&
         atomic_exchange_explicit(&lanes_node(lanes)->is_told_away, false, memory_order_relaxed))
         log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes_node(lanes)->text);
@@ -81,7 +80,7 @@ static void on_ready(struct lane *lane, bool needs_auth)
 /* As good as never opened: to try again at once would be to try for ever. */
 static bool broke_at_once(const struct lane *lane)
 {
-    return !lane->is_used && clock_ns() - lane->ready_ns < FRESH_NS;
+    return !lane_is_used(lane) && clock_ns() - lane->ready_ns < FRESH_NS;
 }
 
 static void log_closed(const struct lanes *lanes, const struct lane *lane, const char *why)
@@ -95,14 +94,14 @@ static void log_closed(const struct lanes *lanes, const struct lane *lane, const
 static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     log_closed(lanes, lane, why);
-    if (lane->role != LANE_SHARED || lane->is_spare || shared_find(lanes, &lane->key) != NULL)
+    if (lane->role != LANE_SHARED || lane->use == USE_SPARE || shared_find(lanes, &lane->key) != NULL)
         return;
     /* Opened again at once: if its user has been deleted, its clients have to hear of it. But not for ever. */
-    if (lane->is_retry && broke_at_once(lane))
+    if (lane->use == USE_RETRY && broke_at_once(lane))
         return;
     struct lane *again = shared_open(lanes, &lane->key, NULL);
     if (again != NULL)
-        again->is_retry = true;
+        again->use = USE_RETRY;
 }
 
 /* Redis is there and has let it in before, or says for the first time what is no Redis' answer. */
@@ -138,7 +137,7 @@ static void try_again(struct lanes *lanes, const struct lane *lane, const char *
         return;
     struct lane *again = shared_open(lanes, &lane->key, NULL);
     if (again != NULL)
-        again->is_retry = true;
+        again->use = USE_RETRY;
 }
 
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
@@ -181,7 +180,7 @@ static enum lane_loss loss_of(const struct lane *lane, bool was_ready)
         [END_NONSENSE] = LOSS_PROTOCOL, [END_LOGIN_REFUSED] = LOSS_AUTH,  [END_REFUSED] = LOSS_AUTH,
         [END_NO_RESET] = LOSS_UNCLEAN,  [END_UNCLEAN] = LOSS_UNCLEAN,
     };
-    if (lane->is_lent && !was_ready)
+    if (lane->use == USE_AGAIN && !was_ready)
         return LOSS_UNCLEAN;
     return was_ready && lane->end == END_LOST ? LOSS_CLOSED : losses[lane->end];
 }
@@ -208,11 +207,11 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
     struct lanes *lanes = lanes_of(lane);
     bool is_idle = lane->role == LANE_PRIVATE && lane->owner == NULL;
     lanes->base.commons->n_broken += was_ready;
-    if (lanes->is_closing || is_idle || lane->is_spare)
+    if (lanes->is_closing || is_idle || lane->use == USE_SPARE)
         return was_ready;
     count_add(&lanes->base.counts.lost[loss_of(lane, was_ready)], 1);
-    bool is_storm = lanes_is_newcomers(lanes, lane) && lane->is_retry && broke_at_once(lane);
-    if (lane->is_lent && !was_ready) {
+    bool is_storm = lanes_is_newcomers(lanes, lane) && lane->use == USE_RETRY && broke_at_once(lane);
+    if (lane->use == USE_AGAIN && !was_ready) {
         lose_lent(lanes, lane, why);
     } else if (was_ready && !is_storm) {
         lose_ready(lanes, lane, why);

@@ -15,13 +15,74 @@ void lane_set_key(struct lane *lane, const struct lane_key *key)
     login_put(old);
 }
 
+void lane_become(struct lane *lane, enum lane_state state)
+{
+    assert(lane_state_may_become((enum lane_state)lane->state, state));
+    lane->state = (uint8_t)state;
+}
+
+/* ---- trust ---- */
+
+static void trust_become(struct lane *lane, enum lane_trust trust)
+{
+    if (lane->trust == trust)
+        return;
+    assert(lane_trust_may_become((enum lane_trust)lane->trust, trust));
+    lane->trust = (uint8_t)trust;
+}
+
+static inline void note_used(struct lane *lane)
+{
+    if (!lane_is_used(lane))
+        trust_become(lane, lane->trust == TRUST_CLEAN ? TRUST_USED : TRUST_UNTRUSTED);
+}
+
+void lane_distrust(struct lane *lane)
+{
+    trust_become(lane, lane_is_asked(lane) ? TRUST_UNSETTLED : TRUST_UNTRUSTED);
+}
+
+void lane_end_question(struct lane *lane)
+{
+    trust_become(lane, lane->trust == TRUST_ASKED ? TRUST_USED : TRUST_UNTRUSTED);
+}
+
+void lane_return(struct lane *lane)
+{
+    trust_become(lane, lane_is_untrusted(lane) ? TRUST_RETURNED : TRUST_CLEAN);
+}
+
+bool lane_take_cover(struct lane *lane)
+{
+    bool is_covered = lane_is_ready(lane) && lane->greeting.is_covered;
+    lane->greeting.is_covered &= !is_covered;
+    return is_covered;
+}
+
+void lane_forget_session(struct lane *lane)
+{
+    bool was_subscribed = lane_is_subscribed(lane);
+    lane->channels = lane->patterns = lane->shard_channels = 0;
+    inflight_subscribe(&lane->base->counts, was_subscribed, false);
+    lane->has_name = false;
+    lane->beside = BESIDE_NOTHING;
+    lane->is_unsure = lane->is_telling = false;
+    lane->answer_by_ns = 0;
+    trust_become(lane, TRUST_CLEAN);
+}
+
 /* ---- leases ---- */
 
-void lane_free_if_done(struct lane *lane)
+static void free_if_done(struct lane *lane)
 {
-    if (!lane->is_gone || lane->n_leases > 0)
-        return;
-    free(lane);
+    if (lane->state == LANE_GONE && lane->n_leases == 0)
+        free(lane);
+}
+
+void lane_end_link(struct lane *lane)
+{
+    lane_become(lane, LANE_GONE);
+    free_if_done(lane);
 }
 
 void lease_drop(struct lease *lease)
@@ -31,8 +92,8 @@ void lease_drop(struct lease *lease)
     if (lane == NULL)
         return;
     lane->n_leases--;
-    if (lane->is_gone)
-        lane_free_if_done(lane);
+    if (lane->state == LANE_GONE)
+        free_if_done(lane);
     else if (lane->n_leases == 0)
         lane->base->ops->on_unleased(lane);
 }
@@ -86,7 +147,7 @@ void lane_catch_up(struct rider *rider)
 
 static void close_quietly(struct lane *lane)
 {
-    lane->state = LANE_CLOSED;
+    lane_become(lane, LANE_CLOSED);
     lane_end_leases(lane);
     inflight_end_all(&lane->base->counts, &lane->calls);
     inflight_subscribe(&lane->base->counts, lane_is_subscribed(lane), false);
@@ -115,9 +176,9 @@ static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again
         return;
     owner->lane = NULL;
     /* Who never used it has lost nothing, and gets another in place of one that is no fault of Redis'. */
-    if (lane->is_used) {
+    if (lane_is_used(lane)) {
         owner->ops->on_lost(owner);
-    } else if (lane->is_lent || may_ask_again) {
+    } else if (lane->use == USE_AGAIN || may_ask_again) {
         link_wake(rider_link(owner));
     } else {
         owner->ops->on_refused(owner, (enum lane_end)lane->end, reply);
@@ -219,7 +280,7 @@ static void audit(const struct lane *lane, const struct rider *rider)
     assert(is_shared ? lane->owner == NULL : lane->owner == rider && rider->lane == lane);
     assert(is_shared ? lane->in == LIST_SHARED || rider->in_flight > 0 : lane->in != LIST_IDLE);
     assert(is_shared ? !lane_is_subscribed(lane) : true);
-    assert(!is_shared || !(lane->is_watching || lane->is_suspect || lane->is_spent));
+    assert(!is_shared || !(lane->beside != BESIDE_NOTHING || lane_is_untrusted(lane) || lane->is_spent));
     if (rider->ops->audit != NULL)
         rider->ops->audit(rider, lane);
 }
@@ -269,8 +330,8 @@ struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t f
         return NULL;
     call->flow = flow;
     call->n = replies;
-    if (flow != FLOW_ONE)
-        lane->is_watching = true; /* frames that answer no call may come */
+    if (flow != FLOW_ONE && lane->beside == BESIDE_NOTHING)
+        lane->beside = BESIDE_MESSAGES;
     return call;
 }
 
@@ -285,7 +346,7 @@ void lane_send(struct lane *lane, const struct rider *rider, const char *data, s
     if (lane_is_closed(lane) || is_left(lane, rider))
         return;
     audit(lane, rider);
-    lane->is_used = true;
+    note_used(lane);
     outbox_send(&lane->base->commons->outbox, &lane->link, data, n);
 }
 
@@ -294,23 +355,22 @@ void lane_gather(struct lane *lane, const struct rider *rider, const char *data,
     if (n == 0 || lane_is_closed(lane) || is_left(lane, rider))
         return;
     audit(lane, rider);
-    lane->is_used = true;
+    note_used(lane);
     outbox_gather(&lane->base->commons->outbox, &lane->link, data, n);
 }
 
 bool lane_vouch(struct lane *lane, struct rider *rider)
 {
     char request[NONCE_REQUEST_ROOM];
-    if (!lane->is_suspect)
+    if (!lane_is_untrusted(lane))
         return true;
-    assert(!lane->is_asked);
+    assert(!lane_is_asked(lane));
     struct call *call = nonce_draw(&lane->nonce) ? lane_call_special(lane, rider, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL)
         return false;
     call->flags = CALL_MUTE | CALL_NONCE;
     call->arrived_ns = 0;
-    lane->is_asked = true;
-    lane->is_suspect = false;
+    trust_become(lane, TRUST_ASKED);
     lane->base->ops->on_watched(lane);
     lane_send(lane, rider, request, nonce_request(&lane->nonce, request));
     return true;
@@ -385,18 +445,26 @@ bool lane_end_run(const struct rider *rider)
     return !was_said;
 }
 
-void lane_set_raw(struct lane *lane)
+void lane_pass_through(struct lane *lane)
 {
-    lane->is_raw = true;
-    lane->is_in_frame = false;
+    lane_become(lane, LANE_PASSTHROUGH);
+    lane->frame_bytes = 0;
+}
+
+void lane_note_monitor(struct lane *lane, bool is_on)
+{
+    if (is_on)
+        lane->beside = BESIDE_MONITOR;
+    else if (lane->beside == BESIDE_MONITOR)
+        lane->beside = BESIDE_MESSAGES;
 }
 
 /* ---- what it is doing ---- */
 
 bool lane_is_clean(const struct lane *lane)
 {
-    return lane_is_ready(lane) && calls_is_empty(&lane->calls) && !lane_is_subscribed(lane) && !lane->is_monitoring &&
-           !lane->is_raw && !lane->is_in_frame;
+    return lane_is_ready(lane) && calls_is_empty(&lane->calls) && !lane_is_subscribed(lane) &&
+           !lane_is_monitoring(lane) && !lane_is_passthrough(lane) && !lane_is_in_frame(lane);
 }
 
 /* Is it the owner whom the oldest call waits for? */
@@ -420,7 +488,8 @@ static bool is_redis_turn(const struct lane *lane)
 
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns)
 {
-    return (lane->is_in_frame || lane->is_parted || is_owing(lane)) && is_redis_turn(lane) && lane->moved_ns < since_ns;
+    return (lane_is_in_frame(lane) || lane->is_parted || is_owing(lane)) && is_redis_turn(lane) &&
+           lane->moved_ns < since_ns;
 }
 
 uint64_t lane_owes_ns(const struct lane *lane, uint64_t now_ns)

@@ -34,6 +34,7 @@
 #include "upstream/greeting.h"
 #include "upstream/lane_counts.h"
 #include "upstream/lane_key.h"
+#include "upstream/lane_state.h"
 #include "upstream/node.h"
 #include "upstream/nonce.h"
 #include "upstream/rider.h"
@@ -47,8 +48,8 @@ struct lane_ops {
      * It is connected, or lent to another owner, and its greeting is about to be sent: how long may the answers take?
      */
     void (*on_greeting)(struct lane *lane);
-    /* It may be used. `needs_auth`: Redis wants a password of connections that do not log in. */
-    void (*on_ready)(struct lane *lane, bool needs_auth);
+    /* It may be used. */
+    void (*on_ready)(struct lane *lane);
     /* It has failed, and is closed. False: riders that wait for it are to be told that there is none. */
     bool (*on_failed)(struct lane *lane, bool was_ready, const char *why);
     /* It is being closed, for whatever reason: before on_failed. */
@@ -77,14 +78,45 @@ struct lane_base {
     struct schedule schedule; /* whose turn it is to send */
 };
 
-enum lane_state { LANE_CONNECTING, LANE_GREETING, LANE_READY, LANE_CLOSED };
-
 /* What it is opened as, and stays until it is closed. */
 enum lane_role {
     LANE_SHARED,  /* for every client of its key */
     LANE_PRIVATE, /* for one client at a time */
     LANE_SCRIPT,  /* weir's own, for what LIMIT asks of Redis */
     LANE_DOOR,    /* where Redis says who a client is, and nothing else travels */
+};
+
+/* What a lane is there for. */
+enum lane_use {
+    USE_NEW,   /* for its first owner; of a shared lane: for all clients of its key */
+    USE_RETRY, /* shared: as NEW, opened in place of one that was closed (health.c) */
+    USE_SPARE, /* shared: for when the one in use takes no more calls (shared.c) */
+    USE_AGAIN, /* private: it has had an owner before, another or the same (lend.c) */
+};
+
+/* How a frame is taken: chosen when the frame begins (deliver.c). */
+enum lane_framing {
+    FRAMING_PLAIN,       /* replies of the oldest call that weir does not look into: as many as are here */
+    FRAMING_REPLY,       /* looked at; began while a call was in flight */
+    FRAMING_MUTED,       /* as REPLY, and thrown away */
+    FRAMING_UNSOLICITED, /* looked at; began while no call was in flight */
+    FRAMING_HEAD,        /* the first line of what answers a call with CALL_TAIL */
+    FRAMING_DROPPED,     /* a push that no client on the lane has asked for: thrown away, and counted */
+    FRAMING_OWN_WORDS,   /* a line of MONITOR about weir's own words: thrown away */
+};
+
+/* Which frames the owner of a private lane may be sent beside replies. */
+enum lane_beside {
+    BESIDE_NOTHING,
+    BESIDE_MESSAGES, /* it has sent SUBSCRIBE, or the like */
+    BESIDE_MONITOR,  /* Redis has said +OK to its MONITOR: lines of MONITOR, too */
+};
+
+/* How far the reader of the frame being read lags behind (stall.h). */
+enum lane_lag {
+    LAG_NONE,
+    LAG_UNREAD,   /* it has not read for a tick, and others wait */
+    LAG_ABSORBED, /* the rest of the frame is taken in for the sake of others */
 };
 
 /* Of what its owner hears in a row, when it is to hear of the end, as by CALL_ENDS_RUN. */
@@ -113,18 +145,16 @@ struct lane {
     struct tags tags; /* of the requests that the calls stand for */
     struct reply_scan scan;
     struct glimpse glimpse;
-    /* How the frame being read is taken. Returns where the next byte to take is; NULL: none, or the lane is gone. */
-    const char *(*take)(struct lane *lane, const char *p, const char *end);
     uint64_t deadline_ns;  /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
     uint64_t answer_by_ns; /* when the answer that says who somebody is must have come; 0: none is waited for */
     uint64_t moved_ns; /* when the oldest call became that, or bytes came or more of a request went, or it fell idle */
-    uint64_t frame_bytes;                        /* of the reply being read, so far */
-    uint64_t passed_bytes;                       /* of the large request that was sent last, so far, ... */
-    uint32_t passed_at;                          /* ... and which call it is */
-    uint64_t ready_ns;                           /* since when it is ready */
-    uint64_t greeted_ns;                         /* when the greeting was sent; 0: it has not been */
-    uint64_t round_trip_ns;                      /* how long its answer took */
-    uint32_t unheard;                            /* frames that are thrown away before a raw lane is that */
+    uint64_t frame_bytes;   /* of the frame being read, so far; 0: between frames; written by deliver.c */
+    uint64_t passed_bytes;  /* of the large request that was sent last, so far, ... */
+    uint32_t passed_at;     /* ... and which call it is */
+    uint64_t ready_ns;      /* since when it is ready */
+    uint64_t greeted_ns;    /* when the greeting was sent; 0: it has not been */
+    uint64_t round_trip_ns; /* how long its answer took */
+    uint32_t unheard;       /* frames still to be thrown away on a passthrough lane, before bytes pass */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint32_t generation;     /* another whenever it is no longer what it was to those who have a lease on it */
     uint32_t n_leases;       /* how many there are: its memory stays until they are dropped */
@@ -133,38 +163,25 @@ struct lane {
     struct nonce nonce;      /* asked, and not answered yet */
     struct bytes held; /* what is looked at as a whole: an answer to a greeting, to a door's login; raw_end.h; heap */
     char *cover;       /* greeting_cover.channel, heap; NULL: it is to speak for no other connection */
-    uint8_t state;     /* enum lane_state */
+    uint8_t state;     /* enum lane_state; set by lane_become */
+    uint8_t trust;     /* enum lane_trust; moved by lane.c alone */
+    uint8_t use;       /* enum lane_use */
+    uint8_t framing;   /* enum lane_framing, of the frame being read, or else the one before; set by deliver.c */
+    uint8_t beside;    /* enum lane_beside; moved by lane.c alone */
+    uint8_t lag;       /* enum lane_lag, of the frame being read; moved by stall.c, ended with the frame */
     uint8_t end;       /* enum lane_end, once it has failed */
     uint8_t role;      /* enum lane_role */
     uint8_t in;        /* enum lane_list: the list it is in */
     uint8_t returns;   /* how often its owner came back to it at once, see lend.c */
     uint8_t ends_run;  /* enum run_end */
     struct greeting greeting;
-    bool is_in_frame;   /* a frame has begun to come, and not ended */
-    bool is_unasked;    /* this frame began when no call was in flight */
-    bool is_muted;      /* this frame is thrown away */
-    bool is_watching;   /* frames that answer no call may come */
-    bool is_monitoring; /* Redis has said +OK to its owner's MONITOR */
-    bool is_raw;        /* no frames any more, but for `unheard`: bytes pass to the owner as they come */
-    bool is_ending;     /* raw, and all has been sent: it ends behind its answers, see raw_end.h */
-    bool is_parted;     /* Redis has been sent the end of weir's side; set by lane_part */
-    bool is_unread;     /* the reader that it waits for has not read for a while */
-    bool is_absorbing;  /* this frame is taken in whole */
-    bool is_unsure;     /* its protocol may not be its key's: HELLO was queued in MULTI */
-    bool is_retry;      /* opened in place of one that was closed */
-    bool is_used;       /* its present user has sent something on it */
-    bool is_lent;       /* it has had another owner, and is greeted anew for this one */
-    bool is_covered;    /* it speaks for all that Redis had been sent before it was ready */
-    bool is_shut_out;   /* it wants a password that was set after its user had come: all it answers is NOAUTH */
-    bool is_spare;      /* shared, for when the one in use takes no more calls */
-    bool is_listed;     /* others of its owner's user may point at it: node->owned has it */
-    bool is_spent;      /* nobody else may have it after its owner */
-    bool is_suspect;    /* something may have forged replies since the last nonce */
-    bool is_asked;      /* a nonce is on its way */
-    bool is_telling;    /* an EXEC is on its way, behind which its client is to be another user */
-    bool is_gone;       /* the connection is closed; the memory waits for leases */
-    bool has_name;      /* its owner's name is on it, by CLIENT SETNAME or HELLO */
-    bool has_library;   /* its owner's library is, by CLIENT SETINFO */
+    bool is_parted;   /* Redis has been sent the end of weir's side; set by lane_part */
+    bool is_unsure;   /* its protocol may not be its key's: HELLO was queued in MULTI */
+    bool is_listed;   /* others of its owner's user may point at it: node->owned has it */
+    bool is_spent;    /* no other client may have it after its owner; set by lane_spend, for good */
+    bool is_telling;  /* an EXEC is on its way, behind which its client is to be another user */
+    bool has_name;    /* its owner's name is on it, by CLIENT SETNAME or HELLO */
+    bool has_library; /* its owner's library is, by CLIENT SETINFO */
 };
 
 /* The session on a private lane has become another. */
@@ -200,20 +217,30 @@ static inline void lane_end_leases(struct lane *lane)
 
 /* ---- what it is doing ---- */
 
+/* Move the lane to its next state: a legal step (lane_state.h). */
+void lane_become(struct lane *lane, enum lane_state state);
+
+/* True from the end of the greeting until the lane is closed, or lent to another owner. */
 static inline bool lane_is_ready(const struct lane *lane)
 {
-    return lane->state == LANE_READY;
+    return lane->state >= LANE_READY && lane->state <= LANE_ENDING;
 }
 
 static inline bool lane_is_closed(const struct lane *lane)
 {
-    return lane->state == LANE_CLOSED;
+    return lane->state >= LANE_CLOSED;
 }
 
-/* Was it shared, and takes no new calls, since those on it take their time? */
-static inline bool lane_is_retired(const struct lane *lane)
+/* True if replies cannot be counted: bytes pass to the owner as they come. */
+static inline bool lane_is_passthrough(const struct lane *lane)
 {
-    return lane->in == LIST_RETIRED;
+    return lane->state == LANE_PASSTHROUGH || lane->state == LANE_ENDING;
+}
+
+/* True if nothing more will be sent: the lane ends when Redis has answered. */
+static inline bool lane_is_ending(const struct lane *lane)
+{
+    return lane->state == LANE_ENDING || lane->is_parted;
 }
 
 /* Has Redis confirmed a subscription that still holds? */
@@ -251,16 +278,46 @@ static inline uint32_t lane_sent_bytes(const struct rider *rider)
     return (uint32_t)rider->sent_parts * RIDER_PART;
 }
 
-/* Is an unasked frame to its owner here in part? */
-static inline bool lane_is_in_message(const struct lane *lane)
+/* True if a frame has begun to come, and not ended. */
+static inline bool lane_is_in_frame(const struct lane *lane)
 {
-    return lane_is_ready(lane) && lane->is_in_frame && lane->is_unasked;
+    return lane->frame_bytes > 0;
 }
 
-/* Is a nonce on its way, and has something since been sent that may forge replies? Its answer is to be waited for. */
+/* True if a part of a frame that answers no call has gone to the owner. */
+static inline bool lane_is_in_message(const struct lane *lane)
+{
+    return lane_is_ready(lane) && lane_is_in_frame(lane) && lane->framing == FRAMING_UNSOLICITED;
+}
+
+/* True if Redis has said +OK to its owner's MONITOR. */
+static inline bool lane_is_monitoring(const struct lane *lane)
+{
+    return lane->beside == BESIDE_MONITOR;
+}
+
+/* True if its owner, or a client on it, has sent something since it was opened, lent, or given back to its owner. */
+static inline bool lane_is_used(const struct lane *lane)
+{
+    return lane->trust > TRUST_RETURNED;
+}
+
+/* True if a nonce is in flight. */
+static inline bool lane_is_asked(const struct lane *lane)
+{
+    return lane->trust >= TRUST_ASKED;
+}
+
+/* True if something may have forged replies since the last nonce. */
+static inline bool lane_is_untrusted(const struct lane *lane)
+{
+    return lane->trust == TRUST_RETURNED || lane->trust == TRUST_UNTRUSTED || lane->trust == TRUST_UNSETTLED;
+}
+
+/* True if something behind the nonce in flight may forge replies: the nonce's answer is to be waited for. */
 static inline bool lane_must_settle(const struct lane *lane)
 {
-    return lane->is_suspect && lane->is_asked;
+    return lane->trust == TRUST_UNSETTLED;
 }
 
 /* How many requests on it are unanswered. */
@@ -357,11 +414,45 @@ void lane_passed(struct rider *rider, size_t n);
  */
 __attribute__((warn_unused_result)) bool lane_vouch(struct lane *lane, struct rider *rider);
 
+/* What is being sent may forge replies. */
+void lane_distrust(struct lane *lane);
+
+/* The nonce of lane_vouch has been answered in its place. */
+void lane_end_question(struct lane *lane);
+
+/* Its owner gives it back, and is the next to have it, without a greeting. */
+void lane_return(struct lane *lane);
+
+/* The lane has a new session: nothing of what its last owner did there is left after RESET. */
+void lane_forget_session(struct lane *lane);
+
+/*
+ * True once if the lane speaks for all that Redis had been sent before it was ready (greeting_cover): the next command
+ * that replicas are sent is the owner's.
+ */
+bool lane_take_cover(struct lane *lane);
+
+/* No other client may ever have it after its owner: Redis may remember something of the owner after RESET. */
+static inline void lane_spend(struct lane *lane)
+{
+    lane->is_spent = true;
+}
+
+/* Its owner's library is on it, which RESET does not end. */
+static inline void lane_note_library(struct lane *lane)
+{
+    lane->has_library = true;
+    lane_spend(lane);
+}
+
 /* The answer to what was just sent says who somebody is: unless it comes within so long, the lane is closed. */
 void lane_must_answer(struct lane *lane, uint64_t within_ns);
 
+/* Redis has said +OK to its owner's MONITOR, or has ended that. */
+void lane_note_monitor(struct lane *lane, bool is_on);
+
 /* From now on bytes pass to the owner as they come. Only with no call in flight. */
-void lane_set_raw(struct lane *lane);
+void lane_pass_through(struct lane *lane);
 
 /* Redis is not at what the rider (or NULL) has under way, or it will not be answered: nobody is to wait for it. */
 static inline void lane_discount(const struct lane *lane, const struct rider *rider)
@@ -411,7 +502,7 @@ void lane_fail(struct lane *lane, enum lane_end end, const char *why);
 /* The same; those who wait for it hear this error reply of Redis'. */
 void lane_refuse(struct lane *lane, enum lane_end end, const char *why, struct slice reply);
 
-/* For lane_open.c: the connection is closed, and lane->is_gone: its memory is freed once no lease is left. */
-void lane_free_if_done(struct lane *lane);
+/* For lane_open.c: the link is closed. The memory is freed once no lease is left. */
+void lane_end_link(struct lane *lane);
 
 #endif

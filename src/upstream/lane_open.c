@@ -15,10 +15,10 @@ static struct lane *lane_of(struct link *link)
 
 /* ---- greeting ---- */
 
-static void become_ready(struct lane *lane, bool needs_auth)
+static void become_ready(struct lane *lane)
 {
-    lane->state = LANE_READY;
-    lane->base->ops->on_ready(lane, needs_auth);
+    lane_become(lane, LANE_READY);
+    lane->base->ops->on_ready(lane);
     lane_wake_waiting(lane);
 }
 
@@ -67,10 +67,8 @@ static bool end_answer(struct lane *lane)
         lane_fail(lane, END_LOST, "out of memory");
         return false;
     }
-    if (greeting_is_over(&lane->greeting)) {
-        lane->is_covered = lane->greeting.is_covered;
-        become_ready(lane, lane->greeting.needs_auth);
-    }
+    if (greeting_is_over(&lane->greeting))
+        become_ready(lane);
     return !lane_is_closed(lane);
 }
 
@@ -87,7 +85,6 @@ static const char *take_greeting(struct lane *lane, const char *p, const char *e
         return NULL;
     }
     glimpse_feed(&lane->glimpse, p, used);
-    lane->is_in_frame = result == SCAN_MORE;
     if (result == SCAN_FRAME && !end_answer(lane))
         return NULL;
     return p + used;
@@ -132,7 +129,7 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
         key.login = login; /* the password may be another by now */
         lane_set_key(lane, &key);
     }
-    lane->state = LANE_GREETING;
+    lane_become(lane, LANE_GREETING);
     glimpse_reset(&lane->glimpse);
     memset(&lane->scan, 0, sizeof lane->scan);
     if (greeting_is_again(kind) && !nonce_draw(&lane->nonce))
@@ -140,7 +137,7 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     const struct greeting_cover cover = {lane->cover, login};
     greeting_init(&lane->greeting, &lane->key, kind, greeting_is_again(kind) ? NULL : &cover);
     if (greeting_is_over(&lane->greeting)) {
-        become_ready(lane, false);
+        become_ready(lane);
         return true;
     }
     lane->base->ops->on_greeting(lane);
@@ -159,11 +156,11 @@ static void on_connected(struct link *link, int status)
 static void on_end(struct link *link, int status)
 {
     struct lane *lane = lane_of(link);
-    if (lane->is_ending)
+    if (lane->state == LANE_ENDING)
         raw_end_flush(lane);
     if (lane_is_closed(lane))
         return;
-    if (status == UV_EOF && (lane->is_ending || lane->is_parted))
+    if (status == UV_EOF && lane_is_ending(lane))
         lane_end(lane);
     else
         lane_fail(lane, END_LOST, status == UV_EOF ? "it closed the connection" : link_why(link, status));
@@ -196,8 +193,7 @@ static void on_closed(struct link *link)
     free(lane->cover);
     login_put(lane->key.login);
     login_put(lane->last_login);
-    lane->is_gone = true;
-    lane_free_if_done(lane);
+    lane_end_link(lane);
 }
 
 static const struct link_ops link_ops = {
@@ -223,7 +219,6 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
     lane->calls.pool = lane->tags.pool = &base->commons->loop->pool;
     lane->owner = owner;
     lane->role = (uint8_t)role;
-    lane->state = LANE_CONNECTING;
     list_init(&lane->in_list);
     list_init(&lane->waiting);
     *error = node_connect(base->node, &lane->link, base->commons->loop, &link_ops);
@@ -238,17 +233,6 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
     return lane;
 }
 
-/* Of what its last owner did there RESET leaves nothing. */
-static void forget_owner(struct lane *lane)
-{
-    bool was_subscribed = lane_is_subscribed(lane);
-    lane->channels = lane->patterns = lane->shard_channels = 0;
-    inflight_subscribe(&lane->base->counts, was_subscribed, false);
-    lane->has_name = lane->is_watching = lane->is_monitoring = lane->is_used = false;
-    lane->is_suspect = lane->is_unsure = lane->is_asked = lane->is_telling = false;
-    lane->answer_by_ns = 0;
-}
-
 bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner)
 {
     assert(owner == NULL || !link_is_closed(rider_link(owner)));
@@ -257,8 +241,8 @@ bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *own
     lane_set_key(lane, key);
     lane_end_leases(lane);
     lane->owner = owner;
-    lane->is_lent = true;
-    forget_owner(lane);
+    lane->use = USE_AGAIN;
+    lane_forget_session(lane);
     if (owner != NULL)
         owner->lane = lane;
     /* Whom Redis did not know it told no id; who has logged in may be named by it. */

@@ -108,13 +108,18 @@ void lanes_take(struct lane *lane)
 bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane)
 {
     const struct lane_key newcomer = lanes_newcomer(lanes);
-    return lane->role == LANE_SHARED && !lane->is_spare && lane_key_eq(&lane->key, &newcomer);
+    return lane->role == LANE_SHARED && lane->use != USE_SPARE && lane_key_eq(&lane->key, &newcomer);
 }
 
 bool lanes_is_past(const struct lanes *lanes, const struct lane_key *key)
 {
     uint32_t now = node_epoch(lanes_node(lanes));
     return key->login == NULL && (now & EPOCH_NEEDS_AUTH) != 0 && (key->epoch & EPOCH_NEEDS_AUTH) == 0;
+}
+
+bool lanes_is_shut_out(const struct lane *lane)
+{
+    return lane->greeting.needs_auth && lanes_is_past(lanes_of(lane), &lane->key);
 }
 
 bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane)

@@ -148,6 +148,11 @@ bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane);
  */
 bool lanes_is_past(const struct lanes *lanes, const struct lane_key *key);
 
+/*
+ * True if it was greeted after a password had been set that its session came before: all it answers is NOAUTH.
+ */
+bool lanes_is_shut_out(const struct lane *lane);
+
 /* Is it a shared lane that does nothing, and can be opened again when somebody asks for it? */
 bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane);
 

@@ -27,7 +27,7 @@ void lend_list(struct lane *lane)
 static void unlist(struct lane *lane)
 {
     if (lane->is_listed && owned_leave(lane_node(lane)->owned, lane->id))
-        lane->is_spent = true;
+        lane_spend(lane);
     lane->is_listed = false;
 }
 
@@ -55,8 +55,8 @@ static struct lane *resume(struct lane *lane, struct rider *owner)
     if (clock_ns() - lane->moved_ns < LEFT_NS << lane->returns && lane->returns < LEFT_DOUBLINGS)
         lane->returns++;
     lane->owner = owner;
-    lane->is_used = false;
-    lane->is_lent = true;
+    lane_return(lane);
+    lane->use = USE_AGAIN;
     owner->lane = lane;
     lanes_move(lane, LIST_PRIVATE);
     return lane;
@@ -175,7 +175,8 @@ void lend_take_back_as_is(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
     const struct lane_key nobody = {.protocol = 2, .epoch = node_epoch(lanes_node(lanes))};
-    bool is_done = lane_is_ready(lane) && !lane->is_raw && !lane->is_in_frame && calls_is_empty(&lane->calls);
+    bool is_done =
+        lane_is_ready(lane) && !lane_is_passthrough(lane) && !lane_is_in_frame(lane) && calls_is_empty(&lane->calls);
     if (!end_ownership(lanes, lane) || !is_done) {
         lane_close(lane);
         return;

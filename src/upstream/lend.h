@@ -20,7 +20,7 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
 
 /*
  * A new private lane on which WAIT speaks for all that the node has been sent before the lane is ready, by a message on
- * `channel`, if weir's own login may publish there (greeting_cover): then is_covered. Otherwise as lend_private.
+ * `channel`, if weir's own login may publish there (greeting_cover): lane_take_cover tells. Otherwise as lend_private.
  */
 struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice channel);
 

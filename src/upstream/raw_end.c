@@ -17,7 +17,7 @@ void raw_end_begin(struct lane *lane)
 {
     static const struct slice reset = SLICE(OWN_RESET), quit = SLICE(OWN_QUIT);
     char words[(NONCES + 1) * NONCE_REQUEST_ROOM + 64];
-    if (lane->is_ending || lane->is_parted || lane_is_closed(lane))
+    if (lane->state != LANE_PASSTHROUGH || lane->is_parted)
         return;
     if (!nonce_draw(&lane->nonce)) {
         lane_fail(lane, END_LOST, "the system has no random numbers");
@@ -31,7 +31,7 @@ void raw_end_begin(struct lane *lane)
     last.text[0] = LAST;
     n += nonce_request(&last, words + n);
     n += emit_array(words + n, &quit, 1);
-    lane->is_ending = true;
+    lane_become(lane, LANE_ENDING);
     lane->held.len = 0;
     lane_send(lane, lane->owner, words, n);
 }

@@ -1,5 +1,5 @@
 /*
- * The end of a raw lane (lane_set_raw). How many answers are still to come nobody can count, so behind all requests goes
+ * The end of a passthrough lane (lane_pass_through). How many answers are still to come nobody can count, so behind all requests goes
  * a nonce: what comes before its answer is the owner's, and with it the lane ends. An owner who has asked for silence
  * hears no answer: for him RESET, which ends that, and another nonce stand behind it.
  */

@@ -30,7 +30,7 @@ static struct lane *take_spare(struct lanes *lanes, const struct lane_key *key)
     struct lane *lane = lanes_find(lanes, LIST_SPARE, key);
     if (lane == NULL)
         return NULL;
-    lane->is_spare = false;
+    lane->use = USE_NEW;
     lane->moved_ns = clock_ns();
     lanes_move(lane, LIST_SHARED);
     lanes_sweep(lanes);
@@ -46,7 +46,8 @@ struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const s
         node_doubt(lanes_node(lanes));
     struct lane *lane = shared_find(lanes, key);
     if (lane != NULL && !shared_is_sluggish(lane)) {
-        lane->is_spare = false; /* one that is being opened is in use before it is spare */
+        if (lane->use == USE_SPARE) /* one that is being opened is in use before it is spare */
+            lane->use = USE_NEW;
         return lane;
     }
     struct lane *fresh = take_spare(lanes, key);
@@ -77,7 +78,7 @@ static unsigned count_spare(struct lanes *lanes, enum lane_list in, const struct
     unsigned n = 0;
     struct list *list = &lanes->lists[in];
     for (struct list *at = list->next; at != list; at = at->next)
-        n += lanes_at(at)->is_spare && lane_key_eq(&lanes_at(at)->key, key);
+        n += lanes_at(at)->use == USE_SPARE && lane_key_eq(&lanes_at(at)->key, key);
     return n;
 }
 
@@ -91,7 +92,7 @@ static void keep_spares(struct lanes *lanes, const struct lane_key *key)
         struct lane *lane = shared_open(lanes, key, NULL);
         if (lane == NULL)
             return;
-        lane->is_spare = true;
+        lane->use = USE_SPARE;
     }
 }
 
@@ -110,6 +111,7 @@ bool shared_retire(struct lane *lane)
     struct lanes *lanes = lanes_of(lane);
     if (lanes_is_past(lanes, &lane->key))
         return false;
+    lane_become(lane, LANE_RETIRED);
     lanes_move(lane, LIST_RETIRED);
     lane_end_leases(lane);
     keep_spares(lanes, &lane->key);
@@ -119,8 +121,9 @@ bool shared_retire(struct lane *lane)
 
 void shared_end_retirement(struct lane *lane)
 {
+    lane_become(lane, LANE_READY);
     lane->deadline_ns = 0;
-    lane->is_spare = true;
+    lane->use = USE_SPARE;
     lane->moved_ns = clock_ns();
     lanes_move(lane, LIST_SPARE);
     lanes_sweep(lanes_of(lane));
@@ -129,11 +132,13 @@ void shared_end_retirement(struct lane *lane)
 bool shared_bring_back(struct lanes *lanes, const struct lane_key *key)
 {
     struct lane *lane = lanes_find(lanes, LIST_RETIRED, key);
-    if (lane == NULL)
+    if (lane != NULL)
+        lane_become(lane, LANE_READY);
+    else
         lane = lanes_find(lanes, LIST_SPARE, key);
     if (lane == NULL)
         return false;
-    lane->is_spare = false;
+    lane->use = USE_NEW;
     lanes_move(lane, LIST_SHARED);
     return true;
 }

@@ -23,16 +23,32 @@ bool stall_is_in_huge(const struct lane *lane)
     return lane->frame_bytes + lane->scan.bulk_left >= LANE_HUGE;
 }
 
+/* May the rest of the reply be taken in? Then it is. */
+static bool absorb(struct lane *lane, struct rider *rider)
+{
+    struct commons *commons = lane->base->commons;
+    if (lane->lag == LAG_ABSORBED)
+        return true;
+    uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
+    uint64_t room = lane->lag == LAG_UNREAD ? STALL_ABSORB_LATE_BYTES : STALL_ABSORB_BYTES;
+    if (lane->owner != NULL || commons->absorbed + size > room || !lane_has_others_waiting(lane))
+        return false;
+    lane->lag = LAG_ABSORBED;
+    rider->absorbed += (uint32_t)size;
+    commons->absorbed += (uint32_t)size;
+    return true;
+}
+
 void stall_look(struct lane *lane, struct rider *rider)
 {
     if (!stall_is_in_huge(lane) || link_is_closed(rider_link(rider)))
         return;
     lane_discount(lane, rider); /* Redis has done its work */
     lane->base->ops->on_huge(lane);
-    if (lane_is_retired(lane) || lane->owner == rider)
+    if (lane->state == LANE_RETIRED || lane->owner == rider)
         rider->ops->on_heavy(rider);
     bool must_wait = rider->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
-    if (must_wait || (rider_link(rider)->is_congested && !stall_absorb(lane, rider)))
+    if (must_wait || (rider_link(rider)->is_congested && !absorb(lane, rider)))
         stall(lane, rider);
 }
 
@@ -53,19 +69,11 @@ bool stall_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)
     return lane->stalled_ns <= since_ns;
 }
 
-bool stall_absorb(struct lane *lane, struct rider *rider)
+bool stall_absorb_late(struct lane *lane)
 {
-    struct commons *commons = lane->base->commons;
-    if (lane->is_absorbing)
-        return true;
-    uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
-    uint64_t room = lane->is_unread ? STALL_ABSORB_LATE_BYTES : STALL_ABSORB_BYTES;
-    if (lane->owner != NULL || commons->absorbed + size > room || !lane_has_others_waiting(lane))
-        return false;
-    lane->is_absorbing = true;
-    rider->absorbed += (uint32_t)size;
-    commons->absorbed += (uint32_t)size;
-    return true;
+    if (lane->lag == LAG_NONE)
+        lane->lag = LAG_UNREAD;
+    return absorb(lane, lane->stalled);
 }
 
 void stall_absorbed(struct commons *commons, struct rider *rider)

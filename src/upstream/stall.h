@@ -25,8 +25,11 @@ void stall_begin(struct lane *lane);
 /* Has the reader that it waits for not read a byte since `since_ns`, as far as this was asked before? */
 bool stall_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns);
 
-/* May the rest of the reply be taken in? Then the memory is the rider's until stall_absorbed. */
-bool stall_absorb(struct lane *lane, struct rider *rider);
+/*
+ * Take in the rest of the reply for the stalled reader, which has not read for a tick. False: there is no memory for it,
+ * or no need. The memory is the rider's until stall_absorbed.
+ */
+bool stall_absorb_late(struct lane *lane);
 
 /* The rider has read all that was taken in for it, or has gone. */
 void stall_absorbed(struct commons *commons, struct rider *rider);

@@ -38,8 +38,7 @@ static void expire_stalled(struct lanes *lanes, enum lane_list in, uint64_t now_
             lane->deadline_ns = 0; /* that reply has passed */
         if (lane->stalled == NULL || !lane_has_others_waiting(lane))
             continue;
-        lane->is_unread = true;
-        if (stall_absorb(lane, lane->stalled)) {
+        if (stall_absorb_late(lane)) {
             lane_catch_up(lane->stalled);
             continue;
         }
@@ -108,7 +107,7 @@ static const char *why_over(struct lanes *lanes, const struct lane *lane, uint64
 {
     if (lane->answer_by_ns != 0 && now_ns >= lane->answer_by_ns)
         return "Redis has not answered a login in time";
-    if ((lane->is_asked || lane->is_telling) && lane->is_in_frame &&
+    if ((lane_is_asked(lane) || lane->is_telling) && lane_is_in_frame(lane) &&
         is_silent(lane, now_ns - upstream_time(lanes->upstream, LANES_CLEAN_NS)))
         return "an answer has begun and does not end";
     bool is_left = lane->owner != NULL && lane->owner->is_gone;
@@ -181,7 +180,7 @@ static void close_unused(struct lanes *lanes, uint64_t now_ns)
 
 static bool may_be_over(const struct lane *lane)
 {
-    return lane->answer_by_ns != 0 || lane->is_asked || lane->is_telling ||
+    return lane->answer_by_ns != 0 || lane_is_asked(lane) || lane->is_telling ||
            (lane->owner != NULL && lane->owner->is_gone);
 }
 
