@@ -83,6 +83,8 @@ WORLD   = $(addprefix tests/sim/,due.c epoll.c heap.c kernel.c loops.c pipe.c re
 SIM_WRAPS = read write writev send socket bind listen accept4 connect getsockopt setsockopt getsockname fcntl \
             ioctl shutdown close clock_gettime getrandom getpid getppid geteuid getrlimit setrlimit malloc_trim \
             epoll_create1 epoll_ctl epoll_wait pipe2 splice pthread_create pthread_join pthread_setname_np
+# Of weir's own, what it asks about: tests/sim/lane_laws.c.
+WATCHED   = lanes_init lanes_close
 
 objects = $(patsubst %.c,build/$(1)/%.o,$(2))
 UNIT_BINS   = $(UNITS:tests/unit/%.c=build/asan/%)
@@ -131,10 +133,10 @@ build/$(1)/sim_model.o: $(call objects,$(1),$(filter-out tests/sim/redis_main.c,
 
 # What weir asks for may be refused: tests/sim/memory.c. base/mem.c is the simulator's too.
 build/$(1)/sim_weir.o: $(call objects,$(1),$(filter-out src/run/main.c src/base/mem.c,$(SRC)))
-	$$(call say,$(1) $$@)ld -r $$^ -o $$@ && objcopy $(foreach f,malloc calloc realloc strdup strndup mem_would_give,--redefine-sym $(f)=sim_$(f)) $$@
+	$$(call say,$(1) $$@)ld -r $(WATCHED:%=--wrap=%) $$^ -o $$@ && objcopy $(foreach f,malloc calloc realloc strdup strndup mem_would_give,--redefine-sym $(f)=sim_$(f)) $$@
 
 build/$(1)/sim: $(call objects,$(1),$(SIM) src/base/mem.c) build/$(1)/sim_weir.o build/$(1)/sim_model.o
-	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $(SIM_WRAPS:%=-Wl,--wrap=%) $$^ -o $$@ \
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $(SIM_WRAPS:%=-Wl,--wrap=%) $(WATCHED:%=-Wl,--wrap=%) $$^ -o $$@ \
 	    $(filter-out -luv,$(LIBS)) $$(shell pkg-config --libs $(LUA)) -lm
 
 build/$(1)/tests/fuzz/%.o: $(1)_CFLAGS += -I.

@@ -19,6 +19,7 @@
 #include "tests/sim/client.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/heap.h"
+#include "tests/sim/lane_laws.h"
 #include "tests/sim/links.h"
 #include "tests/sim/loops.h"
 #include "tests/sim/operator.h"
@@ -161,9 +162,19 @@ static void look_at_memory(void)
              heap_weirs_bytes());
 }
 
+static void look_at_lanes(void)
+{
+    const char *broken = lane_laws_broken();
+    if (broken == NULL)
+        return;
+    run_blame("lanes", broken);
+    run_fail(0, "%s", broken);
+}
+
 static void on_step(void)
 {
     regime_look();
+    look_at_lanes();
     if (world.steps % 64 == 0)
         look_at_memory();
     if (run.phase == RUN_ACTS && is_long_enough()) {

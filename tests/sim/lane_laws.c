@@ -1,0 +1,188 @@
+#include "tests/sim/lane_laws.h"
+
+#include <assert.h>
+
+#include "front/client.h"
+#include "upstream/lanes.h"
+
+#define LANES_MAX 16 /* struct lanes of one process: one for each worker and node */
+
+static struct lanes *known[LANES_MAX];
+static unsigned n_known;
+
+/* ---- which there are: the linker puts these in the place of weir's own (WATCHED in Makefile) ---- */
+
+void __real_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, bool keeps_shared,
+                       const struct lanes_ops *ops, void *arg);
+void __wrap_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, bool keeps_shared,
+                       const struct lanes_ops *ops, void *arg);
+void __real_lanes_close(struct lanes *lanes);
+void __wrap_lanes_close(struct lanes *lanes);
+
+void __wrap_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, bool keeps_shared,
+                       const struct lanes_ops *ops, void *arg)
+{
+    __real_lanes_init(lanes, commons, node, keeps_shared, ops, arg);
+    assert(n_known < LANES_MAX);
+    known[n_known++] = lanes;
+}
+
+void __wrap_lanes_close(struct lanes *lanes)
+{
+    __real_lanes_close(lanes);
+    for (unsigned i = 0; i < n_known; i++)
+        if (known[i] == lanes)
+            known[i--] = known[--n_known];
+}
+
+/* ---- the laws of one lane ---- */
+
+static unsigned count_nonces(const struct lane *lane)
+{
+    unsigned n = 0;
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
+        n += (calls_at(&lane->calls, at)->flags & CALL_NONCE) != 0;
+    return n;
+}
+
+static bool is_in_its_list(const struct lane *lane)
+{
+    bool is_shared = lane->role == LANE_SHARED;
+    switch ((enum lane_list)lane->in) {
+    case LIST_OPENING:
+        return lane->state == LANE_CONNECTING || lane->state == LANE_GREETING;
+    case LIST_RETIRED:
+        return is_shared && lane->state == LANE_RETIRED;
+    case LIST_SHARED:
+        return is_shared && lane->state == LANE_READY;
+    case LIST_SPARE:
+        return is_shared && lane->state == LANE_READY && lane->use == USE_SPARE && calls_is_empty(&lane->calls);
+    case LIST_PRIVATE:
+        return lane->role == LANE_PRIVATE && lane_is_ready(lane) && lane->owner != NULL;
+    case LIST_IDLE:
+        return lane->role == LANE_PRIVATE && lane->state == LANE_READY && lane->owner == NULL;
+    case LIST_SCRIPT:
+        return lane->role == LANE_SCRIPT && lane->state == LANE_READY;
+    case LIST_DOOR:
+        return lane->role == LANE_DOOR && lane->state == LANE_READY;
+    default:
+        return false;
+    }
+}
+
+/* A rider of a call has its calls there; those of a lane with an owner are the owner's, and all of them. */
+static bool has_its_riders(const struct lane *lane)
+{
+    uint32_t n_owners = 0;
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        const struct rider *rider = calls_at(&lane->calls, at)->rider;
+        if (rider != NULL && (rider->lane != lane || rider->in_flight == 0))
+            return false;
+        if (lane->owner != NULL && rider != lane->owner)
+            return false;
+        n_owners += rider != NULL && rider == lane->owner;
+    }
+    return lane->owner == NULL || (lane->owner->lane == lane && lane->owner->in_flight == n_owners);
+}
+
+static bool is_asked_as_it_trusts(const struct lane *lane)
+{
+    return count_nonces(lane) == (lane_is_asked(lane) ? 1 : 0);
+}
+
+static bool holds_no_clients_state(const struct lane *lane)
+{
+    bool may_hold = (lane->role == LANE_PRIVATE && lane->in != LIST_IDLE) || lane->role == LANE_SCRIPT;
+    bool holds = lane->is_spent || lane->is_parted || lane_is_passthrough(lane) || lane_is_subscribed(lane) ||
+                 lane_is_monitoring(lane) || lane_is_asked(lane);
+    bool is_shaped = lane->role == LANE_SHARED && (lane_is_untrusted(lane) || lane->beside != BESIDE_NOTHING);
+    return may_hold || (!holds && !is_shaped);
+}
+
+static bool is_framed_as_it_is_called(const struct lane *lane)
+{
+    bool is_idle = calls_is_empty(&lane->calls);
+    if (!lane_is_ready(lane) || lane_is_passthrough(lane) || lane->in == LIST_IDLE)
+        return is_idle && !lane_is_in_frame(lane);
+    if (!lane_is_in_frame(lane))
+        return lane->lag == LAG_NONE;
+    switch ((enum lane_framing)lane->framing) {
+    case FRAMING_PLAIN:
+    case FRAMING_REPLY:
+    case FRAMING_MUTED:
+    case FRAMING_HEAD:
+        return !is_idle;
+    case FRAMING_UNSOLICITED:
+    case FRAMING_OWN_WORDS:
+        return lane->owner != NULL;
+    default:
+        return true;
+    }
+}
+
+static const struct law {
+    const char *text;
+    bool (*holds)(const struct lane *lane);
+} laws[] = {
+    {"a lane: its list is that of its role and state", is_in_its_list},
+    {"a lane: its calls are its owner's, and all of them; each rider of a call is on it", has_its_riders},
+    {"a lane: a nonce is in flight just while its trust says so", is_asked_as_it_trusts},
+    {"a lane: shared or kept, it holds no client's state", holds_no_clients_state},
+    {"a lane: what is read of a frame answers a call, or is its owner's", is_framed_as_it_is_called},
+};
+
+/* ---- and of the leases on lanes ---- */
+
+/* A lease that holds is on a lane that its client may use at once: in use by all, or its own, or kept for it. */
+static bool are_leases_true(const struct client *client)
+{
+    const struct lease *shared = &client->shared, *kept = &client_extra(client)->kept;
+    if (lease_holds(shared) &&
+        (shared->lane->role != LANE_SHARED || shared->lane->state == LANE_RETIRED || lane_is_closed(shared->lane)))
+        return false;
+    if (!lease_holds(kept))
+        return true;
+    const struct lane *lane = kept->lane;
+    return lane->role == LANE_PRIVATE && !lane_is_closed(lane) &&
+           (lane->owner == NULL || lane->owner == &client->rider);
+}
+
+/* ---- all of them ---- */
+
+static const char *broken_by(const struct lane *lane)
+{
+    for (size_t i = 0; i < sizeof laws / sizeof laws[0]; i++)
+        if (!laws[i].holds(lane))
+            return laws[i].text;
+    return NULL;
+}
+
+static const char *broken_lane(const struct lanes *lanes)
+{
+    const char *broken = NULL;
+    for (int in = LIST_OPENING; in < LIST_COUNT; in++) {
+        const struct list *list = &lanes->lists[in];
+        for (struct list *at = list->next; at != list && broken == NULL; at = at->next)
+            broken = broken_by(lanes_at(at));
+    }
+    return broken;
+}
+
+static const char *broken_lease(const struct front *front)
+{
+    for (struct list *at = front->clients.next; at != &front->clients; at = at->next)
+        if (!are_leases_true(container_of(at, struct client, in_front)))
+            return "a lease holds on a lane that its client may not use";
+    return NULL;
+}
+
+const char *lane_laws_broken(void)
+{
+    const char *broken = NULL;
+    for (unsigned i = 0; i < n_known && broken == NULL; i++) {
+        broken = broken_lane(known[i]);
+        if (broken == NULL)
+            broken = broken_lease(known[i]->arg);
+    }
+    return broken;
+}
