@@ -193,9 +193,12 @@ run: ## install what is missing, build, start weir (PORT=6380) in front of a pri
 	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) build/weir
 	@tests/tools/run.sh
 
-test: ## install what is missing, then everything CI runs: check, unit, tsan, it
+test: ## install what is missing, then what CI runs first: check, unit, tsan, it
 	@tests/tools/deps.sh test
 	@tests/tools/run-tests.sh
+
+test-long: build/asan/weir build/asan/sim_redis ## integration tests in the other half of workers x lanes: CI runs them behind make test
+	@LONG=1 tests/tools/run-it.sh
 
 unit: $(UNIT_BINS) ## unit tests under ASan and UBSan
 	@tests/tools/run-units.sh $(UNIT_BINS)
@@ -363,4 +366,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test test-long unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

@@ -1,6 +1,7 @@
 """Fixtures: servers shared by the tests of a run, servers of one test, and their logs beside a failure."""
 
 import fcntl
+import gc
 import shutil
 import subprocess
 
@@ -115,6 +116,24 @@ def node_modules():
                 pytest.skip("npm cannot install the packages (is the registry there?): " + done.stderr.strip()[-300:])
             stamp.write_text(wanted)
     return NODE_BUILD / "node_modules"
+
+
+# What is collected stays until the end: nothing of it is to be looked at by the garbage collector.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_collection_modifyitems(config, items):
+    """The long run is of tests that have a mode, in the modes that the other run leaves out."""
+    if not harness.IS_LONG:
+        return
+    has_mode = [bool(hasattr(item, "callspec") and any(v in MODES for v in item.callspec.params.values())) for item in items]
+    config.hook.pytest_deselected(items=[item for item, has in zip(items, has_mode) if not has])
+    items[:] = [item for item, has in zip(items, has_mode) if has]
 
 
 @pytest.fixture(autouse=True)

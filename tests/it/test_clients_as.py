@@ -1,12 +1,11 @@
 """clients-as = upstream: who does not log in travels as weir's own user, whose password can change while weir runs."""
 
 import pytest
-from kit.harness import run_weir, wait_until
+from kit.harness import MODE_IDS, MODES, run_weir, wait_until
 from kit.limits import limit_of, plain
 from kit.reloading import reload, signal_reload
 from kit.resp import Closed, Error, encode
 
-MODES = [(1, "shared"), (2, "shared"), (2, "private")]
 RIGHTS = ("~*", "&*", "+@all")
 UNAVAILABLE = Error("UPSTREAM unavailable")
 
@@ -31,7 +30,7 @@ def secret(tmp_path):
     return path
 
 
-@pytest.fixture(params=MODES, ids=lambda mode: "%d-%s" % mode)
+@pytest.fixture(params=MODES, ids=MODE_IDS)
 def make(request, farm, redis, secret):
     workers, lanes = request.param
 

@@ -32,7 +32,11 @@ LONGEST_PAUSE = 0.02  # between two looks at a state: each look costs what the o
 START_SECONDS = 20
 STOP_SECONDS = 20  # twice what a plain build is allowed: tests run under sanitizers
 
-MODES = [(1, "shared"), (2, "shared"), (1, "private"), (2, "private")]
+# Of workers x lanes each run takes one half, in which each number of workers and each kind of lanes is: make test the
+# first, make test-long the other.
+HALVES = [(1, "shared"), (2, "private")], [(2, "shared"), (1, "private")]
+IS_LONG = bool(os.environ.get("LONG"))
+MODES = HALVES[IS_LONG]
 MODE_IDS = ["%d-%s" % mode for mode in MODES]
 
 running = []  # processes, so that a failure can show their logs
