@@ -36,7 +36,7 @@ struct act {
     const struct op *op;
     uint32_t a, b, c;
     uint64_t read_ns; /* when weir had read it; set when it is answered */
-    bool is_decided;  /* by weir's scripts: LIMIT */
+    bool is_decided;  /* by weir's scripts: LIMIT, CL.THROTTLE */
 };
 
 struct expected {

@@ -30,6 +30,7 @@ static void say_header(struct client *client, char type, size_t n)
     append(&client->out, header, emit_header(header, type, (int64_t)n));
 }
 
+#define NAME_ROOM 24      /* bytes of a request that have its name whole, if it is one of those */
 #define STRANGER_WORDS 10 /* of who has not logged in no more are read: Redis and weir hang up */
 
 void say_begin(struct client *client, unsigned words)
@@ -40,12 +41,16 @@ void say_begin(struct client *client, unsigned words)
     run.commands++;
 }
 
+/* True if weir's own scripts decide what is being said: its name is LIMIT or CL.THROTTLE. */
 static bool is_decided(const struct client *client)
 {
-    static const char limit[] = "\r\n$5\r\nLIMIT\r\n";
+    static const struct slice names[] = {SLICE("\r\n$5\r\nLIMIT\r\n"), SLICE("\r\n$11\r\nCL.THROTTLE\r\n")};
     size_t begun = client->begun < client->out.len ? client->begun : client->out.len;
-    size_t n = client->out.len - begun;
-    return n > 0 && memmem(client->out.at + begun, n < 20 ? n : 20, limit, sizeof limit - 1) != NULL;
+    size_t n = client->out.len - begun < NAME_ROOM ? client->out.len - begun : NAME_ROOM;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && n > 0; i++)
+        if (memmem(client->out.at + begun, n, names[i].at, names[i].len) != NULL)
+            return true;
+    return false;
 }
 
 void say_word(struct client *client, struct slice word)
