@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/faults.h"
+#include "tests/sim/hangs.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/limits.h"
-#include "tests/sim/regime.h"
 #include "tests/sim/run.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
@@ -17,9 +16,7 @@
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
 #define PORT 6380
-#define NET 0x0a000300U    /* 10.0.3.0 */
-#define ASKERS 0x0a000401U /* 10.0.4.1 */
-#define PACE_NS (20 * MS)  /* between an answer and the next question */
+#define NET 0x0a000300U /* 10.0.3.0 */
 #define ADDRESSES 3
 #define CONNS_MAX 32
 #define SERIALS 4096 /* of the newest requests it is known when they were said */
@@ -31,8 +28,7 @@
 #define IN_FLIGHT 4 /* what ABORTS_POLICY says */
 #define RATE_BYTES_NS (S / 204800)
 #define BURST_BYTES 102400
-#define ANSWER_NS (100 * MS) /* behind upstream-timeout: so late may an answer of LIMIT be */
-#define CLOCKS_NS (20 * MS)  /* by which a loop's clock may be behind */
+#define CLOCKS_NS (20 * MS) /* by which a loop's clock may be behind */
 
 enum { STREAM_ABORTS = 10 };
 
@@ -45,14 +41,13 @@ enum words {
     SAYS_BLOCK, /* BLPOP, and then GET */
     SAYS_MULTI,
     SAYS_LARGE, /* replies of LARGE bytes */
-    SAYS_LIMIT, /* while Redis hangs: it stays, and wants an answer */
     WORDS_COUNT
 };
 
 /* What one connection does; each in the act that opens it. */
 static struct aborting {
     struct party party;
-    struct bell bell; /* at which it resets, or must have been answered */
+    struct bell bell; /* at which it resets */
     struct conn *conn;
     enum words words;
     bool waits_for_bytes; /* it resets when a reply has begun */
@@ -82,7 +77,6 @@ static struct aborts {
     struct party party; /* begins the acts */
     struct random chance;
     uint64_t serial, acts, acts_ns, pick;
-    uint64_t hangs_ns; /* clients ask LIMIT until then */
 } aborts;
 
 /* ---- what they say ---- */
@@ -108,8 +102,6 @@ static int write_one(char *out, size_t room, unsigned address, enum words words)
         return snprintf(out, room, "HELLO 3 AUTH ab:%llu wrong\r\n", serial);
     if (words == SAYS_LARGE)
         return snprintf(out, room, "MGET ab:%llu ab:large\r\n", serial);
-    if (words == SAYS_LIMIT)
-        return snprintf(out, room, "LIMIT FUNNEL ab:%llu 5 1/s\r\n", serial);
     if (words == SAYS_SET)
         return snprintf(out, room, "SET ab:%llu x\r\n", serial);
     return snprintf(out, room, "%.*s ab:%llu\r\n", (int)word_of(words).len, word_of(words).at, serial);
@@ -140,22 +132,9 @@ static void leave(struct aborting *one, bool with_reset)
     one->conn = NULL;
 }
 
-static void ask(void);
-
 static void on_bell(struct bell *bell)
 {
-    struct aborting *one = container_of(bell, struct aborting, bell);
-    if (one->words != SAYS_LIMIT) {
-        leave(one, true);
-        return;
-    }
-    if (one->conn == NULL) {
-        ask();
-        return;
-    }
-    run_blame("hang", "LIMIT is not answered within upstream-timeout and 0.1 s");
-    run_fail(one->conn->number, "connection %u: LIMIT is not answered within upstream-timeout and 0.1 s",
-             one->conn->number);
+    leave(container_of(bell, struct aborting, bell), true);
 }
 
 static struct aborting *find_free(void)
@@ -169,7 +148,7 @@ static struct aborting *find_free(void)
 static struct conn *dial(struct aborting *one, unsigned address)
 {
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(40000 + aborts.serial % 20000))};
-    from.sin_addr.s_addr = htonl(one->words == SAYS_LIMIT ? ASKERS : NET + address + 1);
+    from.sin_addr.s_addr = htonl(NET + address + 1);
     return conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from, &one->party, one);
 }
 
@@ -191,34 +170,14 @@ static struct aborting *say(unsigned address, enum words words, unsigned n)
     return one;
 }
 
-/* LIMIT, that is to be answered in time. */
-static void ask(void)
-{
-    struct aborting *one = say(0, SAYS_LIMIT, 1);
-    if (one != NULL)
-        world_ring_at(&one->bell, one->conn->to_weir.last_ns + ABORTS_TIMEOUT_MS * MS + ANSWER_NS);
-}
-
-/* One that is answered asks again on another connection, while Redis hangs. */
-static void take_answer(struct aborting *one)
-{
-    leave(one, false);
-    if (world.now_ns < aborts.hangs_ns)
-        world_ring_at(&one->bell, world.now_ns + PACE_NS);
-}
-
 static void take_turn(struct party *party)
 {
     struct aborting *one = container_of(party, struct aborting, party);
-    bool is_asking = one->words == SAYS_LIMIT;
     if (one->conn == NULL)
         return;
-    bool is_answered = conn_here(one->conn).len > 0;
-    if (is_asking && is_answered)
-        take_answer(one);
-    else if (one->waits_for_bytes && is_answered)
+    if (one->waits_for_bytes && conn_here(one->conn).len > 0)
         leave(one, true);
-    else if (!is_asking && conn_is_over(one->conn))
+    else if (conn_is_over(one->conn))
         leave(one, false);
 }
 
@@ -235,7 +194,7 @@ static uint64_t take_part(uint64_t *pick, uint64_t n)
 static void abort_some(uint64_t pick)
 {
     unsigned address = (unsigned)take_part(&pick, ADDRESSES);
-    enum words words = (enum words)take_part(&pick, SAYS_LIMIT);
+    enum words words = (enum words)take_part(&pick, WORDS_COUNT);
     unsigned conns = 1 + (unsigned)take_part(&pick, 6);
     unsigned requests = 1 + (unsigned)take_part(&pick, words == SAYS_LARGE ? 4 : 16);
     uint64_t moment = take_part(&pick, 4);
@@ -248,21 +207,6 @@ static void abort_some(uint64_t pick)
         one->waits_for_bytes = moment == 3;
         world_ring_at(&one->bell, here_ns + (moment == 3 ? S : wait_ns));
     }
-}
-
-/* Redis takes bytes and connections, and answers nothing, for longer than weir waits. */
-static void hang(uint64_t pick)
-{
-    const uint64_t wait_ns = ABORTS_TIMEOUT_MS * MS;
-    unsigned n = 1 + (unsigned)take_part(&pick, 4);
-    if (run.replies == 0 || !server_is_up() || !faults_are_over())
-        return; /* weir may not have started yet, or has other troubles */
-    aborts.hangs_ns = world.now_ns + 20 * wait_ns;
-    server_sleep(22 * wait_ns);
-    faults_rest(22 * wait_ns);
-    run.is_faultless = false;
-    for (unsigned i = 0; i < n; i++)
-        ask();
 }
 
 static void note_next(void)
@@ -301,7 +245,7 @@ static void act(struct party *party)
     look_at_answers();
     uint64_t pick = aborts.pick;
     if (run.plan.has_hangs && take_part(&pick, 3) == 0)
-        hang(pick);
+        hangs_begin(pick);
     else
         abort_some(pick);
     if (++aborts.acts < run.plan.steps / EACH_STEPS)
@@ -423,8 +367,6 @@ void aborts_carried_out(const struct slice *argv, size_t argc)
             complain(LAW_LOGINS, of);
         return;
     }
-    if (of->words == SAYS_LIMIT)
-        return;
     if (!holds(&address->commands, 100, S, 10, of))
         complain(LAW_COMMANDS, of);
     if (of->words != SAYS_OFF && count_calls(address) > IN_FLIGHT)
@@ -442,12 +384,14 @@ void aborts_start(void)
     random_init(&aborts.chance, run.plan.seed, STREAM_ABORTS);
     for (unsigned i = 0; i < CONNS_MAX; i++)
         all[i] = (struct aborting){.party = {.turn = take_turn, .kind = "abort", .index = i}, .bell.ring = on_bell};
+    hangs_start();
     if (run.plan.has_aborts)
         plan_next();
 }
 
 void aborts_end(void)
 {
+    hangs_end();
     for (unsigned i = 0; i < CONNS_MAX; i++)
         if (all[i].conn != NULL)
             leave(&all[i], true);
@@ -457,6 +401,7 @@ void aborts_end(void)
 
 void aborts_stop(void)
 {
+    hangs_stop();
     aborts_end();
     for (unsigned i = 0; i < CONNS_MAX; i++)
         world_leave(&all[i].party);

@@ -8,6 +8,7 @@
 #include "tests/sim/aborts.h"
 #include "tests/sim/entrance.h"
 #include "tests/sim/exact_say.h"
+#include "tests/sim/hangs.h"
 #include "tests/sim/limits.h"
 #include "tests/sim/run.h"
 
@@ -134,7 +135,7 @@ static void configure(struct plan *plan, struct random *chance, char *config, st
     if (limits->is_shadow)
         add(config, "mode = shadow\n");
     if (plan->has_hangs)
-        add(config, "upstream-timeout = %ums\n", ABORTS_TIMEOUT_MS);
+        add(config, "upstream-timeout = %ums\n", HANGS_TIMEOUT_MS);
     if (plan->has_operator)
         add(config, "[admin]\nsocket = " ADMIN_PATH "\n");
     for (unsigned i = 0; named_limit_lines(i) != NULL; i++)
@@ -149,6 +150,8 @@ static void configure(struct plan *plan, struct random *chance, char *config, st
         add_named(plan, config);
     if (plan->has_aborts)
         add(config, "%s", ABORTS_POLICY);
+    if (plan->has_hangs)
+        add(config, "%s", HANGS_SECTIONS);
     add(config, "[policy default]\nadmin = %s\n", is_admin);
     if (!plan->has_limits)
         return;

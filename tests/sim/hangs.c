@@ -1,0 +1,202 @@
+#include "tests/sim/hangs.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/faults.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/regime.h"
+#include "tests/sim/reply.h"
+#include "tests/sim/run.h"
+#include "tests/sim/server.h"
+#include "tests/sim/trace.h"
+
+#define MS UINT64_C(1000000)
+#define PORT 6380
+#define ASKERS 0x0a000401U /* 10.0.4.1 */
+#define TIMEOUT_NS (HANGS_TIMEOUT_MS * MS)
+#define GRACE_NS (100 * MS)        /* behind upstream-timeout: so late may an answer be */
+#define ASKED_NS (20 * TIMEOUT_NS) /* for so long clients ask */
+#define HANG_NS (24 * TIMEOUT_NS)  /* longer than that, and than their last answer may take */
+#define PACE_NS (20 * MS)          /* between an answer and the next question */
+#define CLIENTS 4
+#define TEXT_ROOM 512
+
+/* The same request, once for each letter of `wanted`, at the same key. */
+static const struct question {
+    const char *before, *behind; /* its key */
+    const char *wanted;          /* for each reply: 0, 1: that decision; e: the error; d: what limit-when-down says */
+    uint64_t wait_ms;            /* that WAIT grants */
+} questions[] = {
+    {"LIMIT FUNNEL", " 5/s", "d", 0},
+    {"LIMIT CHECK hang-own", "", "0001", 0},
+    {"LIMIT CHECK hang-yes", "", "000", 0},
+    {"LIMIT CHECK hang-no", "", "11", 0},
+    {"LIMIT FUNNEL", " 5/s WAIT 100", "d", 100},
+    {"LIMIT CHECK hang-own", " WAIT 100", "000", 100},
+    {"LIMIT ACQUIRE", " 1 9000", "e", 0},
+    {"LIMIT ACQUIRE", " 1 9000 WAIT 100", "e", 100},
+};
+#define N_QUESTIONS (sizeof questions / sizeof questions[0])
+
+static struct asking {
+    struct party party;
+    struct bell bell; /* at which it asks again; or must have been answered, while it has a connection */
+    struct conn *conn;
+    const struct question *question;
+    const char *wanted; /* of the replies to come */
+} all[CLIENTS];
+
+static struct hangs {
+    uint64_t asked;    /* questions, of all hangs */
+    uint64_t until_ns; /* clients ask until then */
+} hangs;
+
+static void fail(const struct asking *one, const char *blame)
+{
+    run_blame("hang", blame);
+    run_fail(one->conn->number, "connection %u: %s: %s", one->conn->number, one->question->before, blame);
+}
+
+/* ---- asking ---- */
+
+static size_t write_question(char *out, const struct question *question)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < strlen(question->wanted); i++)
+        len += (size_t)snprintf(out + len, TEXT_ROOM - len, "%s hang:%llu%s\r\n", question->before,
+                                (unsigned long long)hangs.asked, question->behind);
+    return len;
+}
+
+static void ask(struct asking *one)
+{
+    char text[TEXT_ROOM];
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(40000 + hangs.asked % 20000))};
+    from.sin_addr.s_addr = htonl(ASKERS);
+    one->question = &questions[hangs.asked++ % N_QUESTIONS];
+    one->wanted = one->question->wanted;
+    one->conn = conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from, &one->party, one);
+    if (one->conn == NULL)
+        return;
+    size_t taken = conn_send(one->conn, text, write_question(text, one->question));
+    trace_note(TRACE_SEND, one->conn->number, text, taken);
+    world_ring_at(&one->bell, one->conn->to_weir.last_ns + TIMEOUT_NS + one->question->wait_ms * MS + GRACE_NS);
+}
+
+static void leave(struct asking *one)
+{
+    world_silence(&one->bell);
+    if (one->conn == NULL)
+        return;
+    trace_note(TRACE_CLOSE, one->conn->number, NULL, 0);
+    conn_close(one->conn, false);
+    one->conn = NULL;
+}
+
+static void on_bell(struct bell *bell)
+{
+    struct asking *one = container_of(bell, struct asking, bell);
+    if (one->conn == NULL)
+        ask(one);
+    else
+        fail(one, "not answered within upstream-timeout and 0.1 s");
+}
+
+/* ---- answers ---- */
+
+static bool is_error(const struct reply *reply)
+{
+    return reply_begins(reply, '-', SLICE("UPSTREAM timeout")) ||
+           reply_begins(reply, '-', SLICE("UPSTREAM unavailable"));
+}
+
+static bool is_decision(const struct reply *reply, int64_t limited)
+{
+    struct reply first;
+    return reply->type == '*' && reply_at(reply, 0, &first) && reply_is_integer(&first, limited);
+}
+
+static bool is_right(const struct reply *reply, char wanted)
+{
+    if (wanted == 'e')
+        return is_error(reply);
+    if (wanted != 'd')
+        return is_decision(reply, wanted - '0');
+    return (is_error(reply) && !regime_says("limit-when-down = ")) ||
+           (is_decision(reply, 0) && regime_may_say("limit-when-down = allow")) ||
+           (is_decision(reply, 1) && regime_may_say("limit-when-down = deny"));
+}
+
+/* True if weir does not take the connection: nothing else is answered on it. */
+static bool is_turned_away(const struct reply *reply)
+{
+    bool may_be_full = regime_may_say("max-clients = ") || run.plan.odds.fds < KERNEL_FDS_ENOUGH;
+    return may_be_full && reply_is(reply, '-', SLICE("ERR max number of clients reached"));
+}
+
+/* True if all replies have come. */
+static bool take_replies(struct asking *one)
+{
+    struct reply reply;
+    while (*one->wanted != '\0') {
+        size_t n = reply_read(conn_here(one->conn), &reply);
+        if (n == REPLY_MORE && !conn_is_over(one->conn))
+            return false;
+        if (n != REPLY_MORE && n != REPLY_BAD && is_turned_away(&reply))
+            return true;
+        if (n == REPLY_MORE || n == REPLY_BAD || !is_right(&reply, *one->wanted)) {
+            fail(one, "not the answer that when-down says");
+            return false;
+        }
+        conn_take(one->conn, n);
+        one->wanted++;
+    }
+    return true;
+}
+
+/* One that is answered asks again on another connection, while Redis hangs. */
+static void take_turn(struct party *party)
+{
+    struct asking *one = container_of(party, struct asking, party);
+    if (one->conn == NULL || !take_replies(one))
+        return;
+    leave(one);
+    if (world.now_ns < hangs.until_ns)
+        world_ring_at(&one->bell, world.now_ns + PACE_NS);
+}
+
+/* ---- the hang ---- */
+
+void hangs_begin(uint64_t pick)
+{
+    if (run.replies == 0 || !server_is_up() || !faults_are_over() || world.now_ns < hangs.until_ns + HANG_NS - ASKED_NS)
+        return;
+    hangs.until_ns = world.now_ns + ASKED_NS;
+    server_sleep(HANG_NS);
+    faults_rest(HANG_NS);
+    run.is_faultless = false;
+    for (unsigned i = 0; i < 1 + pick % CLIENTS; i++)
+        ask(&all[i]);
+}
+
+void hangs_start(void)
+{
+    hangs = (struct hangs){0};
+    for (unsigned i = 0; i < CLIENTS; i++)
+        all[i] = (struct asking){.party = {.turn = take_turn, .kind = "asking", .index = i}, .bell.ring = on_bell};
+}
+
+void hangs_end(void)
+{
+    for (unsigned i = 0; i < CLIENTS; i++)
+        leave(&all[i]);
+}
+
+void hangs_stop(void)
+{
+    hangs_end();
+    for (unsigned i = 0; i < CLIENTS; i++)
+        world_leave(&all[i].party);
+}

@@ -1,0 +1,28 @@
+/*
+ * Redis hangs: it takes connections and bytes, and answers nothing, for longer than weir waits. Meanwhile clients ask
+ * LIMIT, each question on a new connection. Laws: every reply comes within upstream-timeout and 0.1 s, beside what WAIT
+ * grants; and it is what when-down says, by the decision or by the error.
+ */
+#ifndef WEIR_SIM_HANGS_H
+#define WEIR_SIM_HANGS_H
+
+#include <stdint.h>
+
+#define HANGS_TIMEOUT_MS 200 /* upstream-timeout, where Redis hangs */
+
+/* Sections of each configuration of such a run: the limits that are asked for, and the policy of the clients that ask. */
+#define HANGS_SECTIONS                                                                                                 \
+    "[limit hang-own]\nfunnel = 1/h burst 3\nwhen-down = local\n[limit hang-yes]\nfixed = 2/1d\nwhen-down = allow\n"   \
+    "[limit hang-no]\nsliding = 2/1d\nwhen-down = deny\n[policy askers]\nmatch = ip:10.0.4.0/24\nall = 1m/s\n"
+
+void hangs_start(void);
+
+/* Redis hangs from now on, unless weir has not started yet or has other troubles. `pick` chooses how many clients ask. */
+void hangs_begin(uint64_t pick);
+
+/* Nothing more is asked or judged. */
+void hangs_end(void);
+
+void hangs_stop(void);
+
+#endif
