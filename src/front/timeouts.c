@@ -104,12 +104,15 @@ static uint64_t share(const struct rules *rules)
     return rules->memory_limit_bytes != 0 && room < n ? room : n;
 }
 
-/* Beyond their share the oldest goes, unless this is the only one of this worker. */
-static void keep_share(struct client *client)
+/*
+ * Drops this worker's oldest handshake if the client's, the n-th on all workers, is beyond their share. A worker always
+ * has room for one: so each of the others leaves a place of the share free, and the share is not exceeded.
+ */
+static void keep_share(struct client *client, uint64_t n)
 {
     struct front *front = client->front;
-    unsigned n = atomic_load_explicit(&front->settings->shaking, memory_order_relaxed);
-    if (n > share(front->rules) && waiting_at(front->timeouts.handshakes.next) != client)
+    uint64_t others = front->settings->n_workers - 1;
+    if (n + others > share(front->rules) && waiting_at(front->timeouts.handshakes.next) != client)
         (void)timeouts_drop_handshake(front);
 }
 
@@ -148,8 +151,7 @@ void timeouts_begin_handshake(struct client *client)
 {
     struct front *front = client->front;
     begin(client, &front->timeouts.handshakes, &front->timeouts.handshake, front->rules->handshake_timeout_ns);
-    atomic_fetch_add_explicit(&front->settings->shaking, 1, memory_order_relaxed);
-    keep_share(client);
+    keep_share(client, atomic_fetch_add_explicit(&front->settings->shaking, 1, memory_order_relaxed) + 1U);
 }
 
 void timeouts_end_handshake(struct client *client)

@@ -40,8 +40,9 @@ uint64_t timeouts_idle_s(const struct client *client);
 void timeouts_note_active(struct client *client);
 
 /*
- * A PROXY header or a TLS handshake is waited for; its end, or timeouts_leave, must follow. Of those that wait, on all
- * workers, there may be a quarter of max-clients and of memory-limit: beyond, the oldest one of this worker is closed for each that begins.
+ * A PROXY header or a TLS handshake is waited for; its end, or timeouts_leave, must follow. A quarter of max-clients and
+ * of memory-limit is the most that wait on all workers together, or one of each worker where that is more. Beyond it the
+ * oldest of this worker is closed for each that begins.
  */
 void timeouts_begin_handshake(struct client *client);
 void timeouts_end_handshake(struct client *client);
