@@ -189,6 +189,7 @@ static void answer_delete(struct exchange *exchange, struct batch *batch, struct
     int64_t deleted = 0;
     struct slice error = slice_of(NULL, 0);
     bool is_number = answer_number(&answer, &deleted, &error) && error.at == NULL && answer_is_over(&answer);
+    node_lacks_no_more(lanes_node(exchange->conn.base.lanes), LACK_UNLINK);
     while (!list_is_empty(&batch->entries[0].calls)) {
         struct decision *decision = exchange_take(&batch->entries[0]);
         if (is_number && deleted >= 0 && deleted <= (int64_t)decision->n_keys)

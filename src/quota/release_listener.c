@@ -7,6 +7,7 @@
 #include "limit/command.h"
 #include "quota/release.h"
 #include "resp/emit.h"
+#include "upstream/lack.h"
 
 #define FRAME_MAX (1 << 20)
 #define AGAIN_NS (500 * NS_PER_MS) /* as script_conn.c */
@@ -55,6 +56,11 @@ static void try_later(struct release_listener *listener)
 static void take_frame(struct release_listener *listener, struct slice frame)
 {
     struct slice key;
+    struct node *node = lanes_node(listener->base.lanes);
+    if (lack_is_refused(frame, "subscribe"))
+        node_lacks(node, LACK_SUBSCRIBE);
+    else if (lack_is_channel(frame))
+        node_lacks(node, LACK_CHANNEL);
     if (frame.at[0] == '-') { /* weir may not subscribe: until it may, all ask again each time it has tried */
         close_lane(listener);
         try_later(listener);
@@ -65,6 +71,8 @@ static void take_frame(struct release_listener *listener, struct slice frame)
     case RELEASE_NOTHING:
         break;
     case RELEASE_SUBSCRIBED:
+        node_lacks_no_more(node, LACK_SUBSCRIBE);
+        node_lacks_no_more(node, LACK_CHANNEL);
         listener->is_subscribed = true; /* what was released before that may have been missed */
         wake(listener, false, SLICE(""));
         break;

@@ -56,8 +56,14 @@ struct slice script_conn_explain(const struct script_conn *conn, struct slice er
         lack = LACK_USER;
     else if (lack_is_refused(error, "eval"))
         lack = LACK_EVAL;
-    else if (lack_is_in_script(error)) /* TIME is the only command whose error ends a script */
-        lack = error.at[0] == '-' ? LACK_TIME : LACK_RIGHT;
+    else if (lack_is_refused(error, "unlink"))
+        lack = LACK_UNLINK;
+    else if (lack_is_channel(error))
+        lack = LACK_CHANNEL;
+    else if (lack_is_key(error))
+        lack = LACK_KEYS;
+    else if (lack_is_in_script(error)) /* only TIME ends a script, and that error says where in the script it was */
+        lack = lack_ends_script(error) ? LACK_TIME : LACK_RIGHT;
     if (lack == LACK_COUNT)
         return error;
     node_lacks(node_of(conn), lack);
@@ -88,6 +94,7 @@ void script_conn_note_decided(const struct script_conn *conn)
         return;
     node_lacks_no_more(node_of(conn), LACK_EVAL);
     node_lacks_no_more(node_of(conn), LACK_TIME);
+    node_lacks_no_more(node_of(conn), LACK_KEYS);
     if (conn->whole_ns == 0)
         node_lacks_no_more(node_of(conn), LACK_EVALSHA);
 }

@@ -126,6 +126,20 @@ static void explain_upstream(const struct census *census, char why[CENSUS_WHY_RO
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", text);
 }
 
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+const char *census_clients_get(const struct census *census)
+{
+    size_t row = find_bad(census);
+    const char *why = row < census->topology->n_rows ? controls_why(census->controls, row) : "";
+    if (begins(why, "LOADING") || begins(why, "MASTERDOWN"))
+        return "clients are answered by Redis";
+    return why[0] != '\0' ? "clients are answered -UPSTREAM unavailable" : "clients wait, at most failover-wait";
+}
+
 bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
 {
     if (census->is_stopping)

@@ -13,6 +13,9 @@
 /* Does weir serve clients, in the sense of /readyz? If not, `why` says why. */
 bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM]);
 
+/* What clients get while it is not ready, because of its upstream. */
+const char *census_clients_get(const struct census *census);
+
 /* A new snapshot; one reference. NULL: out of memory. It has no history. */
 struct snapshot *census_look(const struct census *census);
 

@@ -167,7 +167,7 @@ static void tell_ready(struct proxy *proxy, const struct census *census)
     if (proxy->has_been_ready)
         log_info("%s%sready", name != NULL ? name : "", name != NULL ? " is " : "");
     else if (!proxy->has_told_why)
-        log_warn("serving clients, but not ready: %s", why);
+        log_warn("listening, but not ready: %s; %s", why, census_clients_get(census));
     proxy->has_told_why = true;
     if (proxy->has_been_ready && proxy->is_upgrade_kept)
         upgrade(proxy);

@@ -45,6 +45,8 @@ struct row {
     size_t n_names;
 };
 
+#define EXCEPTED_MAX 64 /* names behind EXCEPT of which weir says that it does not know them: bits of a word */
+
 /* One policy. */
 struct sheet {
     const struct record *record;
@@ -56,6 +58,7 @@ struct sheet {
 
 struct survey {
     struct slice excepted; /* names with blanks between */
+    uint64_t forgotten;    /* of these, by their place: those that a list of forgotten subjects names */
     unsigned percentile;   /* see suggestion_make */
     struct sheet *sheets;
     size_t n_sheets;
@@ -71,13 +74,19 @@ static const struct sheet *sheet_of(const struct survey *survey, const struct su
     return number > 0 ? &survey->sheets[number - 1] : NULL;
 }
 
-static bool is_excepted(const struct survey *survey, struct slice name)
+/* Returns the name's place among those that are left out, -1 where it is not. */
+static int excepted_at(const struct survey *survey, struct slice name)
 {
     struct slice rest = survey->excepted, one;
-    while (split_word(&rest, &one))
+    for (int at = 0; split_word(&rest, &one); at++)
         if (slice_eq(one, name))
-            return true;
-    return false;
+            return at;
+    return -1;
+}
+
+static bool is_excepted(const struct survey *survey, struct slice name)
+{
+    return excepted_at(survey, name) >= 0;
 }
 
 static void count(void *arg, struct subject *subject)
@@ -95,13 +104,15 @@ static void count(void *arg, struct subject *subject)
 }
 
 /* Of those that have been forgotten, only the names of the heaviest are known. */
-static void leave_out_forgotten(const struct survey *survey, struct row *row)
+static void leave_out_forgotten(struct survey *survey, struct row *row)
 {
     struct observed_forgotten *forgotten = &row->forgotten;
     size_t n = 0;
     for (size_t i = 0; i < forgotten->n_most; i++) {
         const struct observed_name *one = &forgotten->most[i];
-        if (is_excepted(survey, slice_of(one->text, one->len))) {
+        int at = excepted_at(survey, slice_of(one->text, one->len));
+        if (at >= 0) {
+            survey->forgotten |= at < EXCEPTED_MAX ? UINT64_C(1) << at : 0;
             population_take(&forgotten->population, &one->peaks);
             row->excepted++;
         } else {
@@ -412,13 +423,27 @@ static void judge_each_forgotten(const struct survey *survey)
                 judge_forgotten(&survey->sheets[i].rows[j]);
 }
 
-static void tell(struct order *order, const struct survey *survey)
+/* A name with a slip in it leaves nobody out. */
+static void tell_unseen(struct text *out, const struct survey *survey, struct subjects *const *tables, size_t n)
+{
+    struct slice rest = survey->excepted, one;
+    for (int at = 0; at < EXCEPTED_MAX && split_word(&rest, &one); at++) {
+        bool is_seen = (survey->forgotten >> at & 1) != 0;
+        for (size_t i = 0; i < n; i++)
+            is_seen |= subjects_have(tables[i], one);
+        if (!is_seen)
+            text_print(out, "; %.*s was never seen, as far as weir remembers\n", WHY_SLICE(one));
+    }
+}
+
+static void tell(struct order *order, const struct survey *survey, struct subjects *const *tables, size_t n)
 {
     struct text out = {0};
     for (size_t i = 0; i < survey->n_sheets; i++)
         tell_sheet(&out, survey, order, &survey->sheets[i]);
     if (out.len == 0)
         text_add(&out, SLICE("; nobody has sent anything yet\n"));
+    tell_unseen(&out, survey, tables, n);
     order->is_starved = out.is_broken;
     order->lines = out.at;
     order->lines_len = out.len;
@@ -466,7 +491,7 @@ void suggest_carry_out(struct order *order, const struct policies *policies, con
     order->error = survey->is_starved ? NULL : find_fault(survey, order, policies);
     if (order->error == NULL && !order->is_starved) {
         look(survey, tables, sizeof tables / sizeof tables[0]);
-        tell(order, survey);
+        tell(order, survey, tables, sizeof tables / sizeof tables[0]);
     }
     drop(survey);
 }

@@ -418,7 +418,10 @@ static void on_end(struct link *link, int status)
 {
     struct control *control = control_of(link);
     bool is_greeting = control->step < STEP_COUNT && status != UV_ETIMEDOUT;
-    lose(control, status == UV_EOF ? "it closed the connection" : link_why(link, status));
+    if (is_greeting && control->why[0] != '\0')
+        end_attempt(control); /* turned away again: its words may be lost where it closes at once */
+    else
+        lose(control, status == UV_EOF ? "it closed the connection" : link_why(link, status));
     control->is_turned_away = is_greeting;
 }
 

@@ -57,10 +57,32 @@ bool lack_is_refused(struct slice reply, const char *command)
     return (starts(reply, "-NOPERM ") || starts(reply, "-ERR unknown command")) && quotes(reply, command);
 }
 
+static bool is_denied(struct slice error)
+{
+    return starts(error, "-NOPERM ") || has(error, "ACL failure in script") ||
+           has(error, "user executing the script can't ");
+}
+
+/* "No permissions to access a key", "... one of the keys used as arguments", "... to access the 'limit:a' key" */
+bool lack_is_key(struct slice error)
+{
+    return is_denied(error) && has(error, " access ") && has(error, " key") && !lack_is_channel(error);
+}
+
+bool lack_is_channel(struct slice error)
+{
+    return is_denied(error) && (has(error, " channel ") || has(error, " channel\r") || has(error, " channels "));
+}
+
 bool lack_is_in_script(struct slice error)
 {
-    return has(error, "ACL failure in script") || has(error, "user executing the script can't run") ||
-           has(error, "Unknown Redis command called from script");
+    return has(error, "' command on this key") || has(error, "ACL failure in script") ||
+           has(error, "user executing the script can't ") || has(error, "Unknown Redis command called from script");
+}
+
+bool lack_ends_script(struct slice error)
+{
+    return error.len > 0 && error.at[0] == '-' && has(error, "user_script");
 }
 
 static const char *first_word(struct slice reply)

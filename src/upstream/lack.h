@@ -37,8 +37,15 @@ const char *lack_remedy(enum lack lack);
  */
 bool lack_is_refused(struct slice reply, const char *command);
 
+/* True if an error reply, or an error of a script, says that an ACL keeps a key, or a channel, from weir. */
+bool lack_is_key(struct slice error);
+bool lack_is_channel(struct slice error);
+
 /* True if an error of a script, with its first byte '-' or without, says that Redis did not let it run a command. */
 bool lack_is_in_script(struct slice error);
+
+/* True if the error ended the script: Redis says at which line. One that the script itself returns has none. */
+bool lack_ends_script(struct slice error);
 
 #define LACK_ERROR_ROOM 768
 

@@ -260,7 +260,7 @@ def test_silent_from_the_start(farm):
     with socket.create_server(("127.0.0.1", 0)) as mute, Manager() as manager:
         upstream = "127.0.0.1:%d" % mute.getsockname()[1]
         weir = farm.weir(upstream, sections=ADMIN, connect_timeout="100ms", upstream_check=CHECK, env=manager.env)
-        wait_log(weir, f"serving clients, but not ready: upstream {upstream} does not answer")
+        wait_log(weir, f"listening, but not ready: upstream {upstream} does not answer; clients wait")
         assert get(weir, "/readyz")[::2] == (503, f"upstream {upstream} does not answer\n")
         weir.stop()
         assert " ready" not in weir.log().replace("not ready", "")
@@ -275,7 +275,7 @@ def test_the_log_says_ready_when_it_is(farm):
     redis = farm.redis()
     redis.signal(signal.SIGSTOP)
     weir = farm.weir(redis, sections=ADMIN, connect_timeout="100ms", upstream_check=CHECK)
-    wait_log(weir, "serving clients, but not ready")
+    wait_log(weir, "listening, but not ready")
     redis.signal(signal.SIGCONT)
     wait_until(lambda: weir.log().rstrip().endswith(" ready") or "] ready" in weir.log(), "ready", 20)
     assert get(weir, "/readyz")[0] == 200

@@ -182,6 +182,62 @@ def test_a_right_that_is_missing_and_then_given(as_user, right, what):
     assert is_ready(weir)
 
 
+BESIDES = {
+    "keys": (("+@all", "&*"), "~limit:*", "FUNNEL {} 9/h"),
+    "unlink": (("+@all", "~*", "&*", "-unlink"), "+unlink", "RESET {}"),
+    "right": (("+@all", "~*", "&*", "-set", "-zadd"), "+zadd", "SLIDING {} 9/h"),
+}
+
+
+@pytest.mark.parametrize("what", BESIDES)
+def test_a_right_besides_those_of_scripts_is_named(as_user, what):
+    rights, remedy, command = BESIDES[what]
+    _, weir = as_user(*rights)
+    with weir.connect() as conn:
+        for _ in range(3):
+            told = str(limit(conn, command))
+            assert told.startswith("NOPERM Redis does not let weir") and remedy in told, told
+    wait_lacks(weir, what)
+    assert weir.log().count("does not let weir") == 1
+
+
+CHANNEL = {
+    "channel": (("+@all", "~*", "resetchannels"), "channel"),
+    "SUBSCRIBE": (("+@all", "~*", "&*", "-subscribe"), "subscribe"),
+}
+
+
+@pytest.mark.parametrize("name", CHANNEL)
+def test_a_channel_that_weir_may_not_use_is_named(as_user, name):
+    rights, what = CHANNEL[name]
+    redis, weir = as_user(*rights)
+    with weir.connect() as conn, weir.connect() as waiter:
+        token = conn.call("LIMIT", "ACQUIRE", "q", 1, 100_000)[1]
+        waiter.send(b"LIMIT ACQUIRE q 1 1000 WAIT 20000\r\n")
+        wait_lacks(weir, what)
+        assert weir.log().count("does not let weir") == 1
+        redis.call("ACL", "SETUSER", "weir", "&*", "+subscribe")
+        wait_lacks(weir)
+        assert conn.call("LIMIT", "RELEASE", "q", token) == 1
+        assert waiter.read()[0] == 0
+
+
+@pytest.mark.parametrize("name", ["PUBLISH", "SUBSCRIBE"])
+def test_a_word_of_channels_that_has_been_taken_away_is_named(farm, name):
+    redis = farm.redis("--rename-command", name, "")
+    weir = farm.weir(redis, workers=1, sections=ADMIN)
+    with weir.connect() as conn, weir.connect() as waiter:
+        token = conn.call("LIMIT", "ACQUIRE", "q", 1, 100_000)[1]
+        waiter.send(b"LIMIT ACQUIRE q 1 1000 WAIT 20000\r\n")
+        if name == "SUBSCRIBE":
+            wait_lacks(weir, "subscribe")
+        else:
+            wait_until(lambda: redis.waiting()[1] > 0, "it listens")
+        told = conn.call("LIMIT", "RELEASE", "q", token)
+        assert (name == "PUBLISH") == ("does not let weir" in str(told)), told
+        wait_lacks(weir, "subscribe" if name == "SUBSCRIBE" else "right")
+
+
 def test_the_line_of_the_log_is_enough(farm, secret):
     """Copied from the log into Redis: weir has all that it needs."""
     redis = farm.redis(password="right")
@@ -252,6 +308,7 @@ class Stub:
         self.answers = {**self.ANSWERS, **{name.encode(): text.encode() for name, text in answers.items()}}
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.socks = []
+        self.is_closing = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -268,6 +325,9 @@ class Stub:
             except OSError:
                 return
             self.socks.append(sock)
+            if self.is_closing:
+                sock.close()
+                continue
             threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
     def _serve(self, sock):
@@ -313,6 +373,10 @@ UNFIT = {
 }
 
 
+BY_REDIS = ("loading", "loading from the first word", "masterdown")
+GET = {name: f"clients are answered {'by Redis' if name in BY_REDIS else '-UPSTREAM unavailable'}" for name in UNFIT}
+
+
 @pytest.mark.parametrize("name", UNFIT)
 def test_a_server_that_cannot_be_served_is_named_and_asked_again(farm, name):
     """It ends nothing: neither the start nor, once it can be served, anything else."""
@@ -325,11 +389,27 @@ def test_a_server_that_cannot_be_served_is_named_and_asked_again(farm, name):
         assert manager.wait_for("READY=1")[1].startswith(f"STATUS={said}"), "weir listens"
         wait_until(lambda: named in stats(weir)["upstream"]["nodes"][0]["why"], "the page says so")
         assert titles(weir)[0] == "Redis cannot be served"
+        assert re.search(f"listening, but not ready: {re.escape(said)}.*; {GET[name]}\n", weir.log()), weir.log()
         assert len(re.findall(f"^[^w]*error *{re.escape(said)}", weir.log(), re.M)) == 1, weir.log()
         stub.be_well()
         wait_until(lambda: is_ready(weir), "ready", 20)
         weir.wait_for_log(f"upstream {stub.upstream} can be served")
         assert stats(weir)["upstream"]["nodes"][0]["why"] == ""
+        weir.stop()
+
+
+def test_a_redis_that_is_full_is_named_although_it_closes_at_once(farm):
+    """Its words are lost where weir's own come behind its end."""
+    with Stub(HELLO="-ERR max number of clients reached\r\n") as stub:
+        weir = farm.weir(stub.upstream, workers=1, sections=ADMIN, env=HURRY, upstream_check="50ms")
+        assert "max number of clients" in readyz(weir)[1]
+        stub.is_closing = True
+        n = len(stub.socks)
+        wait_until(lambda: len(stub.socks) > n + 3, "it is asked again", 20)
+        assert "max number of clients" in readyz(weir)[1]
+        stub.is_closing = False
+        stub.be_well()
+        wait_until(lambda: is_ready(weir), "ready", 20)
         weir.stop()
 
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 
 import pytest
-from kit.harness import run_weir
+from kit.harness import run_weir, wait_until
 from kit.limits import OPERATOR, limit_of, login, operator, order, passed
 from kit.reloading import reload, signal_reload
 from kit.resp import Error
@@ -139,6 +139,15 @@ def test_one_abuser_of_24(farm, redis):
     [line] = suggest(weir, "default", "CLASS", "read", "PERCENTILE", "90")
     assert parts(line)["whose"] == "p90" and int(parts(line)["burst"]) < 100
     assert suggest(weir, "EXCEPT", "name:abuser")[0] == "[policy default]"
+
+
+def test_a_subject_left_out_that_was_never_seen_is_named(farm, redis):
+    weir = farm.weir(redis, workers=2, mode="shadow", identity="name, ip", sections=OPERATOR)
+    shops(weir, 23, 10)
+    asked = ("default", "CLASS", "read", "EXCEPT", "name:shop-0", "name:nobody", "name:typo")
+    wait_until(lambda: parts(suggest(weir, *asked)[0])["out"] == "1", "one is left out")
+    told = [f"; {name} was never seen, as far as weir remembers" for name in ("name:nobody", "name:typo")]
+    assert suggest(weir, *asked)[1:] == told
 
 
 def test_the_forgotten_can_be_left_out(farm, redis):

@@ -43,12 +43,37 @@ static void test_refused_in_a_script(void **state)
         "ERR Error running script (call to f_a): @user_script:1: The user executing the script can't run this command",
         "-ERR ACL failure in script: User weir has no permissions to run the 'time' command script: a\r\n",
         "ERR Unknown Redis command called from script script: a, on @user_script:1.",
+        "NOPERM this user has no permissions to run the 'zadd' command on this key",
     };
     (void)state;
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
         assert_true(lack_is_in_script(slice_str(errors[i])));
     assert_false(lack_is_in_script(SLICE("-OOM command not allowed when used memory > 'maxmemory'.")));
     assert_false(lack_is_in_script(SLICE("")));
+}
+
+/* In the words of 6.2 and 7.0, of 7.2 and of scripts in 7.0 and 7.2. */
+static void test_keys_and_channels(void **state)
+{
+    static const char *const keys[] = {
+        "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n",
+        "-NOPERM No permissions to access a key\r\n",
+        "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
+        "ERR ACL failure in script: User weir has no permissions to access the 'limit:a' key",
+    };
+    static const char *const channels[] = {
+        "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n",
+        "-NOPERM No permissions to access a channel\r\n",
+        "ERR The user executing the script can't publish to the channel mentioned in the command",
+        "ERR ACL failure in script: User weir has no permissions to access the 'limit:released' channel script: a",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        assert_true(lack_is_key(slice_str(keys[i])) && !lack_is_channel(slice_str(keys[i])));
+    for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++)
+        assert_true(lack_is_channel(slice_str(channels[i])) && !lack_is_key(slice_str(channels[i])));
+    assert_false(lack_is_key(SLICE("-NOPERM this user has no permissions to run the 'get' command\r\n")));
+    assert_false(lack_is_channel(SLICE("-WRONGTYPE a channel of keys\r\n")));
 }
 
 static void test_errors_name_the_remedy(void **state)
@@ -72,6 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused_commands),
         cmocka_unit_test(test_refused_in_a_script),
+        cmocka_unit_test(test_keys_and_channels),
         cmocka_unit_test(test_errors_name_the_remedy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,7 +305,7 @@ class Weir(Process):
         return self
 
     def is_ready(self):
-        return re.search(r'\bready["}]*$|serving clients, but not ready', self.log(), re.M)
+        return re.search(r'\bready["}]*$|, but not ready', self.log(), re.M)
 
     @property
     def addresses(self):
