@@ -28,6 +28,12 @@ bool account_waits_long(const struct client *client)
     return meter_is_waiting(client) && client->meter->delay.due_ns > client->front->loop->now_ns + LONG_NS;
 }
 
+/* Which limit need not be asked again after the wait; 0: all are. A limit with places gives one to what it delays. */
+static uint32_t waits_for(const struct verdict *verdict)
+{
+    return verdict->turn.n > 0 || !limit_has_places(verdict->limit) ? verdict->limit->id + 1U : 0;
+}
+
 /* GATE_WAIT; or out of memory it is closed. */
 static enum gate wait(struct client *client, const struct account *whose, uint64_t headed_ns,
                       const struct verdict *verdict)
@@ -40,7 +46,7 @@ static enum gate wait(struct client *client, const struct account *whose, uint64
     }
     stopped_note(client->front, whose, verdict->limit, WHOM_DELAYED);
     meter->headed_ns = headed_ns;
-    meter->waited_for = verdict->limit->id + 1U;
+    meter->waited_for = waits_for(verdict);
     meter->turn = verdict->turn;
     alarm_set(&client->front->alarms, &meter->delay, client->front->loop->now_ns + (uint64_t)verdict->wait_ns);
     return GATE_WAIT;

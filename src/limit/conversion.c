@@ -3,7 +3,8 @@
  *
  * Everything that lies ahead of now is scaled by the ratio of the two rates: so a queue keeps its order, and each place
  * in it is timed anew. The words are scaled at once, the places when their commands are looked at next (limit/queue.h),
- * from what is kept here for as long as commands wait.
+ * from what is kept here for as long as commands wait. Where a limit no longer delays, its queue ends behind the last
+ * place that was used: the subject owes what has left, and the places of commands that wait become empty.
  */
 #include <stdlib.h>
 
@@ -41,16 +42,17 @@ static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rat
 }
 
 /*
- * A word whose rate changes is always replaced by another value, so that a thread which knows the old rate cannot charge
+ * `waiting_ns` may be owed beyond the burst, `used_ns` at most. A word whose rate changes is always replaced by another value, so that a thread which knows the old rate cannot charge
  * it any more. (Where a debt of few ns becomes no shorter by rounding up, that thread may: it charges too much, once.)
  */
 static void convert_word(struct funnel *funnel, const struct slot_rate *from, const struct slot_rate *to,
-                         uint64_t now_ns, uint64_t waiting_ns)
+                         uint64_t now_ns, uint64_t waiting_ns, uint64_t used_ns)
 {
     uint64_t word_ns = funnel_peek(funnel);
     uint64_t next_ns;
     do {
         uint64_t most_ns = most_owed_ns(from, to, less(word_ns, now_ns)) + waiting_ns;
+        most_ns = most_ns < used_ns ? most_ns : used_ns;
         next_ns = ahead(word_ns, now_ns, slot_unit_time(from), slot_unit_time(to), most_ns);
         if (word_ns <= now_ns)
             next_ns = word_ns > 0 ? word_ns - 1 : 1; /* empty as before */
@@ -150,11 +152,37 @@ static void convert_queue(struct subject *subject, struct funnel *queue, const s
 /* ---- a holder ---- */
 
 /* The time of the units that commands wait for in the limit's queue, at the new rate. */
-static uint64_t waiting_ns(struct subject *subject, const struct slot_rate *to)
+static uint64_t waiting_ns(struct subject *subject, const struct slot_rate *from, const struct slot_rate *to)
 {
-    const struct funnel *waiting =
-        to->departures != SLOT_NOWHERE ? departure_word(subject, to->departures, DEPARTURE_WAITING) : NULL;
+    const struct funnel *waiting = from->queue == SLOT_QUEUE && to->queue == SLOT_QUEUE
+                                       ? departure_word(subject, to->departures, DEPARTURE_WAITING)
+                                       : NULL;
     return waiting != NULL ? debt_at(funnel_word(waiting), (struct unit_time){1, 1}, slot_unit_time(to)) : 0;
+}
+
+/*
+ * Where a queue ends: the time, at the new rate, of the places that were used; else UINT64_MAX. The debt of an overflow
+ * subject is not cut below the burst: subjects that owed no more were forgotten.
+ */
+static uint64_t used_ns(struct subject *subject, const struct slot_rate *from, const struct slot_rate *to,
+                        uint64_t now_ns)
+{
+    const struct funnel *last = from->queue == SLOT_QUEUE && to->queue != SLOT_QUEUE && !subject_is_overflow(subject)
+                                    ? departure_word(subject, to->departures, DEPARTURE_LAST)
+                                    : NULL;
+    return last != NULL ? debt_at(less(funnel_word(last), now_ns), slot_unit_time(from), slot_unit_time(to))
+                        : UINT64_MAX;
+}
+
+/* A queue begins: what is owed by now has left. */
+static void begin_queue(struct subject *subject, const struct funnel *queue, uint16_t departures)
+{
+    static const enum departure_word left[] = {DEPARTURE_GONE, DEPARTURE_LAST};
+    for (size_t i = 0; i < sizeof left / sizeof left[0]; i++) {
+        struct funnel *word = departure_word(subject, departures, left[i]);
+        if (word != NULL && funnel_word(word) < funnel_word(queue))
+            set(word, funnel_word(queue));
+    }
 }
 
 static void convert_slot(struct subject *subject, uint16_t slot, const struct slot_rate *from,
@@ -162,11 +190,16 @@ static void convert_slot(struct subject *subject, uint16_t slot, const struct sl
 {
     struct funnel *funnel = subject_find_funnel(subject, slot);
     bool is_same_time = unit_time_is_same(slot_unit_time(from), slot_unit_time(to));
-    if (funnel == NULL || (is_same_time && to->rate.burst >= from->rate.burst))
+    bool is_cut = to->rate.burst < from->rate.burst || to->queue < from->queue;
+    if (funnel == NULL)
         return;
-    convert_word(funnel, from, to, now_ns, waiting_ns(subject, to));
-    if (to->departures != SLOT_NOWHERE)
-        convert_queue(subject, funnel, from, to, now_ns);
+    if (!is_same_time || is_cut) {
+        convert_word(funnel, from, to, now_ns, waiting_ns(subject, from, to), used_ns(subject, from, to, now_ns));
+        if (to->departures != SLOT_NOWHERE)
+            convert_queue(subject, funnel, from, to, now_ns);
+    }
+    if (to->queue == SLOT_QUEUE && from->queue != SLOT_QUEUE)
+        begin_queue(subject, funnel, to->departures);
 }
 
 void subject_convert(struct subject *subject, struct rate_table *table, uint64_t now_ns)

@@ -292,6 +292,27 @@ static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow
     return wait_ns > 0 ? refuse(trial, slowest, wait_ns, is_shadow, verdict) : GATE_PASS;
 }
 
+#define RULES_NS NS_PER_MS /* how long a command waits for newer rules before it is asked again */
+
+/*
+ * The queue of one of `delays` has ended by newer rules, which this worker has not yet: the command waits for them,
+ * without a place. (The rates of a block have the number before their set's: limit/exceptions.c.)
+ */
+static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, struct verdict *verdict)
+{
+    for (; delays; delays &= delays - 1) {
+        const struct limit *limit = trial_limit(trial, lowest(delays));
+        const struct subject *holder = trial->account->holders[limit->scope];
+        const struct rate_table *has = atomic_load_explicit(&holder->rates, memory_order_relaxed);
+        const struct rate_table *own = trial->account->policy->rates[limit->scope];
+        if (!limit_has_places(limit) || has->order <= own->order + 1 || subject_has_queue(holder, limit->slot))
+            continue;
+        verdict_set(verdict, limit, RULES_NS);
+        return true;
+    }
+    return false;
+}
+
 /*
  * Decide about `limits` as if they were enforced, and charge them: what one of them refuses is refused, and only what
  * none does may be delayed.
@@ -304,7 +325,8 @@ static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shad
                                 asked->is_current};
     enum gate gate = veto(&trial, limits & ~trial.had, is_shadow, verdict);
     if (gate == GATE_PASS && trial.ask->may_wait && !is_shadow)
-        gate = gate_places_wait(&trial, delays, verdict);
+        gate = !trial.is_current && has_ended(&trial, delays, verdict) ? GATE_WAIT
+                                                                       : gate_places_wait(&trial, delays, verdict);
     if (gate != GATE_PASS)
         return gate;
     trial_charge(&trial, limits & ~trial.had & ~(is_shadow ? 0 : delays));
@@ -507,8 +529,9 @@ static void leave_place(const struct kept_place *place, struct tally *tallies)
 {
     subject_lock(place->holder);
     queue_wait_no_more(place);
-    if (!subject_is_overflow(place->holder) && queue_leave(place))
-        tally_add(&tallies[place->id].admitted, -place->units);
+    if (!subject_is_overflow(place->holder))
+        queue_leave(place);
+    tally_add(&tallies[place->id].admitted, -place->units);
     subject_unlock(place->holder);
 }
 

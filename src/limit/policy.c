@@ -314,7 +314,7 @@ bool policy_add_limits(struct policies *policies, struct policy *policy, const s
 void policies_rate(struct policies *policies)
 {
     for (size_t i = 0; i < policies->count; i++)
-        policy_rate(policies->policies[i], NULL, policies->order);
+        policy_rate(policies->policies[i], NULL, policies);
 }
 
 uint64_t policies_order(const struct policies *policies)

@@ -80,7 +80,7 @@ __attribute__((warn_unused_result)) bool policy_add_limits(struct policies *poli
                                                            const struct command_table *table, struct slice what,
                                                            struct slice expression, char *why, size_t why_size);
 
-/* mode = shadow: nothing is refused, closed or delayed, only counted. To be set before policies_bind. */
+/* mode = shadow: nothing is refused, closed or delayed, only counted. To be set before policies_enroll. */
 void policies_set_shadow(struct policies *policies, bool is_shadow);
 bool policies_is_shadow(const struct policies *policies);
 
@@ -99,7 +99,7 @@ __attribute__((warn_unused_result)) bool policies_enroll(struct policies *polici
  * (policies_rate), anew where a variant has more slots.
  */
 void policies_rate(struct policies *policies);
-void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], uint64_t order);
+void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], const struct policies *set);
 uint64_t policies_order(const struct policies *policies);
 void policy_get_rates(struct policy *policy); /* of a copy: its references */
 void policy_put_rates(struct policy *policy);

@@ -1,12 +1,17 @@
 /* The rates of a policy's funnels: what the ledger knows of all its slots, and the policy's own limits over that. */
 #include "limit/policy.h"
 
-static struct rate_table *own_rates(const struct policy *policy, enum scope scope, uint64_t order)
+static struct rate_table *own_rates(const struct policy *policy, enum scope scope, const struct policies *set)
 {
-    struct rate_table *table = ledger_rates(policy->record, scope, order);
-    for (size_t i = 0; i < policy->n_limits; i++)
-        if (policy->limits[i].scope == scope)
-            slot_rate_set(&table->at[policy->limits[i].slot], &policy->limits[i]);
+    struct rate_table *table = ledger_rates(policy->record, scope, policies_order(set));
+    for (size_t i = 0; i < policy->n_limits; i++) {
+        const struct limit *limit = &policy->limits[i];
+        if (limit->scope != scope)
+            continue;
+        slot_rate_set(&table->at[limit->slot], limit);
+        if (limit_has_places(limit))
+            table->at[limit->slot].queue = policies_is_shadow(set) ? SLOT_QUEUE_SHADOW : SLOT_QUEUE;
+    }
     return table;
 }
 
@@ -27,11 +32,11 @@ void policy_put_rates(struct policy *policy)
     }
 }
 
-void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], uint64_t order)
+void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], const struct policies *set)
 {
     struct rate_table *made[SCOPE_COUNT];
     for (int scope = 0; scope < SCOPE_COUNT; scope++)
-        made[scope] = own_rates(policy, (enum scope)scope, order);
+        made[scope] = own_rates(policy, (enum scope)scope, set);
     policy_put_rates(policy);
     for (int scope = 0; scope < SCOPE_COUNT; scope++) {
         policy->rates[scope] = made[scope];

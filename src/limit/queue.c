@@ -159,18 +159,37 @@ void queue_go(const struct kept_place *place, uint64_t now_ns)
     departure_go(&departure, &place->at, now_ns);
 }
 
-bool queue_leave(const struct kept_place *place)
+/* Nobody waits: the queue ends behind the last place that was used. */
+static void cut(const struct departure *departure)
+{
+    uint64_t end_ns = funnel_word(departure->words[DEPARTURE_LAST]);
+    uint64_t word_ns = funnel_peek(departure->queue);
+    while (word_ns > end_ns && !funnel_replace(departure->queue, &word_ns, end_ns))
+        continue;
+}
+
+void queue_leave(const struct kept_place *place)
 {
     const struct departure departure = departure_at(place);
     struct kept_place now = *place;
+    if (!subject_has_queue(place->holder, place->slot))
+        return; /* the place became empty when the queue ended */
     (void)look(&now, &departure);
-    return funnel_take_back(departure.queue, now.at.begin_ns, now.at.end_ns);
+    uint64_t begin_ns = funnel_word(departure.words[DEPARTURE_LAST]);
+    begin_ns = begin_ns > now.at.begin_ns ? begin_ns : now.at.begin_ns;
+    if (begin_ns < now.at.end_ns)
+        (void)funnel_take_back(departure.queue, begin_ns, now.at.end_ns);
+    if (gauge_value(departure.words[DEPARTURE_WAITING]) == 0)
+        cut(&departure);
 }
 
 void queue_wait(const struct kept_place *place)
 {
-    struct funnel *waiting = subject_funnel(place->holder, (uint16_t)(place->departures + DEPARTURE_WAITING));
-    gauge_add(waiting, place->units);
+    const struct departure departure = departure_at(place);
+    struct funnel *last = departure.words[DEPARTURE_LAST];
+    if (gauge_value(departure.words[DEPARTURE_WAITING]) == 0 && funnel_word(last) < place->at.begin_ns)
+        atomic_store_explicit(&last->tat_ns, place->at.begin_ns, memory_order_relaxed);
+    gauge_add(departure.words[DEPARTURE_WAITING], place->units);
 }
 
 void queue_wait_no_more(const struct kept_place *place)

@@ -59,14 +59,20 @@ uint64_t queue_until(const struct kept_place *place);
 /* Its time has come, but its command waits in another queue: nobody is put ahead of it any more. */
 void queue_keep(struct kept_place *place);
 
-/* The units of places that commands wait for are counted: while there are any the queue is not cut to its burst. */
+/*
+ * The units of places that commands wait for are counted: while there are any the queue is not cut to its burst. What
+ * lies before the first of them counts as used, whoever charged it.
+ */
 void queue_wait(const struct kept_place *place);
 void queue_wait_no_more(const struct kept_place *place);
 
 /* Its command goes. */
 void queue_go(const struct kept_place *place, uint64_t now_ns);
 
-/* Its command will not go: give the place back. False: others are behind it already, so it stays charged. */
-bool queue_leave(const struct kept_place *place);
+/*
+ * Its command will not go, and no longer waits (queue_wait_no_more): give the place back. Where others are behind it, it
+ * stays charged until nobody waits: then all places are given back that were not used.
+ */
+void queue_leave(const struct kept_place *place);
 
 #endif

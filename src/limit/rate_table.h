@@ -21,11 +21,15 @@
 
 enum slot_kind { SLOT_OTHER, SLOT_UNITS, SLOT_BYTES }; /* SLOT_OTHER: no debt, but a gauge or a departure's word */
 
+/* Whether places are owed beyond the burst: not at all; as counted in shadow mode; or those of commands that wait. */
+enum slot_queue { SLOT_QUEUE_NONE, SLOT_QUEUE_SHADOW, SLOT_QUEUE };
+
 /* What the ledger knows of one slot: the rate that its limit had last. */
 struct slot_rate {
     struct rate rate;
     uint16_t departures; /* first slot of its departure's words; SLOT_NOWHERE: it has none */
     uint8_t kind;        /* enum slot_kind */
+    uint8_t queue;       /* enum slot_queue; SLOT_QUEUE_NONE in the ledger */
 };
 
 struct rate_table {

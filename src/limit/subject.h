@@ -123,6 +123,13 @@ static inline const struct rate *subject_rate(const struct subject *subject, con
     return &atomic_load_explicit(&subject->rates, memory_order_relaxed)->at[limit->slot].rate;
 }
 
+/* True if commands wait there in the queue of a limit; under the lock. */
+static inline bool subject_has_queue(const struct subject *subject, uint16_t slot)
+{
+    const struct rate_table *rates = atomic_load_explicit(&subject->rates, memory_order_relaxed);
+    return rates != NULL && slot < rates->n && rates->at[slot].queue == SLOT_QUEUE;
+}
+
 struct slice subject_name(const struct subject *subject);
 
 /* Is it its policy's overflow subject? */

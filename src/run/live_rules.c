@@ -105,7 +105,7 @@ static void rate(const struct variants *variants, struct policies *policies)
     policies_rate(policies);
     for (size_t i = 0; i < variants->n; i++) {
         struct policy *variant = variants->at[i].policy;
-        policy_rate(variant, policies_at(policies, variant->index)->rates, policies_order(policies));
+        policy_rate(variant, policies_at(policies, variant->index)->rates, policies);
     }
 }
 

@@ -6,6 +6,7 @@ import pytest
 from kit.harness import wait_until
 from kit.limits import OPERATOR, limit_of, login, order, passed, plain, refusal, status
 from kit.reloading import reload
+from kit.resp import encode
 
 FREE = "[policy free]\nmatch = user:*\nwrite = 1000/s\n" + OPERATOR
 workers = pytest.mark.parametrize("n_workers", [1, 2])
@@ -144,3 +145,52 @@ def test_the_law_over_many_changes(n_workers, farm, redis):
     assert n_passed <= 20 + 100 * fast_s + 12 + 1
     for conn in conns:
         conn.close()
+
+
+ENDS = {  # an order that ends the queue, what undoes it, and how many writes have passed in the end
+    "refuse": ("SET free write 3/h burst 1", "", 3),
+    "close": ("SET free write 3/h burst 1 over close", "", 3),
+    "deny": ("SET free write deny", "", 3),
+    "for": ("SET free write 3/h burst 1 FOR user:alice", "UNSET free write FOR user:alice", 3),
+    "shadow": ("SET free write 3/h over shadow", "", 40),
+    "mode": ("MODE shadow", "MODE enforce", 40),
+    "unset": ("UNSET free write", "", 42),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+@workers
+def test_a_queue_that_ends_leaves_what_has_left(n_workers, how, farm, redis, users):
+    """Forty writes come and one goes; when the limit no longer delays, the subject owes that one, not forty."""
+    weir = farm.weir(redis, workers=n_workers, sections=FREE.replace("1000/s", "3/h burst 1 over delay 20h"))
+    conns = [login(weir, "alice") for _ in range(40)]
+    first, then, n_in_all = ENDS[how]
+    for conn in conns:
+        conn.send(encode("RPUSH", "q", "1"))
+    with login(weir, "alice") as a:
+        wait_until(lambda: plain(status(a))["reset_after_ms"] > 38 * 1_200_000, "they wait")
+    order(weir, *first.split())
+    for conn in conns:
+        conn.read()
+        conn.close()
+    if then:
+        order(weir, *then.split())
+    give(weir, "SET", "free", "write", "3/h", "burst", "3")
+    with login(weir, "alice") as a, redis.connect() as direct:
+        a.ask(*["RPUSH q 1"] * 5)
+        assert 0 < refusal(a.call("RPUSH", "q", "1"))[1] <= 1_200_000
+        assert direct.call("LLEN", "q") == n_in_all
+
+
+@workers
+def test_a_queue_whose_clients_have_gone_is_not_owed(n_workers, farm, redis, users):
+    weir = farm.weir(redis, workers=n_workers, sections=FREE.replace("1000/s", "3/h burst 2 over delay 20h"))
+    conns = [login(weir, "alice") for _ in range(20)]
+    with login(weir, "alice") as a:
+        for conn in conns:
+            conn.send(encode("RPUSH", "q", "1"))
+        wait_until(lambda: plain(status(a))["reset_after_ms"] > 18 * 1_200_000, "they wait")
+        for conn in conns:
+            conn.close()
+        wait_until(lambda: plain(status(a))["reset_after_ms"] <= 2 * 1_200_000, "what has left is owed")
+        assert plain(status(a))["reset_after_ms"] > 1_200_000

@@ -299,6 +299,8 @@ static const char *judge_refusal(size_t which, const struct refused *refused,
         limit->period_ms * MS / limit->count < ROUGH_NS)
         return NULL;
     uint64_t told_ns = (uint64_t)(told_ms - 1) * MS;
+    if (told_ns > limit->period_ms * MS / limit->count + 1) /* no more than a burst is owed: then one command passes */
+        return "refused for longer than a command takes";
     if (longest_wait(which, refused, 0) > told_ns)
         return NULL;
     uint64_t wait_ns = longest_wait(which, refused, under_way(refused->subject, limit->class));

@@ -12,6 +12,7 @@
 typedef unsigned __int128 wide;
 
 #define HOUR (3600 * S)
+#define MINUTE (60 * S)
 
 /* ---- the scaling ---- */
 
@@ -292,13 +293,159 @@ static void places_given_up_are_cut(void **state)
     tear_down(NULL);
 }
 
+/* A command that waits, asked again under the rules of now. */
+static enum gate ask_again(const struct turn *turn, uint64_t now_ns)
+{
+    struct ask wish = ask_of("set", 1, now_ns);
+    wish.headed_ns = START;
+    wish.waited_for = 1U + policy->limits[0].id;
+    wish.turn = turn;
+    return gate_ask(&account, &wish, tallies, &verdict);
+}
+
+/* Two writes have left at 3/m, and five wait. */
+static void wait_in_a_queue(struct turn turns[WAITERS])
+{
+    set_up(NULL);
+    limit("write", "3/m burst 2 over delay 20m");
+    open_gate();
+    assert_true(pass("set", START));
+    assert_true(pass("set", START));
+    for (int i = 0; i < WAITERS; i++) {
+        assert_int_equal(ask("set", 1, START), GATE_WAIT);
+        turns[i] = verdict.turn;
+    }
+    assert_int_equal(word(0), START + 7 * MINUTE / 3);
+}
+
+/*
+ * A limit that delayed refuses from now on. The subject owes what has left, and the commands that waited give back
+ * nothing: what they had is not charged any more.
+ */
+static void a_queue_that_ends_leaves_what_has_left(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *expression;
+        uint64_t owed_ns; /* in the end */
+        bool is_shadow;
+    } next[] = {{"3/m burst 2", 2 * MINUTE / 3, false},
+                {"3/m burst 9", 2 * MINUTE / 3, false},
+                {"3/m burst 1", MINUTE / 3, false},
+                {"3/m burst 2 over close", 2 * MINUTE / 3, false},
+                {"3/m burst 2 over shadow", 2 * MINUTE / 3, false},
+                {"deny", 2 * MINUTE / 3, false},
+                {"3000/m burst 2", 2 * MINUTE / 3000, false},
+                {"3/m burst 2 over delay 20m", 2 * MINUTE / 3, true}};
+    for (size_t k = 0; k < sizeof next / sizeof next[0]; k++) {
+        struct turn turns[WAITERS];
+        wait_in_a_queue(turns);
+        new_rules();
+        policies_set_shadow(policies, next[k].is_shadow);
+        limit("write", next[k].expression);
+        open_gate();
+        gate_settle(&account, START);
+        assert_int_equal(word(0), START + next[k].owed_ns);
+        for (int i = 0; i < WAITERS; i++) {
+            gate_leave(&turns[i], tallies);
+            assert_int_equal(word(0), START + next[k].owed_ns);
+        }
+        assert_int_equal(atomic_load(&tally(0)->admitted), 2);
+        tear_down(NULL);
+    }
+}
+
+/* Commands that wait are asked again after the queue has ended, and no more pass than the law says. */
+static void a_queue_that_ends_lets_nothing_pass_twice(void **state)
+{
+    (void)state;
+    struct turn turns[WAITERS];
+    wait_in_a_queue(turns);
+    new_rules();
+    limit("write", "3/m burst 3");
+    open_gate();
+    int passed = 0;
+    for (int i = 0; i < WAITERS; i++) {
+        passed += ask_again(NULL, START) == GATE_PASS;
+        gate_leave(&turns[i], tallies);
+        passed += pass("set", START);
+    }
+    assert_int_equal(passed, 1); /* the burst has grown by one */
+    assert_int_equal(word(0), START + MINUTE);
+    tear_down(NULL);
+}
+
+/* The queue ends and begins again before the commands that wait have been asked: they go as the rate lets them. */
+static void a_queue_that_begins_again(void **state)
+{
+    (void)state;
+    struct turn turns[WAITERS];
+    wait_in_a_queue(turns);
+    new_rules();
+    limit("write", "3/m burst 3");
+    open_gate();
+    assert_true(pass("set", START)); /* the burst has grown by one */
+    assert_false(pass("set", START));
+    new_rules();
+    limit("write", "3/m burst 3 over delay 20m");
+    open_gate();
+    gate_settle(&account, START);
+    uint64_t now_ns = START, left = 0;
+    for (int i = 0; i < WAITERS - 1; i++) {
+        assert_int_equal(ask_again(&turns[i], now_ns), GATE_WAIT);
+        turns[i] = verdict.turn;
+        now_ns += (uint64_t)verdict.wait_ns;
+        left += ask_again(&turns[i], now_ns) == GATE_PASS;
+        assert_int_equal(now_ns, START + left * MINUTE / 3);
+    }
+    assert_int_equal(left, WAITERS - 1);
+    uint64_t before = word(0);
+    gate_leave(&turns[WAITERS - 1], tallies);
+    assert_int_equal(word(0), before);
+    tear_down(NULL);
+}
+
+/* A worker that has older rules yet gives no places in a queue that has ended, and lets nothing go from it. */
+static void old_rules_wait_for_newer_ones(void **state)
+{
+    (void)state;
+    struct turn turns[WAITERS];
+    wait_in_a_queue(turns);
+    const struct account old = account;
+    new_rules();
+    limit("write", "3/m burst 2");
+    open_gate();
+    gate_settle(&account, START);
+    const struct account now = account;
+    account = old;
+    uint64_t before = word(0);
+    assert_int_equal(ask("set", 1, START), GATE_WAIT);
+    assert_int_equal(verdict.turn.n, 0);
+    assert_in_range(verdict.wait_ns, 1, 10 * MS);
+    assert_int_equal(ask_again(&turns[0], START + MINUTE / 3), GATE_WAIT);
+    assert_in_range(verdict.wait_ns, 1, 10 * MS);
+    account = now;
+    assert_int_equal(word(0), before);
+    assert_true(pass("set", START + MINUTE / 3));
+    assert_false(pass("set", START + MINUTE / 3));
+    tear_down(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scaling_is_exact_and_rounds_up),    cmocka_unit_test(a_thousand_changes_add_next_to_nothing),
-        cmocka_unit_test(a_short_override_locks_nobody_out), cmocka_unit_test(a_lower_rate_is_owed_its_burst_at_most),
-        cmocka_unit_test(bytes_are_owed_beyond_the_burst),   cmocka_unit_test(fine_rates_keep_their_units),
-        cmocka_unit_test(old_rules_charge_at_the_new_rate),  cmocka_unit_test(a_queue_is_timed_anew),
+        cmocka_unit_test(a_queue_that_ends_leaves_what_has_left),
+        cmocka_unit_test(a_queue_that_ends_lets_nothing_pass_twice),
+        cmocka_unit_test(a_queue_that_begins_again),
+        cmocka_unit_test(old_rules_wait_for_newer_ones),
+        cmocka_unit_test(scaling_is_exact_and_rounds_up),
+        cmocka_unit_test(a_thousand_changes_add_next_to_nothing),
+        cmocka_unit_test(a_short_override_locks_nobody_out),
+        cmocka_unit_test(a_lower_rate_is_owed_its_burst_at_most),
+        cmocka_unit_test(bytes_are_owed_beyond_the_burst),
+        cmocka_unit_test(fine_rates_keep_their_units),
+        cmocka_unit_test(old_rules_charge_at_the_new_rate),
+        cmocka_unit_test(a_queue_is_timed_anew),
         cmocka_unit_test(places_given_up_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
