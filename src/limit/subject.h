@@ -109,17 +109,12 @@ static inline bool subject_has_rates(const struct subject *subject, const struct
     return atomic_load_explicit(&subject->rates, memory_order_acquire) == rates;
 }
 
-/* Do all subjects of its policy share it? Then its rates are those of the policy. */
+/* Do all subjects of its policy share it? Then its rates are those of the policy, whatever a single subject has. */
 bool subject_is_common(const struct subject *subject);
 
-/*
- * The rate at which the limit's funnel there runs; under the lock, once the rates are set. Limits of one subject alone
- * have their own rate also where all share the funnel.
- */
+/* The rate at which the limit's funnel there runs, for all who share it; under the lock, once the rates are set. */
 static inline const struct rate *subject_rate(const struct subject *subject, const struct limit *limit)
 {
-    if (limit->is_own && subject_is_common(subject))
-        return &limit->rate;
     return &atomic_load_explicit(&subject->rates, memory_order_relaxed)->at[limit->slot].rate;
 }
 

@@ -45,6 +45,22 @@ def test_one_subject_has_another_limit(limited, users):
             assert limit_of(c.call("GET", "k")) == "u/read"
 
 
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_one_rate_for_all_who_share_a_subject(n_workers, farm, redis, users):
+    """max-subjects is used up: what one newcomer has FOR itself is charged to nobody else at another rate."""
+    weir = farm.weir(redis, sections=USERS.replace("3/d", "1000/s"), workers=n_workers, max_subjects=1)
+    conns = [login(weir, user) for user in users]
+    for conn in conns:
+        assert conn.call("SET", "k", "v") == "OK"
+    shared = conns[-1]
+    give(weir, "SET", "u", "write", "3/d", "burst", "3", "FOR", f"user:{users[-1]}")
+    assert passed(shared.ask(*["SET k v"] * 20)) == 20, "it has no effect on the subject that others share"
+    give(weir, "UNSET", "u", "write", "FOR", f"user:{users[-1]}")
+    for conn in conns:
+        assert conn.call("SET", "k", "v") == "OK"
+        conn.close()
+
+
 def test_debts_stay(weir):
     with login(weir, "alice") as a:
         assert passed(a.ask(*["GET k"] * 4)) == 4
