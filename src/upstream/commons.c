@@ -28,7 +28,7 @@ void commons_hope(struct commons *commons, struct rider *rider)
 {
     if (room_is_full(&commons->upstream->room)) {
         room_want(&commons->upstream->room);
-        rider->is_wanting = true;
+        commons->n_wanted++;
     }
     commons_wake_soon(commons, rider);
 }
@@ -39,15 +39,21 @@ void commons_wake_soon(struct commons *commons, struct rider *rider)
     list_push(&commons->hoping, &rider->waiting);
 }
 
+static void unwant(struct commons *commons, uint32_t most)
+{
+    for (; most > 0 && commons->n_wanted > 0; most--, commons->n_wanted--)
+        room_unwant(&commons->upstream->room);
+}
+
 bool commons_wake_hoping(struct commons *commons)
 {
-    if (list_is_empty(&commons->hoping))
+    if (list_is_empty(&commons->hoping)) {
+        unwant(commons, commons->n_wanted); /* riders that have gone have counted, too */
         return false;
+    }
     struct rider *rider = container_of(commons->hoping.next, struct rider, waiting);
     list_take(&rider->waiting);
-    if (rider->is_wanting)
-        room_unwant(&commons->upstream->room);
-    rider->is_wanting = false;
+    unwant(commons, 1);
     link_wake(rider_link(rider));
     return true;
 }

@@ -24,6 +24,7 @@ struct commons {
     struct outbox outbox;
     struct login *login; /* weir's own login, as it is now: one reference; NULL: it does not log in */
     struct list hoping;  /* riders, by rider.waiting: woken when a lane is given back, or in a moment */
+    uint32_t n_wanted;   /* how many riders count in the upstream's room.wanted for this worker */
     uint32_t n_broken;   /* lanes that were ready, and that Redis, or whatever is between, has ended: ever */
     uint32_t absorbed;   /* bytes of replies that were taken in and whose readers have not caught up, see stall.h */
     uint32_t turn_us;    /* how long the client whose requests are being taken has waited for its turn; 0: not at all */
