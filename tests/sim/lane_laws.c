@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "front/client.h"
+#include "tests/sim/loops.h"
 #include "upstream/lanes.h"
 
 #define LANES_MAX 16 /* struct lanes of one process: one for each worker and node */
@@ -176,10 +177,19 @@ static const char *broken_lease(const struct front *front)
     return NULL;
 }
 
+/* A worker's lanes change in its own turns alone. */
+static bool has_had_a_turn(const struct lanes *lanes)
+{
+    const struct sim_loop *loop = lanes_loop(lanes)->uv.internal_fields;
+    return world.last == &loop->party;
+}
+
 const char *lane_laws_broken(void)
 {
     const char *broken = NULL;
     for (unsigned i = 0; i < n_known && broken == NULL; i++) {
+        if (!has_had_a_turn(known[i]))
+            continue;
         broken = broken_lane(known[i]);
         if (broken == NULL)
             broken = broken_lease(known[i]->arg);

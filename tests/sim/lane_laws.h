@@ -5,7 +5,7 @@
 #ifndef WEIR_SIM_LANE_LAWS_H
 #define WEIR_SIM_LANE_LAWS_H
 
-/* The law that is broken; NULL: none is. */
+/* The law that was broken by the turn that has just ended; NULL: none was. */
 const char *lane_laws_broken(void);
 
 #endif

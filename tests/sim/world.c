@@ -114,6 +114,7 @@ static void take_turn(struct party *party)
     party->turn(party);
     (void)heap_is_weirs(before);
     world.current = NULL;
+    world.last = party;
     if (world.turn_ns > 0)
         world.now_ns += random_below(&world.order, world.turn_ns + 1);
 }
@@ -129,6 +130,7 @@ bool world_step(void)
     struct due *first = due_first(&world.bells);
     if (first == NULL)
         return false;
+    world.last = NULL;
     world.now_ns = first->at;
     return true;
 }

@@ -46,6 +46,7 @@ struct world {
     size_t n_ready, ready_room;
     struct random order; /* of turns */
     const struct party *current;
+    const struct party *last; /* whose turn ended last; NULL: time has passed since */
 };
 
 extern struct world world;
