@@ -8,6 +8,7 @@
 #include "tests/sim/hangs.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/limits.h"
+#include "tests/sim/memory.h"
 #include "tests/sim/run.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
@@ -277,6 +278,15 @@ static void complain(enum law law, const struct said *of)
     run_fail(server_answering().conn, "address 10.0.3.%u: %s", of->address + 1U, laws[law].blame);
 }
 
+/*
+ * By how many funnels a limit may bind an address: its own, and where there is no room or no memory for that, the one
+ * that newcomers share. What is under way when the address gets its own funnel is charged to the shared one.
+ */
+static unsigned funnels(void)
+{
+    return memory_was_short() || strstr(run.plan.config, "max-subjects") != NULL ? 2 : 1;
+}
+
 static bool holds(struct window *window, uint32_t count, uint64_t period_ns, uint32_t burst, const struct said *of)
 {
     const struct window_law law = {period_ns, count, burst, true, 0};
@@ -331,7 +341,7 @@ static uint64_t debt_until(const struct address *address, const struct said *of)
 static void judge_large(struct address *address, const struct said *of)
 {
     look_at_larges(address);
-    if (debt_until(address, of) > world.now_ns + BURST_BYTES * RATE_BYTES_NS + CLOCKS_NS)
+    if (debt_until(address, of) > world.now_ns + funnels() * BURST_BYTES * RATE_BYTES_NS + CLOCKS_NS)
         complain(LAW_BYTES, of);
     answered = &address->larges[address->n_larges++ % LARGE_KEPT];
     *answered = (struct large_reply){server_answering(), 0, world.now_ns, 0};
@@ -363,13 +373,13 @@ void aborts_carried_out(const struct slice *argv, size_t argc)
         return;
     struct address *address = &addresses[of->address];
     if (of->words == SAYS_AUTH || of->words == SAYS_HELLO_AUTH) {
-        if (!holds(&address->logins, 5, 60 * S, 5, of))
+        if (!holds(&address->logins, 5 * funnels(), 60 * S, 5 * funnels(), of))
             complain(LAW_LOGINS, of);
         return;
     }
     if (!holds(&address->commands, 100, S, 10, of))
         complain(LAW_COMMANDS, of);
-    if (of->words != SAYS_OFF && count_calls(address) > IN_FLIGHT)
+    if (of->words != SAYS_OFF && count_calls(address) > IN_FLIGHT * funnels())
         complain(LAW_CALLS, of);
     if (of->words == SAYS_LARGE)
         judge_large(address, of);

@@ -6,7 +6,8 @@
  * Redis hangs now and then: hangs.h.
  *
  * Laws, for each address, of its commands, calls in flight, bytes that Redis sends, and logins
- * that Redis is asked about.
+ * that Redis is asked about. Where newcomers share a subject, an address has a second funnel for
+ * calls, bytes and logins.
  */
 #ifndef WEIR_SIM_ABORTS_H
 #define WEIR_SIM_ABORTS_H

@@ -93,8 +93,7 @@ static void add_some(struct plan *plan, struct random *chance, char *config, con
     for (const struct setting *row = table; row->line != NULL; row++) {
         size_t name = strcspn(row->line, " ");
         bool stays = (row->effects & STAYS) != 0 && config != plan->config;
-        bool is_other =
-            plan->has_aborts && ((row->effects & (IDENTIFIES | MAY_MIX)) != 0 || strstr(row->line, "upstream-timeout"));
+        bool is_other = plan->has_aborts && ((row->effects & IDENTIFIES) != 0 || strstr(row->line, "upstream-timeout"));
         if (strncmp(row->line, last, name) == 0 || !random_hits(chance, row->odds) || stays || is_other)
             continue;
         last = row->line;
