@@ -19,7 +19,7 @@
 /* While frames can come to it unasked, or it is to hear what ends that, a client cannot be held. */
 static bool may_wait(const struct client *client)
 {
-    return !client->is_raw &&
+    return !pin_has(client, PIN_PASSTHROUGH) &&
            !(client->has_private_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane));
 }
 

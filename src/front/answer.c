@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "front/account.h"
 #include "front/binding.h"
-#include "front/holds.h"
 #include "front/lane_choice.h"
 #include "front/login_attempt.h"
 #include "front/meter.h"
@@ -14,7 +13,7 @@
 #include "front/special.h"
 #include "front/timing.h"
 #include "limit/refusal.h"
-#include "resp/emit.h"
+#include "upstream/lend.h"
 #include "upstream/own_words.h"
 
 /* ---- refusing ---- */
@@ -227,12 +226,26 @@ static bool listens(const struct client *client)
     return client->has_private_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane);
 }
 
-/* What it publishes next, by another lane, must not find its subscriptions any more: Redis ends them before it is answered. */
-static enum route end_subscriptions(struct client *client)
+/*
+ * True if the client keeps its lane. Where clients that have not logged in are lent weir's login, the lane would have
+ * to be logged in anew: there RESET gives another lane.
+ */
+static bool keeps_lane(const struct client *client)
+{
+    bool has_lane = client->has_private_lane && client->rider.lane != NULL;
+    return has_lane && pins_last(client) && commons_lent(&client->front->nodes.commons) == NULL;
+}
+
+/*
+ * Redis resets the lane before the client is answered: a client that keeps its lane goes on there; and what another
+ * client publishes next must not find a subscription of this one. Its answer is believed: a nonce goes before it.
+ */
+static enum route reset_lane(struct client *client)
 {
     static const char request[] = "*1\r\n$5\r\n" OWN_RESET "\r\n";
     struct lane *lane = client->rider.lane;
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    struct call *call =
+        lane_vouch(lane, &client->rider) ? lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         client_close_starved(client);
         return ROUTE_STOP;
@@ -241,26 +254,38 @@ static enum route end_subscriptions(struct client *client)
     call->flags = CALL_MUTE | CALL_LOOK;
     call->arrived_ns = 0;
     lane_send(lane, &client->rider, request, sizeof request - 1);
-    holds_add(client, HOLD_RESET);
+    pin_add(client, PIN_RESET);
     lane_choice_wait_for_idle(client);
     return ROUTE_WAIT;
 }
 
+/* The session of the client ends, and with it that of the lane that it keeps. */
+static void reset_session(struct client *client)
+{
+    bool keeps = keeps_lane(client) && pin_has(client, PIN_RESET);
+    if (client->has_private_lane && !keeps)
+        lane_choice_leave(client);
+    if (!keeps)
+        pins_end(client);
+    pins_reset(client);
+    session_reset(client);
+    if (!keeps)
+        return;
+    client->rider.lane->has_name = false;
+    lend_note_login(client->rider.lane);
+}
+
 /*
- * Its own lane is left as it is, and whoever gets it next finds it clean or not at all: what Redis says to RESET there
- * could be forged. All that was asked before is answered first.
+ * A lane that the client does not keep is left as it is, and whoever gets it next finds it clean or not at all. All that
+ * was asked before is answered first.
  */
 static enum route reset(struct client *client)
 {
-    if (client->has_private_lane)
-        lane_choice_leave(client);
-    holds_end(client);
+    bool had_login = session_login(client) != NULL;
+    reset_session(client);
     reply_mode_end_off(&client->reply_mode);
     transaction_reset(&client->transaction);
     lane_choice_end_refused(client);
-    client_forget_queued(client);
-    bool had_login = session_login(client) != NULL;
-    session_reset(client);
     lane_choice_note_name(client);
     (void)(had_login ? binding_unbind(client) : binding_change(client));
     if (client_is_leaving(client))
@@ -275,23 +300,14 @@ enum route answer_reset(struct client *client, struct request *request)
         lane_choice_wait_for_idle(client);
         return ROUTE_WAIT;
     }
-    if (listens(client))
-        return end_subscriptions(client);
+    if (!pin_has(client, PIN_RESET) && (listens(client) || keeps_lane(client)))
+        return reset_lane(client);
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;
     account_answered(client, verdict.counted);
     answer_count(client, request, RESULT_LOCAL);
     return reset(client);
-}
-
-void answer_name(struct client *client)
-{
-    struct slice name = session_name(client);
-    char header[EMIT_HEADER_MAX];
-    client_answer_now(client, slice_of(header, emit_header(header, '$', (int64_t)name.len)));
-    client_answer_now(client, name);
-    client_answer_now(client, SLICE("\r\n"));
 }
 
 enum route answer_broken_multi(struct client *client, struct request *request)

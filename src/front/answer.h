@@ -53,9 +53,6 @@ enum route answer_broken_multi(struct client *client, struct request *request);
 
 enum route answer_reset(struct client *client, struct request *request);
 
-/* CLIENT GETNAME, which Redis has just let it ask, on a lane that bears no name: its name, in the place of that answer. */
-void answer_name(struct client *client);
-
 /* What has become of the request, for metrics and the slow log. */
 void answer_count(struct client *client, const struct request *request, enum counted_result result);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "upstream/deliver.h"
+#include "upstream/lend.h"
 
 _Static_assert(CLIENT_CLOSED < 8 && CLOSED_COUNT <= 32, "they fit into their bits");
 /* With what the allocator adds, 368 bytes for each idle client. */
@@ -52,10 +53,14 @@ void client_go_on(struct client *client)
     link_wake(&client->link);
 }
 
-void client_forget_queued(struct client *client)
+void pin_add(struct client *client, enum pin pin)
 {
-    if (client->extra != NULL)
-        queued_forget(&client->extra->queued);
+    struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    client->pins |= (uint16_t)pin;
+    if ((pin & PINS_THAT_LAST) == 0 || lane == NULL)
+        return;
+    lane_spend(lane);
+    lend_list(lane);
 }
 
 void client_note_heavy(struct client *client)
@@ -114,7 +119,7 @@ void client_answer(struct client *client, struct slice reply)
 
 void client_answer_now(struct client *client, struct slice reply)
 {
-    if (client->is_raw) {
+    if (pin_has(client, PIN_PASSTHROUGH)) {
         log_closed(client, LOG_SITE_CLIENT_CLOSED, "an answer of weir's has no place among its replies");
         client_leave(client);
         return;

@@ -33,7 +33,7 @@
 #include "front/client_state.h"
 #include "front/front.h"
 #include "front/intake.h"
-#include "front/queued.h"
+#include "front/pins.h"
 #include "front/replies.h"
 #include "front/reply_mode.h"
 #include "front/transaction.h"
@@ -69,18 +69,18 @@ struct ending {
 
 /* What few clients ever need: made when one first does, so that the many idle ones stay small. */
 struct extra {
-    struct passage *passage; /* NULL: no large request is passing */
-    struct replies replies;  /* not idle: replies of weir's own wait for earlier ones of the lane ... */
-    struct reply_source own; /* ... which is this source: rider.lane, whichever that is */
-    struct ending *ending;   /* NULL: none */
-    char *refusal;           /* Redis' error when a lane for the client could not be opened; heap; NULL: none */
-    struct order *order;     /* the client waits for its result; the main thread's; NULL: none */
-    struct list asked;       /* struct decision: LIMIT calls that Redis decides, oldest first */
-    uint32_t n_asked;        /* how many */
-    uint64_t heavy_until_ns; /* it sends or reads much at a time: a private lane until then; 0: no */
-    uint64_t huge_until_ns;  /* it reads huge values: few of its calls are under way until then; 0: no */
-    struct gather *gather;   /* NULL: replies are passed on as they come */
-    struct queued queued;
+    struct passage *passage;     /* NULL: no large request is passing */
+    struct replies replies;      /* not idle: replies of weir's own wait for earlier ones of the lane ... */
+    struct reply_source own;     /* ... which is this source: rider.lane, whichever that is */
+    struct ending *ending;       /* NULL: none */
+    char *refusal;               /* Redis' error when a lane for the client could not be opened; heap; NULL: none */
+    struct order *order;         /* the client waits for its result; the main thread's; NULL: none */
+    struct list asked;           /* struct decision: LIMIT calls that Redis decides, oldest first */
+    uint32_t n_asked;            /* how many */
+    uint64_t heavy_until_ns;     /* it sends or reads much at a time: a private lane until then; 0: no */
+    uint64_t huge_until_ns;      /* it reads huge values: few of its calls are under way until then; 0: no */
+    struct gather *gather;       /* NULL: replies are passed on as they come */
+    uint32_t pause_ms;           /* of the last CLIENT PAUSE ... WRITE that was queued in MULTI; 0: none */
     struct login_step *login;    /* AUTH or HELLO AUTH on its way through the door; NULL: none */
     struct lease kept;           /* on the private lane that the client had last */
     struct proxy_header *header; /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
@@ -129,11 +129,11 @@ struct client {
     uint32_t epoch;             /* of its node, when it came; see node_epoch */
     uint32_t n_commands;        /* for LIMIT TOP, since binding_tell_top: commands, ... */
     uint32_t n_bytes;           /* ... and bytes both ways */
-    uint32_t n_broken;          /* commons.n_broken when wrote_elsewhere began */
+    uint32_t wrote_at;          /* it may have written where WAIT does not count: wait_coverage.h; 0: it has not */
     uint16_t n_refused;         /* ... of commands those refused, ... */
     uint16_t refused_by;        /* ... by the limit with this id, plus one; 0: none yet */
     uint16_t greeted_bytes;     /* bytes sent before its first command that is not of class control */
-    uint8_t holds;              /* HOLD_*: why its private lane is still needed */
+    uint16_t pins;              /* enum pin (pins.h): why it keeps its private lane */
     struct reply_mode reply_mode;
     struct transaction transaction;
     uint8_t entrance;          /* its number, see client_entrance */
@@ -143,9 +143,6 @@ struct client {
     uint8_t silent_looks : 4;  /* looks of front/timeouts.c since bytes passed last, either way ... */
     bool was_active : 1;       /* ... bytes have passed since the last look */
     uint8_t reader : 2;        /* enum reader: what it has read on shared lanes */
-    bool wrote_elsewhere : 1;  /* it may have written on another lane than the one that it has now */
-    bool is_unproven : 1;      /* ... and has asked WAIT of this one all the same */
-    bool wrote_here : 1;       /* it may have written on its own lane */
     bool is_urgent : 1;        /* its own lane is in whatever database: for one call */
     bool has_private_lane : 1; /* rider.lane is its own, or is being opened */
     bool is_dressed : 1;       /* its own lane bears its name, or the one that is kept for it */
@@ -156,7 +153,6 @@ struct client {
     bool is_stalled : 1;       /* nothing is read or taken: it holds too much memory, see front/memory_pressure.h */
     bool is_held : 1;          /* no request is taken until an answer has come */
     bool is_eof : 1;           /* it has ended its side */
-    bool is_raw : 1;           /* its replies cannot be told apart any more: they pass as bytes */
     bool is_operator : 1;      /* it came by the operators' socket */
     bool overflows : 1;        /* it shares a subject until there is room for its own */
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
@@ -240,6 +236,40 @@ struct extra *client_want_extra(struct client *client);
 void client_hold(struct client *client);
 void client_go_on(struct client *client);
 
+/* ---- pins (pins.h) ---- */
+
+static inline bool pin_has(const struct client *client, enum pin pin)
+{
+    return (client->pins & pin) != 0;
+}
+
+/* True if nothing that the client sends takes its lane from it. */
+static inline bool pins_last(const struct client *client)
+{
+    return (client->pins & PINS_THAT_LAST) != 0;
+}
+
+/* Redis remembers this of the client on its lane from now on. */
+void pin_add(struct client *client, enum pin pin);
+
+/* Redis no longer does. Only of a pin that does not last. */
+static inline void pin_end(struct client *client, enum pin pin)
+{
+    client->pins &= (uint16_t)~pin;
+}
+
+/* RESET: pins that do not last end. */
+static inline void pins_reset(struct client *client)
+{
+    client->pins &= PINS_THAT_LAST;
+}
+
+/* The client has left its lane: all pins end. */
+static inline void pins_end(struct client *client)
+{
+    client->pins = 0;
+}
+
 /* Do bytes of the client wait that are not a part of a request alone? */
 static inline bool client_has_more(const struct client *client)
 {
@@ -267,9 +297,6 @@ void client_answer(struct client *client, struct slice reply);
 
 /* The same for the reply to what Redis has decided: nothing that was asked before it is left unanswered. */
 void client_answer_now(struct client *client, struct slice reply);
-
-/* What the client has queued since MULTI will not be carried out, or has been. */
-void client_forget_queued(struct client *client);
 
 /* Redis' error (extra.refusal), if there is one, has been told to the client. */
 void client_forget_refusal(struct client *client);

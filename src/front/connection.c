@@ -9,7 +9,6 @@
 #include "front/binding.h"
 #include "front/decisions.h"
 #include "front/drain.h"
-#include "front/effect.h"
 #include "front/feed.h"
 #include "front/gather.h"
 #include "front/half_close.h"
@@ -21,6 +20,7 @@
 #include "front/proxied.h"
 #include "front/remains.h"
 #include "front/session.h"
+#include "front/stateful.h"
 #include "front/timeouts.h"
 #include "front/timing.h"
 #include "upstream/raw_end.h"
@@ -136,7 +136,7 @@ static void on_passed(struct rider *rider, size_t n)
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
 {
-    effect_apply(client_of_rider(rider), call, reply);
+    stateful_answered(client_of_rider(rider), call, reply);
 }
 
 static void on_counted(struct rider *rider, uint8_t counted)
@@ -159,13 +159,6 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     struct extra *extra = reply.len > 0 ? client_want_extra(client) : NULL;
     if (extra != NULL) /* else, or without memory, weir's own words do */
         extra->refusal = strndup(reply.at, reply.len);
-}
-
-static void on_transaction(struct rider *rider, const char *data, size_t n)
-{
-    struct extra *extra = client_of_rider(rider)->extra;
-    if (extra != NULL)
-        queued_feed(&extra->queued, data, n);
 }
 
 static void on_heavy(struct rider *rider)
@@ -201,7 +194,6 @@ static const struct rider_ops rider_ops = {
     .on_passed = on_passed,
     .on_run_end = on_run_end,
     .on_answer = on_answer,
-    .on_transaction = on_transaction,
     .on_counted = on_counted,
     .on_timed = timing_answered,
     .on_refused = on_refused,
@@ -219,7 +211,7 @@ static const struct rider_ops rider_ops = {
 /* A raw client gets what Redis has to answer; who has ended his side, what Redis gives to those. */
 static void end_raw(struct client *client)
 {
-    struct lane *lane = client->is_raw ? client->rider.lane : NULL;
+    struct lane *lane = pin_has(client, PIN_PASSTHROUGH) ? client->rider.lane : NULL;
     if (lane == NULL)
         return;
     if (client->is_eof)
@@ -290,7 +282,6 @@ static void drop_extra(struct client *client)
     free(client->extra->ending);
     free(client->extra->refusal);
     free(client->extra->header);
-    queued_forget(&client->extra->queued);
     free(client->extra);
     client->extra = NULL;
 }
@@ -434,7 +425,7 @@ static void on_end_ahead(struct link *link)
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
-    if (client->is_eof && !client->is_raw && client->state != CLIENT_CLOSING && status != 0) {
+    if (client->is_eof && !pin_has(client, PIN_PASSTHROUGH) && client->state != CLIENT_CLOSING && status != 0) {
         go_on_unheard(client);
         return;
     }

@@ -211,7 +211,7 @@ static enum route refuse(struct client *client, struct request *request, struct 
 
 enum route console_answer(struct client *client, struct request *request)
 {
-    if (!transaction_is_none(&client->transaction) || client->is_raw)
+    if (!transaction_is_none(&client->transaction) || pin_has(client, PIN_PASSTHROUGH))
         return ROUTE_GOES_ON;
     size_t i = request->is_large || session_may_only_subscribe(client) ? N_COMMANDS : find(request);
     struct build out;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "front/client.h"
-#include "front/holds.h"
 #include "front/meter.h"
 #include "front/session.h"
 #include "front/timeouts.h"
@@ -14,7 +13,8 @@
 static bool is_attached(const struct client *client)
 {
     const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
-    return !transaction_is_none(&client->transaction) || client->is_raw || (client->holds & HOLD_WATCH) != 0 ||
+    return !transaction_is_none(&client->transaction) || pin_has(client, PIN_PASSTHROUGH) ||
+           pin_has(client, PIN_WATCH) ||
            (lane != NULL && (lane_is_subscribed(lane) || lane_is_monitoring(lane) || lane_is_in_message(lane)));
 }
 
@@ -77,7 +77,7 @@ static const char *why_there(const struct client *client)
         return "subscribed";
     if (!transaction_is_none(&client->transaction))
         return "in MULTI";
-    if ((client->holds & HOLD_WATCH) != 0)
+    if (pin_has(client, PIN_WATCH))
         return "watches keys";
     if (client->rider.in_flight > 0 && lane != NULL && lane_may_wait(lane))
         return "blocks in Redis";

@@ -4,7 +4,7 @@
 #include "front/answer.h"
 #include "front/lane_choice.h"
 #include "front/pacing.h"
-#include "front/proof.h"
+#include "front/wait_coverage.h"
 #include "front/remains.h"
 #include "front/timing.h"
 #include "resp/plain.h"
@@ -25,9 +25,8 @@ static inline bool is_unburdened(const struct client *client)
     const struct front *front = client->front;
     const struct extra *extra = client_extra(client);
     unsigned burdens = (unsigned)client->has_private_lane | !transaction_is_none(&client->transaction) |
-                       reply_mode_is_deaf(&client->reply_mode) | client->is_raw | client->is_urgent |
-                       client->was_refused | client->is_keyed | client->counts_calls | client->overflows |
-                       client->is_operator;
+                       reply_mode_is_deaf(&client->reply_mode) | client->is_urgent | client->was_refused |
+                       client->is_keyed | client->counts_calls | client->overflows | client->is_operator;
     return burdens == 0 && extra->n_asked == 0 && extra->heavy_until_ns == 0 && is_no_stranger(client) &&
            !front->settings->lanes_private;
 }
@@ -115,7 +114,7 @@ static inline bool note(struct client *client, struct lane *lane, const struct s
     }
     account_note_bytes(client, bytes);
     if (stretch->command->is_pausable)
-        proof_note_elsewhere(client);
+        coverage_note_elsewhere(client);
     front_count_many(client->front, stretch->command, RESULT_FORWARDED, n);
     return true;
 }

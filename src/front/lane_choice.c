@@ -3,9 +3,9 @@
 #include "base/num.h"
 #include "front/account.h"
 #include "front/pacing.h"
-#include "front/proof.h"
 #include "front/remains.h"
 #include "front/session.h"
+#include "front/wait_coverage.h"
 #include "resp/emit.h"
 #include "upstream/lend.h"
 #include "upstream/own_words.h"
@@ -102,19 +102,19 @@ static bool may_give_back(const struct client *client);
 static struct lane *borrow(struct client *client, const struct request *request, const struct lane_key *key)
 {
     struct lanes *lanes = lanes_for(client, request);
-    if (!proof_is_wanted(client, request)) {
+    if (!coverage_is_wanted(client, request)) {
         /* One that is kept for lending is not for who will not give it back. */
         bool wants_new = client->wants_new_lane || request->command->pins;
         return lend_private(lanes, key, &client->rider, &client->extra->kept, wants_new);
     }
-    char channel[PROOF_CHANNEL_ROOM];
-    return lend_covering(lanes, key, &client->rider, proof_channel(client, channel));
+    char channel[COVERAGE_CHANNEL_ROOM];
+    return lend_covering(lanes, key, &client->rider, coverage_channel(client, channel));
 }
 
 /* Does the lane that it has not speak for what it has written, and does nothing bind it to that? */
 static bool must_change(const struct client *client, const struct request *request)
 {
-    return proof_is_wanted(client, request) && client->has_private_lane && !is_strict(client) && client->holds == 0 &&
+    return coverage_is_wanted(client, request) && client->has_private_lane && !is_strict(client) && client->pins == 0 &&
            client->rider.lane != NULL && client->rider.lane->cover == NULL;
 }
 
@@ -202,7 +202,7 @@ bool lane_choice_is_at_hand(const struct client *client, const struct request *r
 static void give_back(struct client *client)
 {
     struct rider *rider = &client->rider;
-    proof_note_leaving(client);
+    coverage_note_elsewhere(client);
     struct lane *lane = rider->lane;
     lane_catch_up(rider);
     client->has_private_lane = false;
@@ -214,14 +214,12 @@ static void give_back(struct client *client)
     client->is_dressed &= lease_holds(kept) && kept->lane == lane; /* another that is kept may bear another name */
 }
 
-/* Nor while a login that EXEC has carried out is asked about: the lane is another user's than its key says. */
 static bool may_give_back(const struct client *client)
 {
     const struct rider *rider = &client->rider;
-    return client->has_private_lane && !is_strict(client) && client->holds == 0 &&
-           !transaction_is_open(&client->transaction) && client_extra(client)->queued.login == NULL &&
-           client_extra(client)->passage == NULL && rider->lane != NULL && rider->in_flight == 0 &&
-           lane_is_clean(rider->lane);
+    return client->has_private_lane && !is_strict(client) && client->pins == 0 &&
+           !transaction_is_open(&client->transaction) && client_extra(client)->passage == NULL && rider->lane != NULL &&
+           rider->in_flight == 0 && lane_is_clean(rider->lane);
 }
 
 /* A lane that others use too, and that nothing of its is under way on, may be gone. */
@@ -239,7 +237,7 @@ void lane_choice_abandon(struct client *client)
     client->has_private_lane = client->is_urgent = client->is_dressed = false;
     if (client->extra != NULL)
         replies_clear(&client->extra->replies); /* they stood behind answers that will not come */
-    proof_note_leaving(client);
+    coverage_note_elsewhere(client);
     account_calls_lost(client);
 }
 
@@ -254,7 +252,7 @@ void lane_choice_leave(struct client *client)
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
     client->has_private_lane = client->is_urgent = client->is_dressed = false;
-    proof_note_leaving(client);
+    coverage_note_elsewhere(client);
     lend_take_back_as_is(lane);
 }
 
@@ -426,7 +424,7 @@ static bool is_shut_out(const struct client *client, const struct request *reque
 {
     const struct rider *rider = &client->rider;
     return client->has_private_lane && rider->lane != NULL && lanes_is_shut_out(rider->lane) && rider->in_flight == 0 &&
-           !is_strict(client) && client->holds == 0 && !transaction_is_open(&client->transaction) &&
+           !is_strict(client) && client->pins == 0 && !transaction_is_open(&client->transaction) &&
            request->command->is_shareable && !request->is_large && is_past(client, request);
 }
 
@@ -521,7 +519,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         return LANE_NOT_YET;
     }
     if (client->has_private_lane) {
-        proof_note_lane(client, *found);
+        coverage_note_lane(client, *found);
         if (!client->is_dressed && !is_for_select_alone(client, request) && !dress(client, *found))
             return LANE_NONE;
     }

@@ -91,6 +91,9 @@ size_t limit_command_check(const struct client *client, const struct request *re
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR too many arguments");
     else if (transaction_is_open(&client->transaction))
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR LIMIT is not allowed in transactions");
+    else if (pin_has(client, PIN_DATABASE) && client->front->rules->cell == QUOTA_CELL_RAW &&
+             slice_eq(slice_str(own->name), SLICE("cl.throttle")))
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR SELECT inside MULTI: weir does not know the database of the key");
     for (int i = 0; i < len; i++)
         if ((unsigned char)out[i] < ' ')
             out[i] = ' ';
@@ -456,8 +459,9 @@ static void run(struct client *client, const struct limit_words *words, struct b
 bool limit_command_is_info(const struct client *client, const struct request *request)
 {
     static const char *const sections[] = {"limits", "clients", "upstream"};
-    bool is_info = !request->is_large && !client->is_raw && transaction_is_none(&client->transaction) &&
-                   !session_may_only_subscribe(client) && strcmp(request->command->name, "info") == 0;
+    bool is_info = !request->is_large && !pin_has(client, PIN_PASSTHROUGH) &&
+                   transaction_is_none(&client->transaction) && !session_may_only_subscribe(client) &&
+                   strcmp(request->command->name, "info") == 0;
     for (size_t i = 0; is_info && request->argc == 2 && i < sizeof sections / sizeof sections[0]; i++)
         if (slice_eq_nocase(request->args[0], slice_str(sections[i])))
             return true;

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "front/binding.h"
-#include "front/holds.h"
 #include "front/lane_choice.h"
 #include "front/login_attempt.h"
 #include "front/session.h"
@@ -16,7 +15,6 @@
 enum stage {
     STAGE_WAITS,   /* for others of its address that are under way */
     STAGE_BARRED,  /* too many of them have failed */
-    STAGE_MAY,     /* Redis may be asked, by EXEC */
     STAGE_ASKED,   /* the auth lane has not answered */
     STAGE_JUDGED,  /* it has */
     STAGE_ON_LANE, /* its own lane is being logged in */
@@ -24,15 +22,14 @@ enum stage {
 };
 
 struct login_step {
-    struct question question; /* its login is NULL while AUTH is only to be queued in MULTI */
+    struct question question;
     struct login_attempt attempt;
     struct alarm late; /* handshake-timeout while it waits; room for it is reserved if on_due is set */
     struct front *front;
     struct client *client; /* NULL: it is gone, and the answer is only charged */
     enum stage stage;
     enum judgement judgement;
-    char *reply;         /* Redis' words against it; heap; NULL: none */
-    bool is_behind_exec; /* it is asked after EXEC, not for a request */
+    char *reply; /* Redis' words against it; heap; NULL: none */
 };
 
 static struct login_step *step_of(struct question *question)
@@ -42,8 +39,7 @@ static struct login_step *step_of(struct question *question)
 
 bool login_has_begun(const struct client *client)
 {
-    const struct login_step *step = client_extra(client)->login;
-    return step != NULL && step->question.login != NULL;
+    return client_extra(client)->login != NULL;
 }
 
 static void free_step(struct login_step *step)
@@ -77,9 +73,6 @@ void login_end(struct client *client)
 
 /* ---- on an auth lane ---- */
 
-static void judged_after_exec(struct client *client, struct login_step *step);
-static void refuse_lane(struct client *client, const char *why);
-
 static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
 {
     struct login_step *step = step_of(question);
@@ -92,43 +85,26 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     step->judgement = judgement;
     if (judgement == JUDGED_FALSE)
         step->reply = strndup(reply.at, reply.len);
-    if (step->is_behind_exec)
-        judged_after_exec(step->client, step);
-    else
-        link_wake(&step->client->link);
-}
-
-/*
- * NULL: there was no memory, and the client is closed. A step that is there already was to be queued in a transaction,
- * which has ended while it waited.
- */
-static struct login_step *make_step(struct client *client)
-{
-    login_end(client);
-    struct extra *extra = client_need_extra(client);
-    struct login_step *step = extra != NULL ? calloc(1, sizeof *step) : NULL;
-    if (step == NULL) {
-        client_close_starved(client);
-        return NULL;
-    }
-    step->front = client->front;
-    step->client = client;
-    list_init(&step->question.in_doors);
-    extra->login = step;
-    return step;
+    link_wake(&step->client->link);
 }
 
 /* Takes over a reference on the login. NULL: there was no memory, and the client is closed. */
 static struct login_step *make_question(struct client *client, struct login *login, bool is_short)
 {
-    struct login_step *step = make_step(client);
+    struct extra *extra = client_need_extra(client);
+    struct login_step *step = extra != NULL ? calloc(1, sizeof *step) : NULL;
     if (step == NULL) {
+        client_close_starved(client);
         login_put(login);
         return NULL;
     }
+    step->front = client->front;
+    step->client = client;
     step->question.login = login;
     step->question.is_short = is_short;
     step->question.on_judged = on_judged;
+    list_init(&step->question.in_doors);
+    extra->login = step;
     return step;
 }
 
@@ -167,18 +143,13 @@ static void be_barred(struct login_step *step)
 {
     login_attempt_note_barred(step->front, &step->attempt);
     step->stage = STAGE_BARRED;
-    if (step->is_behind_exec)
-        refuse_lane(step->client, "it changed its user inside MULTI, and too many logins from its address have failed");
 }
 
 static void proceed(struct login_step *step, enum attempt_state state)
 {
     switch (state) {
     case ATTEMPT_UNDER_WAY:
-        if (step->question.login != NULL)
-            ask_door(step);
-        else
-            step->stage = STAGE_MAY;
+        ask_door(step);
         break;
     case ATTEMPT_WAITS:
         wait(step);
@@ -272,8 +243,6 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
     lend_note_login(client->rider.lane);
     lane_choice_note_login(client);
     client->extra->login->stage = STAGE_PASSED;
-    if (client->extra->login->is_behind_exec)
-        login_end(client); /* no request waits for that */
     client_go_on(client);
 }
 
@@ -309,7 +278,6 @@ static enum login_result go_on(struct client *client, struct login_step *step)
     switch (step->stage) {
     case STAGE_BARRED:
         return LOGIN_BARRED;
-    case STAGE_MAY:
     case STAGE_PASSED:
         return LOGIN_PASSED;
     case STAGE_JUDGED:
@@ -342,12 +310,6 @@ enum login_result login_ask(struct client *client, const struct hello *hello)
     return LOGIN_GONE;
 }
 
-enum login_result login_ask_queued(struct client *client)
-{
-    struct login_step *step = client_extra(client)->login;
-    return step != NULL ? go_on(client, step) : begun(client, make_step(client));
-}
-
 enum login_result login_prove(struct client *client)
 {
     struct login_step *step = client_extra(client)->login;
@@ -373,104 +335,4 @@ struct slice login_reply(const struct client *client)
     if (step->reply != NULL)
         return slice_str(step->reply);
     return err_text(lanes_why_none(&front_home(client->front)->lanes));
-}
-
-/* ---- inside MULTI ---- */
-
-void login_queue(struct client *client, const struct hello *hello)
-{
-    login_attempt_end(client->front, &client->extra->login->attempt, true);
-    if (!queued_log_in(&client->extra->queued, hello))
-        client_close_starved(client);
-}
-
-static void let_go_on(struct client *client)
-{
-    client_forget_queued(client);
-    login_end(client);
-    client_go_on(client);
-}
-
-/* Or does its lane remember what another one would not? */
-static bool may_change_lane(const struct client *client)
-{
-    const struct lane *lane = client->rider.lane;
-    bool is_known = lane == NULL || !lane_is_subscribed(lane);
-    return is_known && (client->holds & HOLD_TRACKING) == 0 && !client->transaction.is_astray;
-}
-
-/* On its lane, which must say +OK to the same login, too. */
-static void stay(struct client *client, struct login_step *step)
-{
-    client_forget_queued(client);
-    if (!become(client, step->question.login))
-        return;
-    step->stage = STAGE_ON_LANE;
-    if (!tell_lane(client, step->question.login))
-        client_close_starved(client);
-}
-
-/* EXEC has refused it, though the login is good now: it is who it was, on the lane that it has. */
-static void stay_as_it_was(struct client *client)
-{
-    const struct queued *queued = &client->extra->queued;
-    client->rider.lane->is_unsure = false;
-    if (!session_ask(client, queued->protocol, queued->name != NULL, queued_name(queued))) {
-        client_close_starved(client);
-        return;
-    }
-    if (session_take_asked(client))
-        lane_choice_note_name(client);
-    (void)binding_change(client);
-    let_go_on(client);
-}
-
-static void judged_after_exec(struct client *client, struct login_step *step)
-{
-    const struct queued *queued = &client->extra->queued;
-    if (step->judgement != JUDGED_TRUE) {
-        refuse_lane(client, "it changed its user inside MULTI, and Redis does not take it for that user");
-        return;
-    }
-    if (queued->is_refused) {
-        stay_as_it_was(client);
-        return;
-    }
-    bool must_stay = !may_change_lane(client);
-    if (!must_stay) {
-        lane_choice_leave(client);
-        holds_end(client);
-    }
-    if (!session_ask(client, queued->protocol, queued->name != NULL, queued_name(queued))) {
-        client_close_starved(client);
-        return;
-    }
-    if (session_hold(client))
-        lane_choice_note_name(client);
-    if (must_stay)
-        stay(client, step);
-    else if (become(client, step->question.login))
-        let_go_on(client);
-}
-
-void login_after_exec(struct client *client, bool is_carried_out)
-{
-    const struct queued *queued = &client->extra->queued;
-    client_hold(client);
-    if (is_carried_out) {
-        struct login_step *step = make_question(client, login_get(queued->login), queued->is_short);
-        if (step == NULL)
-            return;
-        step->is_behind_exec = true;
-        begin(step);
-        return;
-    }
-    if (!may_change_lane(client)) {
-        refuse_lane(client,
-                    "it wanted to log in inside MULTI, and its connection remembers what another one would not");
-        return;
-    }
-    lane_choice_abandon(client);
-    holds_end(client);
-    let_go_on(client);
 }

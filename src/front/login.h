@@ -2,7 +2,7 @@
  * Who a client says it is: AUTH and HELLO are read here, whole and strictly, and asked at the door in weir's own words.
  *
  * Only the door's +OK changes who somebody is. A lane of the client's own is logged in after that, and must say +OK
- * too. What was queued in MULTI is asked after EXEC; only a yes lets the client go on.
+ * too. Inside MULTI neither is taken (route.c).
  */
 #ifndef WEIR_FRONT_LOGIN_H
 #define WEIR_FRONT_LOGIN_H
@@ -19,16 +19,11 @@ enum login_result {
     LOGIN_GONE,   /* the client is leaving */
 };
 
-/* True if a login that is no part of a transaction has begun: then the gate has been passed. */
+/* True if a login has begun: then the gate has been passed. */
 bool login_has_begun(const struct client *client);
 
 /* Begin, or go on, once login_end has not come in between. Not inside MULTI. */
 enum login_result login_ask(struct client *client, const struct hello *hello);
-
-/*
- * Inside MULTI: may AUTH, or HELLO ... AUTH, be queued? LOGIN_PASSED: yes, and login_queue or login_end must follow.
- */
-enum login_result login_ask_queued(struct client *client);
 
 /* Go on with the logins that waited and were decided by another worker: see limit/attempts.h. */
 void login_look(struct front *front);
@@ -47,19 +42,5 @@ void login_end(struct client *client);
 
 /* The lane of the client's own has answered the AUTH that followed the door's yes. */
 void login_lane_answered(struct client *client, const struct glimpse *reply);
-
-/*
- * AUTH, or HELLO ... AUTH, has been queued in MULTI after login_ask_queued has passed. It is charged as a failure:
- * weir does not look for its answer in what EXEC answers.
- */
-void login_queue(struct client *client, const struct hello *hello);
-
-/*
- * EXEC has been answered after something was queued: the client is held until the door has spoken. It has another lane
- * from then on; where the old one remembers what that would not know (subscriptions, tracking) it stays
- * there, once that lane has taken the same login from weir. What has not been carried out has changed nothing, but the
- * lane is not trusted with that: who could not do without it is closed.
- */
-void login_after_exec(struct client *client, bool is_carried_out);
 
 #endif

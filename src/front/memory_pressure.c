@@ -12,7 +12,7 @@ static uint64_t unread(const struct client *client)
 /* Operators are heard always; and who gets what it has not asked for would not get less of it. */
 static bool is_exempt(const struct client *client)
 {
-    return client_entrance(client)->is_admin || client->is_raw || client_is_leaving(client);
+    return client_entrance(client)->is_admin || pin_has(client, PIN_PASSTHROUGH) || client_is_leaving(client);
 }
 
 /* It goes on at half of its share, so that it does not stop again at once. */

@@ -148,13 +148,6 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
     (void)reply;
 }
 
-static void on_transaction(struct rider *rider, const char *data, size_t n)
-{
-    (void)rider;
-    (void)data;
-    (void)n;
-}
-
 static void on_refused(struct rider *rider, enum lane_end why, struct slice reply)
 {
     (void)rider;
@@ -180,7 +173,6 @@ static const struct rider_ops rider_ops = {
     .on_counted = on_counted,
     .on_timed = on_timed,
     .on_answer = on_answer,
-    .on_transaction = on_transaction,
     .on_refused = on_refused,
     .on_heavy = ignore,
     .on_blocking = ignore,

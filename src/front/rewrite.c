@@ -34,23 +34,6 @@ bool rewrite_hello(struct client *client, struct lane *lane, const struct hello 
     return true;
 }
 
-/* It will be refused for what is wrong with it, and not log anybody in before, as Redis below 7.2 would. */
-bool rewrite_wrong_hello(struct client *client, struct lane *lane, const struct hello *hello)
-{
-    struct slice words[1 + sizeof hello->wrong / sizeof hello->wrong[0]] = {SLICE("HELLO")};
-    size_t room = sizeof "HELLO" + EMIT_HEADER_MAX;
-    for (size_t i = 0; i < hello->n_wrong; i++) {
-        words[1 + i] = hello->wrong[i];
-        room += hello->wrong[i].len + 2 + EMIT_HEADER_MAX;
-    }
-    char *out = malloc(room + EMIT_HEADER_MAX + 2);
-    if (out == NULL)
-        return false;
-    lane_send(lane, &client->rider, out, emit_array(out, words, 1U + hello->n_wrong));
-    free(out);
-    return true;
-}
-
 /* CLIENT TRACKING on|off {REDIRECT id | PREFIX prefix | word}: which words are ids. */
 static bool is_id(const struct slice *words, uint32_t i)
 {

@@ -21,10 +21,6 @@ uint8_t rewrite_protocol(const struct lane *lane, const struct hello *hello);
 __attribute__((warn_unused_result)) bool rewrite_hello(struct client *client, struct lane *lane,
                                                        const struct hello *hello);
 
-/* One that is to be queued and that Redis is to refuse: only what is wrong with it. */
-__attribute__((warn_unused_result)) bool rewrite_wrong_hello(struct client *client, struct lane *lane,
-                                                             const struct hello *hello);
-
 __attribute__((warn_unused_result)) bool rewrite_tracking(struct client *client, struct lane *lane,
                                                           const struct request *request);
 

@@ -17,12 +17,12 @@
 #include "front/meter.h"
 #include "front/pacing.h"
 #include "front/payer.h"
-#include "front/proof.h"
 #include "front/request.h"
 #include "front/session.h"
 #include "front/special.h"
 #include "front/unknown.h"
 #include "front/timing.h"
+#include "front/wait_coverage.h"
 #include "limit/gate.h"
 #include "resp/argv.h"
 #include "upstream/lend.h"
@@ -52,9 +52,8 @@ static bool note_call(struct client *client, struct lane *lane, const struct req
 static void note_lane(struct client *client, struct lane *lane, const struct request *request)
 {
     const struct command *command = request->command;
-    bool is_mark = command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT ||
-                   command->effect == EFFECT_NO_TOUCH ||
-                   (command->effect == EFFECT_LIBRARY && transaction_is_open(&client->transaction));
+    bool is_mark =
+        command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT || command->effect == EFFECT_NO_TOUCH;
     if (command->pins || is_mark || command->flow == FLOW_MONITOR)
         lane_spend(lane);
     if (command->pins || command->flow == FLOW_SUBSCRIBE)
@@ -84,7 +83,7 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
     if (client->has_private_lane)
         note_lane(client, lane, request);
     if (may_write(request->command))
-        proof_note_write(client);
+        coverage_note_write(client);
     if (!is_plain) {
         lane_choice_note_sent(client);
         return ROUTE_TAKEN;
@@ -94,8 +93,6 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         return out_of_memory(client);
     pacing_note_sent(client, !request->is_large); /* which takes as long as its sender does */
     lane_choice_note_sent(client);
-    if (transaction_is_open(&client->transaction))
-        queued_add(&client->extra->queued);
     lane_gather(lane, &client->rider, request->bytes.at, request->bytes.len);
     return ROUTE_TAKEN;
 }
@@ -180,7 +177,7 @@ static enum route ask_gate(struct client *client, struct lane *lane, struct requ
 
 /* ---- who it says it is ---- */
 
-/* ROUTE_GOES_ON: HELLO has its answer from a lane, and so has what is queued in MULTI. */
+/* ROUTE_GOES_ON: HELLO has its answer from a lane. */
 static enum route end_login(struct client *client, const struct request *request, enum login_result result)
 {
     enum route route = ROUTE_TAKEN;
@@ -196,7 +193,7 @@ static enum route end_login(struct client *client, const struct request *request
         route = answer_with(client, login_reply(client));
         break;
     case LOGIN_PASSED:
-        if (request->command->effect == EFFECT_HELLO || transaction_is_open(&client->transaction))
+        if (request->command->effect == EFFECT_HELLO)
             return ROUTE_GOES_ON;
         route = answer_with(client, SLICE("+OK\r\n"));
         break;
@@ -205,17 +202,18 @@ static enum route end_login(struct client *client, const struct request *request
     return route;
 }
 
-/* AUTH and HELLO never travel as they are. Inside MULTI they do, but for what not every version reads alike. */
+/* AUTH and HELLO never travel as they came. Inside MULTI only a HELLO that neither logs in nor changes the protocol does. */
 static enum route log_in(struct client *client, struct request *request, struct hello *hello)
 {
     char error[HELLO_ERROR_ROOM];
     bool is_hello = request->command->effect == EFFECT_HELLO;
     bool is_read = is_hello ? hello_read(hello, request->bytes, error) : hello_read_auth(hello, request->bytes, error);
-    request->hello = hello;
+    request->hello = is_read ? hello : NULL;
+    if (transaction_is_open(&client->transaction))
+        return ROUTE_GOES_ON;
     if (!login_has_begun(client)) {
         bool is_subscribed = session_may_only_subscribe(client);
-        if (client->has_private_lane && client->rider.in_flight > 0 &&
-            (is_subscribed || (!transaction_is_open(&client->transaction) && (hello->has_auth || !is_read)))) {
+        if (client->has_private_lane && client->rider.in_flight > 0 && (is_subscribed || hello->has_auth || !is_read)) {
             lane_choice_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
             return ROUTE_WAIT;
         }
@@ -223,13 +221,10 @@ static enum route log_in(struct client *client, struct request *request, struct 
             return answer_barred(client, request);
         if (is_subscribed)
             return answer_subscribed(client, request);
-        if (!is_read && !transaction_is_open(&client->transaction))
+        if (!is_read)
             return answer_text(client, request, error);
-        hello->has_auth &= is_read;
         if (!hello->has_auth)
             return ROUTE_GOES_ON;
-        if (transaction_is_open(&client->transaction))
-            return end_login(client, request, login_ask_queued(client));
         lane_choice_release(client);
         enum route result = ask_gate(client, NULL, request);
         if (result != ROUTE_GOES_ON)
@@ -278,10 +273,34 @@ static enum route refuse_lane(struct client *client, struct request *request)
     return ROUTE_STOP;
 }
 
+/*
+ * Limits depend on who a client is, which only an auth lane says; and how replies are read depends on the protocol.
+ * Returns the error for a request inside MULTI that would change them there; empty: there is none.
+ */
+static struct slice refusal_in_multi(const struct client *client, const struct request *request)
+{
+    const struct hello *hello = request->hello;
+    enum effect effect = request_effect(request);
+    if (!transaction_is_open(&client->transaction) || (effect != EFFECT_AUTH && effect != EFFECT_HELLO))
+        return SLICE("");
+    if (effect == EFFECT_AUTH)
+        return SLICE("-ERR AUTH is not allowed inside MULTI: log in before it\r\n");
+    if (hello == NULL)
+        return SLICE("-ERR HELLO inside MULTI has wrong arguments\r\n");
+    if (hello->has_auth)
+        return SLICE("-ERR HELLO with AUTH is not allowed inside MULTI: log in before it\r\n");
+    return hello->protocol != 0 && hello->protocol != session_protocol(client)
+               ? SLICE("-ERR HELLO may not change the protocol inside MULTI\r\n")
+               : SLICE("");
+}
+
 /* What Redis is not asked about. Inside MULTI the lane must hear of it, so that EXEC carries out nothing. */
 static enum route refuse(struct client *client, struct lane *lane, struct request *request)
 {
     char unknown[UNKNOWN_ROOM];
+    struct slice refusal = refusal_in_multi(client, request);
+    if (refusal.len > 0)
+        return answer_error(client, lane, request, refusal);
     if (request_is_unseen(request))
         return answer_error(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
     if (payer_is_hidden(client, request))
@@ -357,13 +376,13 @@ static enum route route(struct client *client, struct request *request)
     const struct command *command = request->command;
     if (client->unbound != NULL && (command->flags & CMD_HANDSHAKE) == 0 && !binding_bind(client))
         return ROUTE_STOP;
-    if (command->flow == FLOW_DROP && !client->is_raw) {
+    if (command->flow == FLOW_DROP && !pin_has(client, PIN_PASSTHROUGH)) {
         client_drop(client);
         return ROUTE_STOP;
     }
     if (client_extra(client)->n_asked > 0 && !quota_decides(command))
         return ROUTE_WAIT;
-    if (command->flow == FLOW_QUIT && !client->is_raw) {
+    if (command->flow == FLOW_QUIT && !pin_has(client, PIN_PASSTHROUGH)) {
         answer_count(client, request, RESULT_LOCAL);
         return answer_quit(client);
     }
@@ -376,17 +395,16 @@ static enum route route(struct client *client, struct request *request)
     }
     enum effect effect = request_effect(request);
     if (transaction_is_broken(&client->transaction) && effect != EFFECT_RESET) {
-        login_end(client); /* AUTH may have been about to be queued */
         return answer_broken_multi(client, request);
     }
     transaction_end_broken(&client->transaction);
-    if (effect == EFFECT_RESET && !client->is_raw)
+    if (effect == EFFECT_RESET && !pin_has(client, PIN_PASSTHROUGH))
         return answer_reset(client, request);
 
     if (command->flow == FLOW_OWN && !transaction_is_open(&client->transaction))
         return run_own(client, request);
     struct hello hello;
-    bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !client->is_raw;
+    bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !pin_has(client, PIN_PASSTHROUGH);
     if (!is_login)
         return forward(client, request);
     enum route result = log_in(client, request, &hello);

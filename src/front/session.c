@@ -164,20 +164,6 @@ bool session_ask(struct client *client, uint8_t protocol, bool has_name, struct 
 
 /* ---- what holds ---- */
 
-bool session_hold(struct client *client)
-{
-    struct session *session = client->session;
-    bool has_other_name = session->has_asked_name;
-    session->protocol = session->asked_protocol;
-    if (session->has_asked_name) {
-        free(session->name.at);
-        session->name = session->asked_name;
-        session->asked_name = (struct text){NULL, 0};
-    }
-    session->has_asked_name = false;
-    return has_other_name;
-}
-
 /* All that is memory of its own, but for what it has said of its library. */
 static void drop_texts(struct session *session)
 {
@@ -226,7 +212,15 @@ void session_reset(struct client *client)
 
 bool session_take_asked(struct client *client)
 {
-    bool has_other_name = session_hold(client);
+    struct session *session = client->session;
+    bool has_other_name = session->has_asked_name;
+    session->protocol = session->asked_protocol;
+    if (has_other_name) {
+        free(session->name.at);
+        session->name = session->asked_name;
+        session->asked_name = (struct text){NULL, 0};
+    }
+    session->has_asked_name = false;
     change_lane(client);
     return has_other_name;
 }

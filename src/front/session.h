@@ -63,10 +63,7 @@ __attribute__((warn_unused_result)) bool session_log_in(struct client *client, s
 __attribute__((warn_unused_result)) bool session_ask(struct client *client, uint8_t protocol, bool has_name,
                                                      struct slice name);
 
-/* What session_ask has noted holds. True: the client has another name. */
-bool session_hold(struct client *client);
-
-/* The same, and Redis has changed the lane along. */
+/* What session_ask has noted holds, and Redis has changed the lane along. True: the client has another name. */
 bool session_take_asked(struct client *client);
 
 /* The client is in that database. False: out of memory. */

@@ -1,6 +1,6 @@
 /*
- * Requests that are more than one plain reply, or leave something behind: how they are sent. What their answers mean is
- * effect's.
+ * Requests that are more than one plain reply, or leave something behind: how they are sent. What each stateful command
+ * does is a row of stateful.c.
  */
 #ifndef WEIR_FRONT_SPECIAL_H
 #define WEIR_FRONT_SPECIAL_H

@@ -106,7 +106,7 @@ void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
         .sent_ns = call->sent_ns != 0 ? call->sent_ns : call->arrived_ns + call->waited_us * NS_PER_US,
         .answered_ns = now_ns(client),
         .waited_us = call->waited_us,
-        .turn_us = (call->flags & (CALL_LOOK | CALL_TAIL)) == 0 ? call->turn_us : 0,
+        .turn_us = (call->flags & CALL_LOOK) == 0 ? call->turn_us : 0,
         .n = n,
     };
     if (note(client, &timed))

@@ -33,6 +33,7 @@ enum effect transaction_send(struct transaction *transaction, enum effect effect
         if (is_open)
             return EFFECT_NONE; /* they do not nest, and the one that is open goes on */
         change(transaction, TRANSACTION_BEGUN);
+        forget_queued(transaction);
         break;
     case EFFECT_EXEC:
         if (!is_open)
@@ -45,9 +46,8 @@ enum effect transaction_send(struct transaction *transaction, enum effect effect
         change(transaction, TRANSACTION_DISCARDED);
         break;
     default:
-        return effect;
+        break;
     }
-    forget_queued(transaction);
     return effect;
 }
 
@@ -102,11 +102,6 @@ void transaction_note_forging(struct transaction *transaction)
 void transaction_note_raw(struct transaction *transaction)
 {
     transaction->is_raw = true;
-}
-
-void transaction_note_astray(struct transaction *transaction)
-{
-    transaction->is_astray = true;
 }
 
 void transaction_reset(struct transaction *transaction)

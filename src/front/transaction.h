@@ -1,5 +1,5 @@
 /*
- * Where a client is between MULTI and EXEC, and what must be known of what it has queued when it ends.
+ * Where a client is between MULTI and EXEC, and what must be known of its queued commands when EXEC is sent.
  *
  * A step is taken when its command is sent, for what follows may be sent before the answer comes; MULTI and DISCARD may
  * still be refused then, so until they are answered it is not sure. Touches nothing but its own struct.
@@ -24,12 +24,10 @@ enum transaction_state {
 /* Zeroed: none. */
 struct transaction {
     uint8_t state : 3; /* enum transaction_state */
-    /* Since MULTI, of what has been queued: */
+    /* Since the last MULTI, of what has been queued: */
     bool admits : 1; /* it may change whom Redis takes those for who do not log in */
     bool forges : 1; /* it may forge replies */
     bool is_raw : 1; /* it answers in frames that cannot be counted */
-    /* Since the client came, or RESET: */
-    bool is_astray : 1; /* one that was carried out has left something on its lane that weir does not know */
 };
 
 static inline bool transaction_is_none(const struct transaction *transaction)
@@ -71,11 +69,10 @@ void transaction_end_broken(struct transaction *transaction);
 /* There is none any more, whatever there was: its connection's replies cannot be told apart. */
 void transaction_drop(struct transaction *transaction);
 
-/* Of what is queued, or has been carried out: see struct transaction. */
+/* Of what is queued: see struct transaction. */
 void transaction_note_admission(struct transaction *transaction);
 void transaction_note_forging(struct transaction *transaction);
 void transaction_note_raw(struct transaction *transaction);
-void transaction_note_astray(struct transaction *transaction);
 
 /* RESET. */
 void transaction_reset(struct transaction *transaction);

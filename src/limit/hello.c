@@ -17,15 +17,9 @@ bool hello_is_name(struct slice name)
     return true;
 }
 
-static void is_wrong(struct hello *hello, struct slice word)
-{
-    hello->wrong[hello->n_wrong++] = word;
-}
-
 static bool read_version(struct hello *hello, struct slice word, char *error)
 {
     int64_t version;
-    is_wrong(hello, word);
     if (!num_parse(word, &version))
         return wrong(error, "ERR Protocol version is not an integer or out of range");
     if (version < 2 || version > 3)
@@ -44,11 +38,8 @@ static bool read_option(struct hello *hello, struct argv_walk *walk, struct slic
         hello->has_name = true;
         if (argv_next(walk, &hello->name) && hello_is_name(hello->name))
             return true;
-        is_wrong(hello, option);
-        is_wrong(hello, hello->name);
         return wrong(error, HELLO_BAD_NAME);
     }
-    is_wrong(hello, option);
     return why_set(error, HELLO_ERROR_ROOM, "ERR Syntax error in HELLO option '%.*s'",
                    (int)(option.len < 128 ? option.len : 128), option.at);
 }
@@ -66,7 +57,6 @@ bool hello_read(struct hello *hello, struct slice request, char *error)
     while (argv_next(&walk, &word))
         if (!read_option(hello, &walk, word, error))
             return false;
-    hello->n_wrong = 0;
     return true;
 }
 
@@ -82,7 +72,7 @@ bool hello_read_auth(struct hello *hello, struct slice request, char *error)
 {
     struct argv_walk walk;
     struct slice word, first;
-    *hello = (struct hello){.has_auth = true, .is_auth = true};
+    *hello = (struct hello){.has_auth = true};
     argv_walk_init(&walk, request);
     if (!argv_next(&walk, &word) || walk.left > 2 || !argv_next(&walk, &first))
         return wrong(error, "ERR syntax error");

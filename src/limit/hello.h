@@ -19,12 +19,8 @@ struct hello {
     struct slice name;
     uint8_t protocol; /* 2 or 3; 0: not given */
     bool has_auth;
-    bool is_auth;  /* it is AUTH, no HELLO */
     bool is_short; /* AUTH password: the user is `default` */
     bool has_name;
-    struct slice
-        wrong[3];    /* after an error: words with which alone HELLO is refused for the same reason by every ... */
-    uint8_t n_wrong; /* ... version of Redis, without any effect; 0: no error */
 };
 
 /*

@@ -43,7 +43,7 @@ static bool is_message_word(struct slice word)
 /* In RESP3 what is unasked is a push, and an array a reply, whatever is in it. */
 static bool has_arrays_aside(const struct lane *lane)
 {
-    return lane_is_subscribed(lane) && (lane->key.protocol != 3 || lane->is_unsure);
+    return lane_is_subscribed(lane) && lane->key.protocol != 3;
 }
 
 bool aside_is(const struct lane *lane, struct slice word)

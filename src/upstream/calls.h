@@ -28,12 +28,7 @@ enum {
         1 << 3, /* what the rider hears next is not this lane's: nothing joins it, and it hears of its end */
     CALL_MAY_WAIT = 1 << 4, /* Redis may hold the reply back for as long as it likes */
     CALL_ADMITS = 1 << 5,   /* it may set or remove the password of connections that do not log in: ends the epoch */
-    /*
-     * Of the array that answers it the rider hears what follows the first `argument` elements, and the lane is raw from
-     * there on; any other reply is thrown away.
-     */
-    CALL_TAIL = 1 << 6,
-    CALL_NONCE = 1 << 7, /* the question of lane_vouch: any answer but the nonce ends the lane */
+    CALL_NONCE = 1 << 6,    /* the question of lane_vouch: any answer but the nonce ends the lane */
 };
 
 struct call {
@@ -44,8 +39,8 @@ struct call {
     uint8_t flags;
     uint8_t counted; /* of the rider's meaning; not 0: on_counted tells of the call's end */
     union {
-        uint32_t argument; /* CALL_LOOK, CALL_TAIL: of the effect: a database, on (1) or off (0) ... */
-        uint32_t turn_us;  /* neither: how long it waited for its turn, from commons.turn_us */
+        uint32_t argument; /* CALL_LOOK: of the effect: a database, on (1) or off (0) ... */
+        uint32_t turn_us;  /* else: how long it waited for its turn, from commons.turn_us */
     };
     uint32_t waited_us;  /* how long a limit made it wait, from rider.waited_us */
     uint64_t arrived_ns; /* when it came to weir, from rider.arrived_ns; 0: it is not timed */

@@ -39,7 +39,7 @@ static void forget_if_waits(const struct lane *lane, const struct rider *rider)
 /* May a push come at all? */
 static bool may_push(const struct lane *lane)
 {
-    return lane->key.protocol == 3 || lane->is_unsure;
+    return lane->key.protocol == 3;
 }
 
 /* Has anybody on this lane asked for pushes, or another connection for him? */
@@ -303,13 +303,6 @@ static bool begin_frame(struct lane *lane, struct slice head)
     return true;
 }
 
-/* Is it the array that answers an EXEC? */
-static bool is_transaction(const struct lane *lane, const struct call *call)
-{
-    return call != NULL && call->effect == EFFECT_EXEC && call->rider != NULL && lane->framing != FRAMING_UNSOLICITED &&
-           glimpse_type(&lane->glimpse) == '*';
-}
-
 /* One frame, or the piece of it that is here. As take_plain. */
 static const char *take_special(struct lane *lane, const char *p, const char *end)
 {
@@ -326,8 +319,6 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     const struct call *call = oldest(lane);
     if (tells_id(call) && !bytes_add(&lane->held, slice_of(p, used), GREETED_MAX))
         lane->held.len = 0; /* then it is not told */
-    if (is_transaction(lane, call))
-        call->rider->ops->on_transaction(call->rider, p, used);
     if (lane->framing != FRAMING_MUTED) {
         struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
         if (rider != NULL) {
@@ -349,51 +340,14 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     return p + used;
 }
 
-/* What answers a call with CALL_TAIL, up to its first line's end: Redis says now whether the call took effect. */
-static const char *take_head(struct lane *lane, const char *p, const char *end)
-{
-    const char *lf = memchr(p, '\n', (size_t)(end - p));
-    const char *next = lf != NULL ? lf + 1 : end;
-    if (!lane_is_in_frame(lane))
-        glimpse_reset(&lane->glimpse);
-    glimpse_feed(&lane->glimpse, p, (size_t)(next - p));
-    note_progress(lane, lf == NULL ? SCAN_MORE : SCAN_FRAME, (size_t)(next - p));
-    note_unheard(lane, (size_t)(next - p));
-    if (lane_is_closed(lane))
-        return NULL;
-    if (lf == NULL)
-        return next;
-    const struct call *call = calls_oldest(&lane->calls);
-    char type = glimpse_type(&lane->glimpse);
-    if (type == '*' && !glimpse_starts(&lane->glimpse, SLICE("*-"))) {
-        lane_pass_through(lane);
-        lane->unheard = call->argument;
-    } else if (type != '*' && type != '-' && type != '_') {
-        lane_fail(lane, END_NONSENSE, "it broke the protocol");
-        return NULL;
-    }
-    return end_call(lane, call) ? next : NULL;
-}
-
 static const char *take_raw(struct lane *lane, const char *p, const char *end)
 {
-    if (lane->unheard == 0) {
-        const struct slice bytes = slice_of(p, (size_t)(end - p));
-        if (lane->state == LANE_ENDING)
-            raw_end_take(lane, bytes);
-        else
-            lane->owner->ops->on_bytes(lane->owner, bytes.at, bytes.len);
-        return NULL;
-    }
-    size_t used;
-    enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
-    if (result == SCAN_BAD) {
-        lane_fail(lane, END_NONSENSE, "it broke the protocol");
-        return NULL;
-    }
-    lane->unheard -= result == SCAN_FRAME;
-    note_unheard(lane, used);
-    return lane_is_closed(lane) ? NULL : p + used;
+    const struct slice bytes = slice_of(p, (size_t)(end - p));
+    if (lane->state == LANE_ENDING)
+        raw_end_take(lane, bytes);
+    else
+        lane->owner->ops->on_bytes(lane->owner, bytes.at, bytes.len);
+    return NULL;
 }
 
 /* What is nobody's: a line of MONITOR's about weir's own words. */
@@ -429,8 +383,6 @@ static enum lane_framing framing_of(struct lane *lane, struct slice bytes)
         return FRAMING_DROPPED;
     if (!is_push && is_plain(lane))
         return FRAMING_PLAIN;
-    if (!is_push && call != NULL && (call->flags & CALL_TAIL) != 0)
-        return FRAMING_HEAD;
     return call != NULL ? FRAMING_REPLY : FRAMING_UNSOLICITED;
 }
 
@@ -440,8 +392,6 @@ static const char *take(struct lane *lane, const char *p, const char *end)
     switch ((enum lane_framing)lane->framing) {
     case FRAMING_PLAIN:
         return take_plain(lane, p, end);
-    case FRAMING_HEAD:
-        return take_head(lane, p, end);
     case FRAMING_DROPPED:
         return take_dropped(lane, p, end);
     case FRAMING_OWN_WORDS:

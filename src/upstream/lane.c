@@ -66,7 +66,6 @@ void lane_forget_session(struct lane *lane)
     inflight_subscribe(&lane->base->counts, was_subscribed, false);
     lane->has_name = false;
     lane->beside = BESIDE_NOTHING;
-    lane->is_unsure = lane->is_telling = false;
     lane->answer_by_ns = 0;
     trust_become(lane, TRUST_CLEAN);
 }

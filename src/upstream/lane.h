@@ -100,7 +100,6 @@ enum lane_framing {
     FRAMING_REPLY,       /* looked at; began while a call was in flight */
     FRAMING_MUTED,       /* as REPLY, and thrown away */
     FRAMING_UNSOLICITED, /* looked at; began while no call was in flight */
-    FRAMING_HEAD,        /* the first line of what answers a call with CALL_TAIL */
     FRAMING_DROPPED,     /* a push that no client on the lane has asked for: thrown away, and counted */
     FRAMING_OWN_WORDS,   /* a line of MONITOR about weir's own words: thrown away */
 };
@@ -154,7 +153,6 @@ struct lane {
     uint64_t ready_ns;      /* since when it is ready */
     uint64_t greeted_ns;    /* when the greeting was sent; 0: it has not been */
     uint64_t round_trip_ns; /* how long its answer took */
-    uint32_t unheard;       /* frames still to be thrown away on a passthrough lane, before bytes pass */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint32_t generation;     /* another whenever it is no longer what it was to those who have a lease on it */
     uint32_t n_leases;       /* how many there are: its memory stays until they are dropped */
@@ -176,10 +174,8 @@ struct lane {
     uint8_t ends_run;  /* enum run_end */
     struct greeting greeting;
     bool is_parted;   /* Redis has been sent the end of weir's side; set by lane_part */
-    bool is_unsure;   /* its protocol may not be its key's: HELLO was queued in MULTI */
     bool is_listed;   /* others of its owner's user may point at it: node->owned has it */
     bool is_spent;    /* no other client may have it after its owner; set by lane_spend, for good */
-    bool is_telling;  /* an EXEC is on its way, behind which its client is to be another user */
     bool has_name;    /* its owner's name is on it, by CLIENT SETNAME or HELLO */
     bool has_library; /* its owner's library is, by CLIENT SETINFO */
 };

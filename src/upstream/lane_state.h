@@ -19,7 +19,7 @@ enum lane_state {
     LANE_GREETING,    /* connected; what is read answers the greeting (greeting.h) */
     LANE_READY,       /* greeted; replies are counted, frame by frame */
     LANE_RETIRED,     /* as READY, and takes no new calls: the calls on it take their time (shared.h) */
-    LANE_PASSTHROUGH, /* replies cannot be counted: but for `unheard` frames, bytes pass to the owner as they come */
+    LANE_PASSTHROUGH, /* replies cannot be counted: bytes pass to the owner as they come */
     LANE_ENDING,      /* as PASSTHROUGH, and all has been sent: it ends behind the answer to a nonce (raw_end.h) */
     LANE_CLOSED,      /* the link is being closed */
     LANE_GONE,        /* the link is closed: the memory waits for leases */

@@ -36,7 +36,7 @@ enum lane_end {
 /*
  * What a rider is told. What it never brings about may be NULL: on_run_end without lane_end_run,
  * on_counted without counted calls, on_timed and on_unheard without arrived_ns, on_answer without
- * CALL_LOOK, on_transaction without EXEC; and on_heavy, on_blocking and on_unread on a private lane
+ * CALL_LOOK; and on_heavy, on_blocking and on_unread on a private lane
  * whose reader's link is never congested.
  */
 struct rider_ops {
@@ -61,8 +61,6 @@ struct rider_ops {
     void (*on_timed)(struct rider *rider, const struct call *call, uint32_t n);
     /* A call with CALL_LOOK has been answered. */
     void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
-    /* The next bytes of the array that answers its EXEC, whether it hears them or not; on_answer follows. */
-    void (*on_transaction)(struct rider *rider, const char *data, size_t n);
     /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */
     void (*on_refused)(struct rider *rider, enum lane_end end, struct slice reply);
     /*

@@ -99,15 +99,14 @@ static bool is_silent(const struct lane *lane, uint64_t since_ns)
 
 /*
  * A question whose answer says who somebody is has a time of its own; so has one that is to prove the answers before
- * it, once an answer has begun, which may be a forged one that never ends, or one of EXEC that lacks a part: from 7.2
- * on Redis says nothing of a login that fails there. And who has closed his side is not waited for for ever. Returns
- * which of these it is; NULL: none.
+ * it, once an answer has begun, which may be a forged one that never ends. And a client that has closed its side is not
+ * waited for for ever. Returns which of these it is; NULL: none.
  */
 static const char *why_over(struct lanes *lanes, const struct lane *lane, uint64_t now_ns)
 {
     if (lane->answer_by_ns != 0 && now_ns >= lane->answer_by_ns)
         return "Redis has not answered a login in time";
-    if ((lane_is_asked(lane) || lane->is_telling) && lane_is_in_frame(lane) &&
+    if (lane_is_asked(lane) && lane_is_in_frame(lane) &&
         is_silent(lane, now_ns - upstream_time(lanes->upstream, LANES_CLEAN_NS)))
         return "an answer has begun and does not end";
     bool is_left = lane->owner != NULL && lane->owner->is_gone;
@@ -180,8 +179,7 @@ static void close_unused(struct lanes *lanes, uint64_t now_ns)
 
 static bool may_be_over(const struct lane *lane)
 {
-    return lane->answer_by_ns != 0 || lane_is_asked(lane) || lane->is_telling ||
-           (lane->owner != NULL && lane->owner->is_gone);
+    return lane->answer_by_ns != 0 || lane_is_asked(lane) || (lane->owner != NULL && lane->owner->is_gone);
 }
 
 static bool has_question(const struct list *list)

@@ -135,7 +135,7 @@ def transactions(conn):
     conn.do(f"SET {key} {key}", f"GET {key}", "EXEC")
     conn.do("MULTI", "CLIENT PAUSE 1 WRITE", f"CLIENT SETNAME {key}", "DISCARD")
     conn.do("MULTI", "AUTH bob pw", "HELLO 3 AUTH alice pw SETNAME x", "EXEC")
-    conn.do("PING")
+    conn.do("MULTI", f"CLIENT SETNAME {key}", "SELECT 1", "CLIENT TRACKING OFF", "EXEC", "RESET", "PING")
 
 
 def sessions(conn):

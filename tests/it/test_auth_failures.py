@@ -197,38 +197,18 @@ def test_every_refusal_is_charged(farm, redis):
     assert replies.count(BARRED) == 15
 
 
-def test_logins_inside_multi_try_the_allowance(guarded, locked):
-    """Each is charged when it is queued; after EXEC the auth lane is asked for what is left."""
-    weir = guarded(LIMIT + "[policy in]\nmatch = user:bob\n")
-    locked.call("ACL", "SETUSER", "bob", "on", ">pw", "~*", "&*", "+@all")
-    conns = [weir.connect() for _ in range(20)]
-    for conn in conns:
-        assert conn.call("AUTH", "bob", "pw") == "OK"
-    for conn in conns:
-        conn.send(pipeline("MULTI", "AUTH alice wrong", "EXEC"))
-    for conn in conns:
-        conn.read_to_end()
-        conn.close()
-    assert tried(locked) <= 5
-    assert charged(weir) == 5
-
-
-def test_waiting_logins_inside_multi(guarded, locked):
-    """They wait for those under way, and are queued once these have been right."""
-    weir = guarded(handshake_timeout="1h")
-    with weir.connect() as conn, weir.connect() as inside:
+def test_logins_inside_multi_try_nothing(guarded, locked):
+    """They are refused: Redis is not asked, and nothing is charged."""
+    weir = guarded(LIMIT)
+    with weir.connect() as conn:
         assert conn.call("AUTH", "alice", "pw") == "OK"
-        assert inside.call("AUTH", "alice", "pw") == "OK"
-        assert inside.call("MULTI") == "OK"
-        locked.signal(signal.SIGSTOP)
-        try:
-            conns = at_once(weir, words("AUTH", "pw"), 8)
-            inside.send(pipeline("AUTH alice pw", "EXEC", "PING"))
-        finally:
-            locked.signal(signal.SIGCONT)
-        assert answers(conns) == ["OK"] * 8
-        assert [inside.read() for _ in range(3)] == ["QUEUED", ["OK"], "PONG"]
-    assert charged(weir) == 1
+        before = tried(locked)
+        for _ in range(20):
+            replies = conn.ask("MULTI", "AUTH alice wrong", "EXEC")
+            assert "not allowed inside MULTI" in replies[1] and "EXECABORT" in replies[2]
+        assert conn.call("AUTH", "alice", "pw") == "OK"
+    assert tried(locked) == before
+    assert charged(weir) == 0
 
 
 def test_a_reload_while_logins_are_under_way(guarded, locked):

@@ -219,7 +219,8 @@ def test_switching_users_inside_multi(limited, redis, users):
     with weir.connect() as a:
         replies = a.ask("MULTI", "AUTH alice pw", "INCR n", "INCR n", "INCR n", "EXEC")
         assert limit_of(replies[4]) == "default/write" and replies[5] == EXECABORT
-        assert a.ask("MULTI", "AUTH alice pw", "EXEC")[-1] == ["OK"]
+        assert a.ask("MULTI", "AUTH alice pw", "EXEC")[-1] == EXECABORT
+        assert a.ask("MULTI", "CLIENT SETNAME me", "EXEC", "AUTH alice pw")[-1] == "OK"
         assert passed(a.ask(*["INCR n"] * 8)) == 5
     assert written(redis) == 5
 

@@ -107,7 +107,7 @@ SCRIPTS = {
         a: MULTI | PING | SELECT 2 | SET k two | CLIENT SETNAME n | HELLO | SELECT 0 | GET k | BLPOP none 0 | EXEC
         a: CLIENT GETNAME | GET k | SELECT 2 | GET k
     """,
-    "MULTI in RESP3": "a: HELLO 3 | MULTI | HSET h f v | HGETALL h | HELLO 2 | HGETALL h | EXEC | HGETALL h",
+    "MULTI in RESP3": "a: HELLO 3 | MULTI | HSET h f v | HGETALL h | HELLO 3 | HGETALL h | EXEC | HGETALL h",
     "WATCH": """
         a: WATCH k | GET k
         b: SET k other
@@ -297,48 +297,19 @@ SCRIPTS = {
         b: CLIENT REPLY ON | PING
     """,
     "CLIENT REPLY in a transaction": """
-        a: CLIENT REPLY OFF | MULTI | CLIENT REPLY SKIP | EXEC x | PING
+        a: MULTI | CLIENT REPLY SKIP | EXEC x | PING
         b: CLIENT REPLY SKIP | MULTI | SET k v | EXEC | MULTI | GET k | CLIENT REPLY SKIP | EXEC | PING | PING
     """,
-    "CLIENT REPLY ON in a transaction": """
+    "CLIENT REPLY of who hears, in a transaction": """
         direct: SET k v
-        a: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | EXEC | PING | GET k
-        b: CLIENT REPLY OFF | MULTI | GET k | LRANGE l 0 -1 | EVAL 'return {1,{2},{}}' 0 | CLIENT REPLY ON | GET k | EXEC
-        b: PING | MULTI | GET k | EXEC
-        c: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | ECHO 1 | CLIENT REPLY OFF | ECHO 2 | EXEC | PING
-        d: CLIENT REPLY OFF | MULTI | CLIENT REPLY SKIP | CLIENT REPLY ON | ECHO 1 | CLIENT REPLY SKIP | EXEC | PING | PING
-        e: HELLO 3 | CLIENT REPLY OFF | MULTI | GET none | CLIENT REPLY ON | GET none | EXEC | PING
-        f: CLIENT REPLY OFF | MULTI | CLIENT REPLY OFF | ECHO 1 | CLIENT REPLY ON\0x | ECHO 2 | EXEC | PING
-    """,
-    "SUBSCRIBE in a silent transaction": """
-        direct: SET k v
-        a: CLIENT REPLY OFF | MULTI | GET k | SUBSCRIBE c d | GET k | EXEC
-        b: HELLO 3 | CLIENT REPLY OFF | MULTI | GET k | COMMAND GETKEYS GET k | SUBSCRIBE c | GET k | EXEC | GET k
-        direct: PUBLISH c m
-        b: CLIENT REPLY ON | PING
-        c: CLIENT REPLY OFF | MULTI | UNSUBSCRIBE x y | CLIENT REPLY ON | GET k | EXEC | PING
-        d: CLIENT REPLY OFF | MULTI | GET k | CLIENT REPLY ON | GET k | SUBSCRIBE c | EXEC | PING
-        e: CLIENT REPLY OFF | MULTI | UNSUBSCRIBE x | CLIENT REPLY SKIP | GET k | EXEC | PING | CLIENT REPLY ON | PING
-        f: CLIENT REPLY OFF | MULTI | MONITOR | GET k | EXEC | CLIENT REPLY ON | GET k
-        g: CLIENT REPLY OFF | MULTI | SUBSCRIBE c | FOO | EXEC | CLIENT REPLY ON | GET k
-        h: CLIENT REPLY OFF | MULTI | SUBSCRIBE | EXEC | CLIENT REPLY ON | GET k
-        i: CLIENT REPLY OFF | MULTI | SUBSCRIBE c | DISCARD | CLIENT REPLY ON | GET k
-        j: CLIENT REPLY OFF | MULTI | SUBSCRIBE c | RESET | GET k
-    """,
-    "CLIENT REPLY ON in a transaction that fails": """
-        a: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | FOO | EXEC | PING
-        a: CLIENT REPLY ON | PING
-        b: WATCH k | CLIENT REPLY OFF
-        direct: SET k v
-        b: MULTI | CLIENT REPLY ON | EXEC | GET k
-        b: CLIENT REPLY ON | PING
-        c: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | DISCARD | PING | MULTI | PING | EXEC
-        c: CLIENT REPLY ON | PING
-        d: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | EXEC x | PING
-        d: CLIENT REPLY ON | PING
+        a: MULTI | CLIENT REPLY ON | EXEC | PING | GET k
+        c: MULTI | CLIENT REPLY ON | ECHO 1 | CLIENT REPLY OFF | ECHO 2 | EXEC | CLIENT REPLY ON | PING
+        d: MULTI | CLIENT REPLY SKIP | CLIENT REPLY ON | ECHO 1 | CLIENT REPLY SKIP | EXEC | PING | PING
         e: CLIENT REPLY OFF | MULTI | CLIENT REPLY | SET e 1 | EXEC | MULTI | CLIENT REPLY BAD | SET f 1 | EXEC
         e: CLIENT REPLY ON | EXISTS e f
-        f: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | RESET | PING
+        f: WATCH k | MULTI | CLIENT REPLY OFF
+        direct: SET k w
+        f: EXEC | GET k
     """,
     "words that end at a NUL": """
         a: CLIENT REPLY off\0x | PING

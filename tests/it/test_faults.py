@@ -325,29 +325,6 @@ def test_a_push_on_a_shared_lane(fake, farm):
         assert victim.call("ECHO", "y") == b"y" and bystander.call("ECHO", "y") == b"y"
 
 
-# ---- CLIENT REPLY ON in a transaction of a client that hears nothing ----
-
-
-def test_hearing_again_inside_exec(fake, front):
-    """However its reply is cut, what comes before is not heard, and what follows is."""
-    queued = pipeline("GET k", "CLIENT REPLY ON", "GET k")
-    with front.connect() as conn:
-        conn.send(pipeline("CLIENT REPLY OFF", "MULTI"))
-        lane = fake.expect(encode("MULTI"))
-        lane.send(b"+OK\r\n")
-        conn.send(queued + encode("EXEC"))
-        lane.expect(queued + encode("EXEC"))
-        lane.send(b"+QUEUED\r\n" * 3)
-        lane.send_slowly(b"*3\r\n*1\r\n$3\r\n+v\n\r\n+OK\r\n$1\r\n")
-        assert conn.read() == "OK"
-        lane.send_slowly(b"v\r\n")
-        assert conn.read() == b"v"
-        conn.send(GET_K)
-        lane.expect(GET_K)
-        lane.send(b"+again\r\n")
-        assert conn.read() == "again"
-
-
 # ---- legal but odd, and errors that are Redis' own ----
 
 VERBATIM = [
@@ -891,7 +868,6 @@ UNCOUNTED = {  # whose EXEC answers in frames that nobody can count
     "unsubscribe": ["SUBSCRIBE a b", "MULTI", "UNSUBSCRIBE", "EXEC", "GET k"],
     "monitor": ["MULTI", "MONITOR", "EXEC"],
     "silence": ["MULTI", "CLIENT REPLY OFF", "EXEC", "GET k", "CLIENT REPLY ON", "GET k"],
-    "sound": ["CLIENT REPLY OFF", "MULTI", "CLIENT REPLY ON", "EXEC", "GET k"],
     "many": ["MULTI", "SUBSCRIBE a", "INCR n", "UNSUBSCRIBE a", "EXEC"] * 1000,
 }
 
@@ -958,13 +934,6 @@ def test_half_close_far_before_a_blocking_command(redis, weir):
         for _ in range(50):
             assert len(conn.read()) == 200_000
         assert conn.read_to_end() == end
-
-
-@pytest.mark.parametrize("before", (["NOSUCH"], ["GET k"]), ids=("aborted", "watched"))
-def test_half_close_behind_a_login_that_exec_does_not_carry_out(before, redis, weir):
-    redis.call("ACL", "SETUSER", "other", "on", ">secret", "+@all", "~*")
-    data = pipeline("WATCH k", "SET k 2", "MULTI", *before, "AUTH other secret", "EXEC")
-    assert half_closed(weir, data) == half_closed(redis, data)
 
 
 LONG_READ = ["GET large"] * 10

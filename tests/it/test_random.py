@@ -50,14 +50,18 @@ def random_steps(seed):
 
 
 def is_different(name, command, in_multi, was_mute):
-    """What weir does otherwise on purpose: who logs in inside MULTI, or quits without a reply, is closed."""
+    """What weir does otherwise on purpose inside MULTI (logins, protocols, what the silent would hear), and at QUIT."""
     if command == "MULTI":
         in_multi.add(name)
     elif command in ("EXEC", "DISCARD", "RESET"):
         in_multi.discard(name)
     elif command in ("CLIENT REPLY OFF", "CLIENT REPLY SKIP"):
         was_mute.add(name)
-    return "AUTH" in command and name in in_multi or command == "QUIT" and name in was_mute
+    if command == "QUIT":
+        return name in was_mute
+    heard = ("SUB", "PSUB", "UNSUB", "PUNSUB", "SSUB", "SUNSUB", "MONITOR", "CLIENT REPLY")
+    is_refused = command.startswith(("AUTH", "HELLO")) or (name in was_mute and command.startswith(heard))
+    return name in in_multi and is_refused
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""What a transaction does to its client's session: it is known afterwards, or the client is closed; never guessed."""
+"""What a transaction does to its client's session is not followed: it is refused, or pins the client to its lane."""
 
 import pytest
+from kit.harness import wait_until
 from kit.resp import Closed, encode
-from kit.server import at_least
 
 
 @pytest.fixture
@@ -18,6 +18,13 @@ def transaction(conn, *commands):
     return [conn.read() for _ in range(len(commands) + 2)][-1]
 
 
+def lane_of(conn):
+    """The id of the connection that its commands travel on. HELLO pins nothing outside MULTI."""
+    answer = conn.call("HELLO")
+    answer = answer if isinstance(answer, dict) else dict(zip(answer[::2], answer[1::2]))
+    return answer[b"id"]
+
+
 def is_ended(conn):
     try:
         while True:
@@ -26,88 +33,52 @@ def is_ended(conn):
         return True
 
 
-@pytest.mark.parametrize("is_back", [False, True])
-def test_hello_in_a_transaction_says_how_limit_answers(farm_with_users, is_back):
-    weir, _ = farm_with_users
+# ---- refused ----
+
+REFUSED = {
+    "AUTH": ("AUTH tenant pw", "ERR AUTH is not allowed inside MULTI: log in before it"),
+    "AUTH of default": ("AUTH pw", "ERR AUTH is not allowed inside MULTI: log in before it"),
+    "HELLO with a login": ("HELLO 2 AUTH tenant pw", "ERR HELLO with AUTH is not allowed inside MULTI: log in before it"),
+    "another protocol": ("HELLO 3", "ERR HELLO may not change the protocol inside MULTI"),
+    "another protocol, and a name": ("HELLO 3 SETNAME x", "ERR HELLO may not change the protocol inside MULTI"),
+    "no protocol": ("HELLO x", "ERR HELLO inside MULTI has wrong arguments"),
+    "an option too few": ("HELLO 2 AUTH tenant", "ERR HELLO inside MULTI has wrong arguments"),
+}
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+@pytest.mark.parametrize("how", ["steps", "at once"])
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_voids_the_transaction(farm, case, how, lanes):
+    command, error = REFUSED[case]
+    redis = farm.redis()
+    redis.call("ACL", "SETUSER", "tenant", "on", ">pw", "~*", "&*", "+@all")
+    weir = farm.weir(redis, workers=1, lanes=lanes)
     with weir.connect() as conn:
-        if is_back:
-            conn.call("HELLO", 3)
-        transaction(conn, ["HELLO", 2 if is_back else 3])
-        conn.send(encode("LIMIT", "FUNNEL", "k", "3/s") + encode("GET", "none"))
-        assert isinstance(conn.read(), list if is_back else dict)
-        assert conn.read() is None
+        asked = ["MULTI", "SET k v", command, "EXEC"]
+        replies = conn.ask(*asked) if how == "at once" else [conn.ask(one)[0] for one in asked]
+        assert replies[:2] == ["OK", "QUEUED"] and str(replies[2]) == error and "EXECABORT" in replies[3]
+        assert conn.ask("GET k", "ACL WHOAMI", "CLIENT GETNAME") == [None, b"default", None]
+        assert type(conn.call("LIMIT", "FUNNEL", "k", "3/s")) is list
+        assert [str(reply) for reply in conn.ask("MULTI", command, "DISCARD", "GET k")] == ["OK", error, "OK", "None"]
 
 
-def test_a_hello_that_is_discarded_says_nothing(farm_with_users):
-    weir, _ = farm_with_users
-    with weir.connect() as conn:
-        conn.send(encode("MULTI") + encode("HELLO", 3) + encode("DISCARD") + encode("LIMIT", "FUNNEL", "k", "3/s"))
-        assert [conn.read() for _ in range(3)] == ["OK", "QUEUED", "OK"]
-        assert isinstance(conn.read(), list)
-        assert "EXECABORT" in transaction(conn, ["HELLO", 3], ["NOSUCH"])
-        assert isinstance(conn.call("LIMIT", "FUNNEL", "k", "3/s"), list)
-
-
-def test_a_subscriber_that_says_hello_in_a_transaction_is_answered(farm_with_users):
-    """An array that begins as a message does is an answer in RESP3, whoever has said HELLO again."""
-    weir, _ = farm_with_users
-    with weir.connect() as conn:
-        conn.call("HELLO", 3)
-        conn.call("SUBSCRIBE", "ch")
-        transaction(conn, ["HELLO", 3])
-        assert conn.call("EVAL", "return {'message', 'a', 'b'}", 0) == [b"message", b"a", b"b"]
-
-
-def test_who_logs_in_in_a_transaction_is_in_the_database_that_it_chose(farm_with_users):
-    weir, redis = farm_with_users
-    with weir.connect() as conn:
-        assert transaction(conn, ["SELECT", 1], ["AUTH", "tenant", "pw"]) == ["OK", "OK"]
-        assert conn.call("SET", "where", "here") == "OK"
-        assert conn.call("ACL", "WHOAMI") == b"tenant"
-    assert redis.call("GET", "where") is None
-
-
-def test_a_tracker_that_logs_in_in_a_transaction_tracks_on(farm_with_users):
-    weir, redis = farm_with_users
-    with weir.connect() as conn:
-        conn.call("HELLO", 3)
-        conn.call("CLIENT", "TRACKING", "ON")
-        conn.call("GET", "k")
-        assert transaction(conn, ["AUTH", "tenant", "pw"], ["PING"]) == ["OK", "PONG"]
-        assert conn.call("ACL", "WHOAMI") == b"tenant"
-        redis.call("SET", "k", "new")
-        assert conn.read() == [b"invalidate", [b"k"]]
-
-
-def test_a_subscriber_that_logs_in_in_a_transaction_hears_on(farm_with_users):
-    weir, redis = farm_with_users
-    with weir.connect() as conn:
-        conn.call("HELLO", 3)
-        conn.call("SUBSCRIBE", "ch")
-        assert transaction(conn, ["AUTH", "tenant", "pw"]) == ["OK"]
-        redis.call("PUBLISH", "ch", "news")
-        assert conn.read() == [b"message", b"ch", b"news"]
-        assert conn.call("ACL", "WHOAMI") == b"tenant"
-
-
-@pytest.mark.parametrize("first", [["SUBSCRIBE", "ch"], ["CLIENT", "TRACKING", "ON"]], ids=["subscriber", "tracker"])
-def test_who_did_not_log_in_in_a_transaction_does_not_wait_for_what_never_comes(farm_with_users, first):
+def test_back_to_the_older_protocol_is_refused(farm_with_users):
     weir, _ = farm_with_users
     with weir.connect() as conn:
         conn.call("HELLO", 3)
-        conn.call(*first)
-        transaction(conn, ["AUTH", "tenant", "pw"], ["NOSUCH"])
-        assert is_ended(conn)
-
-
-def test_who_logs_in_in_a_transaction_goes_on_as_that_user(farm_with_users):
-    weir, _ = farm_with_users
-    with weir.connect() as conn:
-        assert transaction(conn, ["AUTH", "tenant", "pw"]) == ["OK"]
-        assert conn.call("ACL", "WHOAMI") == b"tenant"
-        assert transaction(conn, ["HELLO", 3], ["AUTH", "tenant", "pw"])[1] == "OK"
+        assert "EXECABORT" in transaction(conn, ["HELLO", 2])
         assert isinstance(conn.call("LIMIT", "FUNNEL", "k", "3/s"), dict)
-        assert isinstance(conn.call("HELLO"), dict)
+
+
+def test_a_refused_login_is_no_attempt(farm):
+    """Redis is not asked: it cannot be guessed that way, nor is anybody barred for it."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nauth-failures = 1/1h\n")
+    with weir.connect() as conn:
+        for _ in range(3):
+            assert "EXECABORT" in transaction(conn, ["AUTH", "default", "wrong"])
+        assert conn.call("PING") == "PONG"
 
 
 def test_a_login_in_multi_right_behind_a_subscription_s_end(farm_with_users):
@@ -116,105 +87,142 @@ def test_a_login_in_multi_right_behind_a_subscription_s_end(farm_with_users):
     with weir.connect() as conn:
         for login in ("AUTH tenant pw", "HELLO 2 AUTH tenant pw"):
             replies = conn.ask("SUBSCRIBE ch", "MULTI", "UNSUBSCRIBE", "MULTI", login, "EXEC", "ACL WHOAMI", "RESET")
-            assert replies[1].startswith("ERR Can't execute 'multi'") and replies[3:5] == ["OK", "QUEUED"]
-            assert replies[6:] == [b"tenant", "RESET"]
+            assert replies[1].startswith("ERR Can't execute 'multi'") and replies[3] == "OK"
+            assert "not allowed inside MULTI" in replies[4] and "EXECABORT" in replies[5]
+            assert replies[6:] == [b"default", "RESET"]
 
 
-# ---- what EXEC refuses ----
+# ---- pins ----
 
-OTHERS = ["ACL SETUSER tenant on >pw ~* &* +@all", "ACL SETUSER nameless on >pw ~* &* +@all -client|setname"]
-REFUSED = {
-    "a user that is off for a while, in HELLO": ("ACL SETUSER tenant off | HELLO 3 AUTH tenant pw SETNAME x | ACL SETUSER tenant on", b"default", None),
-    "a name beside it": ("ACL SETUSER tenant off | CLIENT SETNAME x | AUTH tenant pw | ACL SETUSER tenant on", b"default", b"x"),
-    "a good one, then a wrong one": ("AUTH tenant pw | AUTH other wrong", b"tenant", None),
-    "a wrong one, then a good one": ("AUTH other wrong | HELLO 2 AUTH tenant pw", b"tenant", None),
-    "a user that is off for a while": ("ACL SETUSER tenant off | AUTH tenant pw | ACL SETUSER tenant on", b"default", None),
-    "a name that is denied": ("AUTH nameless pw | CLIENT SETNAME x", b"nameless", None),
-    "a name before that": ("CLIENT SETNAME x | AUTH nameless pw | CLIENT SETNAME y", b"nameless", b"x"),
-}  # fmt: skip
-
-
-def gist(answer):
-    """HELLO's names the connection."""
-    return type(answer) if isinstance(answer, (list, dict)) else str(answer)
+PINS = {
+    "SELECT": "SELECT 3",
+    "HELLO": "HELLO 2",
+    "HELLO, and a name": "HELLO 2 SETNAME me",
+    "HELLO alone": "HELLO",
+    "CLIENT SETNAME": "CLIENT SETNAME me",
+    "CLIENT SETINFO": "CLIENT SETINFO LIB-NAME mine",
+    "CLIENT TRACKING": "CLIENT TRACKING ON BCAST PREFIX none REDIRECT 0",
+    "CLIENT NO-EVICT": "CLIENT NO-EVICT ON",
+    "CLIENT NO-TOUCH": "CLIENT NO-TOUCH ON",
+    "CLIENT ID": "CLIENT ID",
+}
 
 
-@pytest.mark.parametrize("lanes", ["shared", "private"])
-@pytest.mark.parametrize("case", REFUSED)
-def test_of_a_session_in_a_transaction_what_redis_refuses_has_no_effect(farm, case, lanes):
-    commands, user, name = REFUSED[case]
-    if at_least(7, 2) and user != b"nameless":
-        pytest.skip("this server leaves the refusal of a login out of what EXEC answers")
-    if not at_least(7) and user == b"nameless":
-        pytest.skip("this server takes no subcommand away")
+@pytest.mark.parametrize("end", ["EXEC", "DISCARD"])
+@pytest.mark.parametrize("case", PINS)
+def test_what_is_not_followed_pins(farm_with_users, case, end):
+    """Until it disconnects, and RESET does not end it; limits, LIMIT and what weir answers itself go on."""
+    weir, _ = farm_with_users
+    with weir.connect() as conn, weir.connect() as other:
+        conn.ask("MULTI", "SET k v", PINS[case], end)
+        lane = lane_of(conn)
+        assert lane != lane_of(other)
+        assert conn.ask("GET none", "LIMIT FUNNEL a 3/s", "GET none")[::2] == [None, None]
+        assert conn.call("RESET") == "RESET"
+        assert conn.ask("CLIENT GETNAME", "ACL WHOAMI") == [None, b"default"]
+        assert lane_of(conn) == lane
+        assert conn.ask("AUTH tenant pw", "ACL WHOAMI") == ["OK", b"tenant"]
+        assert conn.ask("RESET", "ACL WHOAMI", "SET where here") == ["RESET", b"default", "OK"]
+        assert lane_of(conn) == lane and other.call("GET", "where") == b"here"
+
+
+def test_who_has_nothing_pinned_has_no_lane_of_its_own(farm_with_users):
+    weir, _ = farm_with_users
+    with weir.connect() as conn, weir.connect() as other:
+        transaction(conn, ["SET", "k", "v"], ["GET", "k"])
+        wait_until(lambda: lane_of(conn) == lane_of(other), "both share a lane")
+
+
+def test_a_pin_counts_as_a_lane(farm):
     redis = farm.redis()
-    for other in OTHERS:
-        redis.call(*other.split())
-    weir = farm.weir(redis, workers=1, lanes=lanes, identity="user", sections="[policy t]\nmatch = user:tenant\ncmd.strlen = deny\n")
-    with weir.connect() as conn, redis.connect() as direct:
-        asked = [command.split() for command in commands.split(" | ")]
-        expected = transaction(direct, *asked)
-        assert list(map(gist, transaction(conn, *asked))) == list(map(gist, expected))
-        assert conn.call("ACL", "WHOAMI") == direct.call("ACL", "WHOAMI") == user
-        assert conn.call("CLIENT", "GETNAME") == direct.call("CLIENT", "GETNAME") == name
-        limited = conn.call("STRLEN", "a")
-        assert ("denied by policy t" in str(limited)) == (user == b"tenant")
-        assert type(conn.call("LIMIT", "FUNNEL", "k", "3/s")) is list
-        assert conn.call("ACL", "WHOAMI") == user
+    weir = farm.weir(redis, workers=1, max_lanes=4)
+    conns = [weir.connect() for _ in range(4)]
+    answers = [conn.ask("MULTI", "CLIENT SETNAME me", "EXEC")[-1] for conn in conns]
+    assert any("UPSTREAM" in str(answer) or "EXECABORT" in str(answer) for answer in answers)
+    for conn in conns:
+        conn.close()
+    with weir.connect() as conn:
+        wait_until(lambda: conn.ask("MULTI", "PING", "EXEC")[-1] == ["PONG"], "their lanes are free again")
 
 
+def test_limits_hold_for_who_is_pinned(farm):
+    weir = farm.weir(farm.redis(), workers=1, sections="[policy default]\ncmd.strlen = deny\n")
+    with weir.connect() as conn:
+        assert transaction(conn, ["CLIENT", "SETNAME", "me"]) == ["OK"]
+        for _ in range(3):
+            replies = conn.ask("SET a b", "STRLEN a", "GET a", "MULTI", "STRLEN a", "EXEC")
+            assert replies[:3:2] == ["OK", b"b"] and "denied by policy" in replies[1] and "EXECABORT" in replies[5]
 
-@pytest.mark.parametrize("login", [["AUTH", "tenant", "wrong"], ["HELLO", 3, "AUTH", "tenant", "wrong", "SETNAME", "x"]], ids=["AUTH", "HELLO"])
-def test_a_wrong_password_in_a_transaction_ends_the_client(farm_with_users, login):
+
+def test_a_tracker_tracks(farm_with_users):
+    weir, redis = farm_with_users
+    with weir.connect() as conn:
+        conn.call("HELLO", 3)
+        assert transaction(conn, ["CLIENT", "TRACKING", "ON"], ["PING"]) == ["OK", "PONG"]
+        conn.call("GET", "k")
+        redis.call("SET", "k", "new")
+        assert conn.read() == [b"invalidate", [b"k"]]
+
+
+def test_a_subscriber_that_says_hello_in_a_transaction_is_answered(farm_with_users):
+    """An array that begins as a message does is an answer in RESP3, whoever has said HELLO again."""
+    weir, redis = farm_with_users
+    with weir.connect() as conn:
+        conn.call("HELLO", 3)
+        conn.call("SUBSCRIBE", "ch")
+        assert isinstance(transaction(conn, ["HELLO", 3])[0], dict)
+        assert conn.call("EVAL", "return {'message', 'a', 'b'}", 0) == [b"message", b"a", b"b"]
+        redis.call("PUBLISH", "ch", "news")
+        assert conn.read() == [b"message", b"ch", b"news"]
+        assert conn.call("RESET") == "RESET"
+        redis.call("PUBLISH", "ch", "news")
+        assert conn.call("PING") == "PONG"
+
+
+def test_a_reset_that_a_script_forges_is_not_believed(farm_with_users):
+    """Redis 7.0 passes line ends on in what a script returns: who is pinned keeps its lane, or is closed."""
+    weir, _ = farm_with_users
+    for forged in ("RESET", "RESET\\r\\n+RESET", "x\\r\\n+RESET", "x\\r\\n+RESET\\r\\n+RESET"):
+        with weir.connect() as conn:
+            conn.ask("AUTH tenant pw", "MULTI", "CLIENT SETNAME me", "EXEC")
+            try:
+                conn.send(encode("EVAL", f"return {{ok='{forged}'}}", 0) + encode("RESET") + encode("ACL", "WHOAMI"))
+                while conn.read() != b"default":
+                    pass
+            except (Closed, ConnectionError):
+                pass
+
+
+# ---- what hears nothing ----
+
+
+@pytest.mark.parametrize("command", ["SUBSCRIBE c", "UNSUBSCRIBE", "MONITOR", "CLIENT REPLY ON", "CLIENT REPLY SKIP", "PSYNC ? -1"])
+def test_who_hears_nothing_and_queues_what_would_be_heard_is_closed(farm_with_users, command):
     weir, _ = farm_with_users
     with weir.connect() as conn:
-        conn.send(encode("MULTI") + encode(*login) + encode("EXEC"))
-        assert [conn.read() for _ in range(2)] == ["OK", "QUEUED"]
-        assert is_ended(conn)
+        conn.ask("PING")
+        conn.send(encode("CLIENT", "REPLY", "OFF") + encode("MULTI") + encode(*command.split()) + encode("EXEC"))
+        with pytest.raises((Closed, ConnectionError)):
+            conn.read()
+    wait_until(lambda: "it hears nothing, and queues what would be heard" in weir.log(), "the log says why")
 
 
 # ---- the database ----
 
+TRANSACTIONS = {
+    "one": ("SELECT 3", 3),
+    "the last": ("SELECT 3 | SELECT 4 | GET a | SELECT 5", 5),
+    "the last good one": ("SELECT 3 | SELECT 99 | SELECT 4 | SELECT -1 | SELECT x", 4),
+    "none that is good": ("SELECT 99 | SELECT x", 2),
+    "many": (" | ".join(["SELECT 3", "GET a"] * 100 + ["SELECT 7"]), 7),
+    "and a name": ("CLIENT SETNAME me | SELECT 3", 3),
+}
+
 
 @pytest.fixture
 def raw(farm, redis):
-    """CL.THROTTLE with the raw key shows in which database weir takes its client to be."""
-    redis.call("ACL", "SETUSER", "tenant", "on", ">pw", "~*", "&*", "+@all")
-    redis.call("ACL", "SETUSER", "chained", "on", ">pw", "~*", "&*", "+@all", "-select")
+    """CL.THROTTLE with the raw key depends on the database that its client is in."""
     return farm.weir(redis, workers=1, cl_throttle="raw")
-
-
-def throttled_in(conn, redis):
-    """The database of its next CL.THROTTLE."""
-    conn.call("CL.THROTTLE", "raw:k", 5, 10, 60)
-    with redis.connect() as direct:
-        for database in range(16):
-            direct.call("SELECT", database)
-            if direct.call("DEL", "raw:k"):
-                return database
-    return None
-
-
-TRANSACTIONS = {
-    "one": ("SELECT 3", 3),
-    "among others": ("SET a 1 | GET a | SELECT 3 | GET a | PING", 3),
-    "the last": ("SELECT 3 | SELECT 4 | GET a | SELECT 5", 5),
-    "back": ("SELECT 3 | SELECT 0", 0),
-    "the last good one": ("SELECT 3 | SELECT 99 | SELECT 4 | SELECT -1 | SELECT x", 4),
-    "none that is good": ("SELECT 99 | SELECT x", 2),
-    "behind arrays, nulls and errors": (
-        "GET none | LRANGE l 0 -1 | INCR l | HGETALL h | EVAL 'return {1,{2,{3}},false}' 0 | CONFIG GET max* | SELECT 3 | GET none",
-        3,
-    ),
-    "behind much": ("GET big | SELECT 3 | GET big", 3),
-    "what says OK all the same": ("SET a 1 | SELECT 99 | SET a 2", 2),
-    "many": (" | ".join(["SELECT 3", "GET a"] * 100 + ["SELECT 7"]), 7),
-    "as another user": ("SELECT 3 | AUTH tenant pw", 3),
-    "before, as another user": ("AUTH tenant pw | SELECT 3", 3),
-    "by whom may not": ("AUTH chained pw | SELECT 3", 2),
-    "and another protocol": ("HELLO 3 | HGETALL h | SELECT 3", 3),
-    "and a name": ("CLIENT SETNAME me | SELECT 3", 3),
-}
 
 
 @pytest.mark.parametrize("name", TRANSACTIONS)
@@ -223,58 +231,31 @@ def test_a_select_in_a_transaction(raw, redis, name, is_at_once):
     commands, database = TRANSACTIONS[name]
     commands = ["MULTI", *commands.split(" | "), "EXEC"]
     with raw.connect() as conn:
-        conn.ask("SELECT 2", "RPUSH l 1 2", "HSET h f v", f"SET big {'v' * 200000}")
+        assert conn.ask("SELECT 2", "CL.THROTTLE raw:k 5 10 60")[0] == "OK"
         if is_at_once:
             conn.ask(*commands)
         else:
             for command in commands:
                 conn.ask(command)
-        assert throttled_in(conn, redis) == database
         assert b" db=%d " % database in conn.call("CLIENT", "INFO")
         conn.call("SET", "where", "here")
         with redis.connect() as direct:
             direct.call("SELECT", database)
             assert direct.call("GET", "where") == b"here"
+        for _ in range(2):
+            assert str(conn.call("CL.THROTTLE", "raw:k", 5, 10, 60)).startswith("ERR SELECT inside MULTI: ")
+            assert isinstance(conn.call("LIMIT", "FUNNEL", "raw:k", "3/s"), list)
+            assert conn.ask("RESET", "GET none") == ["RESET", None]
+        assert b" db=0 " in conn.call("CLIENT", "INFO")
 
 
-@pytest.mark.parametrize(
-    "end", ["DISCARD", "NOSUCH | EXEC", "WATCHED | EXEC", "RESET | SELECT 2"], ids=["discarded", "aborted", "watched", "reset"]
-)
-def test_a_select_that_is_not_carried_out(raw, redis, end):
-    with raw.connect() as conn:
-        conn.ask("SELECT 2", "WATCH w", "MULTI", "SELECT 3")
-        for command in end.split(" | "):
-            if command == "WATCHED":
-                with redis.connect() as direct:
-                    direct.ask("SELECT 2", "SET w 1")
-            else:
-                conn.ask(command)
-        assert throttled_in(conn, redis) == 2
-
-
-def test_a_select_in_the_transaction_behind(raw, redis):
-    """What the one before has queued is counted apart, though its answer is not here yet."""
-    with raw.connect() as conn:
-        conn.ask("SELECT 2", "MULTI", "SET a 1", "SET b 1", "EXEC", "MULTI", "SET a 1", "SELECT 3", "GET a", "EXEC", "MULTI", "EXEC")
-        assert throttled_in(conn, redis) == 3
-
-
-def test_more_selects_than_weir_looks_at(raw, redis):
-    """The last eight are: if none of them is good, and others came before, nobody knows, and nobody guesses."""
-    with raw.connect() as conn:
-        assert transaction(conn, ["SELECT", 3], *[["SELECT", 99]] * 7)[0] == "OK"
-        assert throttled_in(conn, redis) == 3
-        assert len(transaction(conn, ["SELECT", 4], *[["SELECT", 99]] * 8)) == 9
-        assert is_ended(conn)
-
-
-@pytest.mark.parametrize("name", ["me", ""])
-def test_a_name_in_a_transaction_is_known(farm, redis, name):
+def test_a_name_in_a_transaction_is_redis_alone(farm, redis):
+    """Limits by name go on by the name from before it."""
     weir = farm.weir(redis, workers=1, identity="name, ip", sections="[policy default]\nall = 100000/s\n")
     with weir.connect() as conn:
         conn.call("CLIENT", "SETNAME", "before")
-        assert transaction(conn, ["CLIENT", "SETNAME", name], ["CLIENT", "SETNAME", "not one"])[0] == "OK"
-        assert conn.call("LIMIT", "STATUS")[1] == (b"name:me" if name else b"ip:127.0.0.1")
-        transaction(conn, ["CLIENT", "SETNAME", "other"], ["NOSUCH"])
-        assert conn.call("LIMIT", "STATUS")[1] == (b"name:me" if name else b"ip:127.0.0.1")
-        assert conn.call("CLIENT", "GETNAME") == (b"me" if name else None)
+        assert transaction(conn, ["CLIENT", "SETNAME", "after"]) == ["OK"]
+        assert conn.call("CLIENT", "GETNAME") == b"after"
+        assert conn.call("LIMIT", "STATUS")[1] == b"name:before"
+        assert conn.ask("CLIENT SETNAME third", "CLIENT GETNAME") == ["OK", b"third"]
+        assert conn.call("LIMIT", "STATUS")[1] == b"name:third"

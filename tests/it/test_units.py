@@ -583,15 +583,6 @@ def test_guessing_as_somebody_else(become, guess, limited, users):
     assert tallies(weir) == [("friends/auth-failures", 0, 0, 0, 0), ("default/auth-failures", 3, 0, 1, 0)]
 
 
-def test_guessing_inside_multi_as_somebody_else(limited, users):
-    weir = limited("[policy friends]\nmatch = user:*\nread = 100/s\n[policy default]\nauth-failures = 3/d\n")
-    with weir.connect() as a:
-        a.call("AUTH", "bob", "pw")
-        a.send(pipeline("MULTI", *["AUTH alice guess"] * 20, "EXEC"))
-        assert [a.read() for _ in range(5)] == ["OK", *["QUEUED"] * 3, BARRED]
-        assert a.read_to_end() == b""
-
-
 def test_failures_of_newcomers_by_listener(farm, redis, users):
     """The policy of the listener that it came by, and not of who it has become."""
     sections = "[policy users]\nmatch = user:*\nauth-failures = 1/d\n[policy default]\nread = 1000/s\n"
@@ -607,15 +598,6 @@ def test_guessing_in_a_pipeline(limited, users):
         a.send(pipeline(*[f"AUTH alice guess{i}" for i in range(20)]))
         replies = [a.read() for _ in range(4)]
         assert [reply.split()[0] for reply in replies] == ["WRONGPASS"] * 3 + ["ERR"]
-        assert a.read_to_end() == b""
-
-
-def test_guessing_inside_multi(limited, users):
-    """Nobody looks at the answers, so each counts as a failure."""
-    weir = limited("[policy default]\nauth-failures = 3/d\n")
-    with weir.connect() as a:
-        a.send(pipeline("MULTI", *[f"AUTH alice guess{i}" for i in range(20)], "EXEC"))
-        assert [a.read() for _ in range(5)] == ["OK", *["QUEUED"] * 3, BARRED]
         assert a.read_to_end() == b""
 
 

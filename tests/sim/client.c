@@ -267,6 +267,11 @@ static const char *judge_limits(struct client *client, const struct expected *as
     return limits_passed(subject_of(client), op->classes, from_ns, world.now_ns);
 }
 
+static bool is_select(const struct op *op)
+{
+    return op->judge == judge_select || op->judge == judge_select_none;
+}
+
 static const char *judge(struct client *client, const struct expected *asked, const struct reply *reply)
 {
     struct session *session = &client->session;
@@ -275,6 +280,7 @@ static const char *judge(struct client *client, const struct expected *asked, co
     const char *why = run.plan.has_limits ? judge_limits(client, asked, reply) : NULL;
     if (why != NULL)
         return why;
+    session->may_have_queued_select |= is_queued && is_select(op);
     bool is_known = session->came_ns > SIM_START_NS + ADMIN_PASSWORD_NS; /* to weir, that a password is wanted */
     bool is_strange =
         is_known && !session->is_in && !client_is_doubtful(client) && (op->flags & (OP_ENTERS | OP_LEAVES)) == 0;
@@ -282,7 +288,6 @@ static const char *judge(struct client *client, const struct expected *asked, co
     if (is_strange && !is_discarded && reply->type != '-')
         return "served, and it has not logged in";
     if (is_excused(client, &asked->act, reply)) {
-        session->has_queued_login |= is_queued && (op->flags & OP_ENTERS) != 0;
         session->is_voided |= session->in_multi && (is_queued || (op->flags & OP_CONTROL) == 0);
         if ((op->flags & OP_ENDS) != 0 && reply_begins(reply, '-', SLICE("EXECABORT ")))
             transaction_end(session);
@@ -306,8 +311,7 @@ static const char *judge(struct client *client, const struct expected *asked, co
     }
     if (!reply_is(reply, '+', SLICE("QUEUED")))
         return "it is not QUEUED";
-    client->may_be_closed |= (op->flags & OP_ENTERS) != 0;
-    session->has_queued_login |= (op->flags & OP_ENTERS) != 0;
+    session->has_queued_select |= is_select(op);
     queue(client, asked);
     return NULL;
 }

@@ -92,12 +92,11 @@ struct session {
     bool has_redirected;     /* another is told what it tracks */
     bool has_shared_watch;   /* what it watches others may write */
     int64_t locked;          /* what it has read there; -1: not known */
-    bool has_queued_login;
-    bool has_logged_in, has_failed;      /* in the transaction that is judged: the last login */
-    char tokens[LIMIT_KEYS][TOKEN_ROOM]; /* of places that it holds; empty: none */
-    uint32_t used[USERS][OWN_LIMITS];    /* of its own limits: see limit_owner */
-    int64_t last_counts[DATABASES];      /* of the counter that all share */
-    struct large large[DATABASES];       /* its large value */
+    bool has_queued_select, may_have_queued_select; /* weir does not know its database */
+    char tokens[LIMIT_KEYS][TOKEN_ROOM];            /* of places that it holds; empty: none */
+    uint32_t used[USERS][OWN_LIMITS];               /* of its own limits: see limit_owner */
+    int64_t last_counts[DATABASES];                 /* of the counter that all share */
+    struct large large[DATABASES];                  /* its large value */
     struct cell {
         uint32_t used;   /* of its own limit by CL.THROTTLE */
         uint64_t losses; /* run.losses when that was known; UINT64_MAX: it is not */

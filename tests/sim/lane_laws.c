@@ -111,7 +111,6 @@ static bool is_framed_as_it_is_called(const struct lane *lane)
     case FRAMING_PLAIN:
     case FRAMING_REPLY:
     case FRAMING_MUTED:
-    case FRAMING_HEAD:
         return !is_idle;
     case FRAMING_UNSOLICITED:
     case FRAMING_OWN_WORDS:

@@ -65,6 +65,8 @@ __attribute__((format(printf, 2, 3))) struct slice print(char text[WORD_ROOM], c
 /* What is there under its own keys, whichever command has asked for it or put it there. */
 const char *judge_get(struct client *client, const struct act *act, const struct reply *reply);
 const char *judge_set(struct client *client, const struct act *act, const struct reply *reply);
+const char *judge_select(struct client *client, const struct act *act, const struct reply *reply);
+const char *judge_select_none(struct client *client, const struct act *act, const struct reply *reply);
 
 /* Which of USERS has the keys that it says to LIMIT now: 0 where all have the same. */
 unsigned limit_owner(const struct client *client);

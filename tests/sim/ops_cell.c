@@ -52,6 +52,10 @@ static const char *judge_cell(struct client *client, const struct act *act, cons
     struct cell *cell = cell_of(client);
     if (is_set("cl-throttle = off"))
         return reply_begins(reply, '-', SLICE("ERR unknown command ")) ? NULL : "Redis has no such command";
+    if (is_set("cl-throttle = raw") && reply_begins(reply, '-', SLICE("ERR SELECT inside MULTI: ")))
+        return client->session.may_have_queued_select ? NULL : "its database is known";
+    if (is_set("cl-throttle = raw") && client->session.has_queued_select)
+        return "weir cannot know its database";
     if (reply->type != '*' || reply->number != 5)
         return "it is no decision";
     for (size_t i = 0; i < 5; i++)

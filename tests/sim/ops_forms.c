@@ -99,6 +99,14 @@ static void say_hello_right(struct client *client, struct act *act)
     expect(client, act);
 }
 
+static void say_hello_alone(struct client *client, struct act *act)
+{
+    act->b = 0;
+    say_begin(client, 1);
+    say_word(client, SLICE("hello"));
+    expect(client, act);
+}
+
 static const char *judge_hello_right(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct session *session = &client->session;
@@ -170,8 +178,6 @@ static const char *judge_exec_wrong(struct client *client, const struct act *act
     (void)act;
     session->in_multi = session->is_voided = session->is_watching = session->is_touched = false;
     memset(session->watched, 0, sizeof session->watched);
-    if (session->has_queued_login)
-        session->id = 0; /* it has another connection to Redis than before */
     return reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of")) ? NULL : "a word too many";
 }
 
@@ -254,6 +260,7 @@ static const char *judge_breach(struct client *client, const struct act *act, co
 const struct op forms_ops[] = {
     {"hello_wrong", 2, OP_CONTROL, 0, say_hello_wrong, judge_hello_wrong},
     {"hello_right", 2, OP_CONTROL, 0, say_hello_right, judge_hello_right},
+    {"hello_alone", 2, OP_CONTROL | OP_QUEUES, 0, say_hello_alone, judge_hello_right},
     {"wrong", 4, 0, 0, say_wrong, judge_wrong},
     {"exec_wrong", 2, OP_CONTROL | OP_MULTI, 0, say_exec_wrong, judge_exec_wrong},
     {"inline", 3, OP_CONTROL, 0, say_inline, judge_inline},

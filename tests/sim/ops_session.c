@@ -86,13 +86,6 @@ static void say_auth(struct client *client, struct act *act)
     client->intent.is_in |= !is_wrong(act);
 }
 
-/* In a transaction the last login says who it is afterwards, or that it is nobody. */
-static void note_login(struct session *session, bool has_failed)
-{
-    session->has_logged_in = !has_failed;
-    session->has_failed = has_failed;
-}
-
 /* It must be, or it is and may be: as an administrator has locked that user. */
 static bool is_refused_login(const struct act *act, const struct reply *reply)
 {
@@ -105,7 +98,6 @@ static const char *judge_auth(struct client *client, const struct act *act, cons
     struct session *session = &client->session;
     unsigned user = user_of(act);
     bool is_refused = is_refused_login(act, reply);
-    note_login(session, is_refused);
     if (is_refused)
         return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
     session->user = user;
@@ -136,7 +128,6 @@ static const char *judge_not_entered(const struct act *act, const struct reply *
 static const char *judge_enter(struct client *client, const struct act *act, const struct reply *reply)
 {
     bool is_refused = is_wrong(act) || reply->type == '-';
-    note_login(&client->session, is_refused);
     if (is_refused)
         return judge_not_entered(act, reply);
     if (admin_lets_in() && !admin_is_changing(act->read_ns))
@@ -184,9 +175,8 @@ static const char *judge_hello(struct client *client, const struct act *act, con
     bool logs_in = act->c % 4 == 0;
     bool is_refused = logs_in && is_refused_login(act, reply);
     if (logs_in)
-        note_login(session, is_refused);
-    if (is_refused)
-        return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
+        if (is_refused)
+            return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
     if (!logs_in && may_be_stranger(client, act) && reply_begins(reply, '-', SLICE("NOAUTH "))) {
         admin_note_refused(act);
         return NULL;
@@ -223,7 +213,6 @@ static const char *judge_reset(struct client *client, const struct act *act, con
     session->user = session->database = session->n_subscribed = session->n_sharded = 0;
     client_be_stranger(client);
     session->name = 0;
-    session->id = 0;
     session->is_tracking = session->may_be_invalidated = session->has_redirected = false;
     session->has_shared_watch = false;
     return reply_is(reply, '+', SLICE("RESET")) ? NULL : "it is not RESET";
@@ -237,7 +226,7 @@ static void say_select(struct client *client, struct act *act)
     say_two(client, act, SLICE("SELECT"), print(text, "%u", act->a % DATABASES));
 }
 
-static const char *judge_select(struct client *client, const struct act *act, const struct reply *reply)
+const char *judge_select(struct client *client, const struct act *act, const struct reply *reply)
 {
     client->session.database = act->a % DATABASES;
     return ok(reply);
@@ -248,7 +237,7 @@ static void say_select_none(struct client *client, struct act *act)
     say_two(client, act, SLICE("SELECT"), SLICE("9999"));
 }
 
-static const char *judge_select_none(struct client *client, const struct act *act, const struct reply *reply)
+const char *judge_select_none(struct client *client, const struct act *act, const struct reply *reply)
 {
     (void)client;
     (void)act;
@@ -303,10 +292,10 @@ static const char *judge_getname(struct client *client, const struct act *act, c
 const struct op session_ops[] = {
     {"ping", 30, OP_CONTROL | OP_QUEUES | OP_SUBSCRIBED, 0, say_ping, judge_ping},
     {"echo", 30, OP_CONTROL | OP_QUEUES, 0, say_echo, judge_echo},
-    {"auth", 4, OP_CONTROL | OP_ENTERS | OP_QUEUES, 0, say_auth, judge_auth},
-    {"enter", 2, OP_CONTROL | OP_ENTERS | OP_QUEUES, 0, say_enter, judge_enter},
+    {"auth", 4, OP_CONTROL | OP_ENTERS, 0, say_auth, judge_auth},
+    {"enter", 2, OP_CONTROL | OP_ENTERS, 0, say_enter, judge_enter},
     {"whoami", 10, OP_QUEUES, LIMIT_ANY, say_whoami, judge_whoami},
-    {"hello", 3, OP_CONTROL | OP_ENTERS | OP_QUEUES, 0, say_hello, judge_hello},
+    {"hello", 3, OP_CONTROL | OP_ENTERS, 0, say_hello, judge_hello},
     {"reset", 2, OP_CONTROL | OP_ENTERS | OP_MULTI | OP_SUBSCRIBED, 0, say_reset, judge_reset},
     {"select", 4, OP_CONTROL | OP_QUEUES, 0, say_select, judge_select},
     {"select_none", 1, OP_CONTROL | OP_QUEUES, 0, say_select_none, judge_select_none},

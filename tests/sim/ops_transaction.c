@@ -37,7 +37,6 @@ static const char *judge_multi(struct client *client, const struct act *act, con
     session->in_multi = true;
     session->is_voided = session->is_unbegun = false;
     session->n_queued = 0;
-    session->has_queued_login = false;
     return reply_is_ok(reply) ? NULL : "it is not OK";
 }
 
@@ -55,18 +54,10 @@ static void say_exec(struct client *client, struct act *act)
     client->intent.n_queued = 0;
 }
 
-/* Who has wanted to log in has another connection to Redis than before, whatever came of it. */
-static void forget_connection(struct session *session)
-{
-    if (session->has_queued_login)
-        session->id = 0;
-}
-
 void transaction_end(struct session *session)
 {
     session->in_multi = session->is_voided = false;
     unwatch(session);
-    forget_connection(session);
 }
 
 static const char *judge_queued(struct client *client, const struct reply *reply)
@@ -78,14 +69,11 @@ static const char *judge_queued(struct client *client, const struct reply *reply
         return "not as many answers as were queued";
     const char *why = NULL;
     session->is_executing = true;
-    session->has_logged_in = session->has_failed = false;
     for (unsigned i = 0; why == NULL && reply_next(&inside, &element); i++) {
         const struct act *act = &session->queued[i].act;
         why = admin_excuses(act, &element) ? NULL : act->op->judge(client, act, &element);
     }
     session->is_executing = false;
-    forget_connection(session);
-    client->is_lost |= session->has_failed; /* weir closes it: who it is now nobody says */
     return why;
 }
 
@@ -99,8 +87,6 @@ static const char *judge_exec(struct client *client, const struct act *act, cons
     if (!was_in_multi)
         return reply_begins(reply, '-', SLICE("ERR EXEC without MULTI")) ? NULL : "EXEC without MULTI";
     unwatch(session);
-    if (was_voided || reply->is_nil)
-        forget_connection(session);
     if (was_voided)
         return reply_begins(reply, '-', SLICE("EXECABORT ")) ? NULL : "a voided transaction that ran";
     if (was_watching && reply->is_nil)
