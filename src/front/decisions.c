@@ -47,6 +47,7 @@ void decisions_ask(struct client *client, const struct request *request)
         .prefix = slice_str(rules->limit_prefix),
         .user = session_user(client),
         .database = session_database(client),
+        .has_database = !pin_has(client, PIN_DATABASE),
         .is_resp3 = session_protocol(client) == 3,
         .when_down = rules->when_down,
         .cell = rules->cell,

@@ -91,9 +91,6 @@ size_t limit_command_check(const struct client *client, const struct request *re
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR too many arguments");
     else if (transaction_is_open(&client->transaction))
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR LIMIT is not allowed in transactions");
-    else if (pin_has(client, PIN_DATABASE) && client->front->rules->cell == QUOTA_CELL_RAW &&
-             slice_eq(slice_str(own->name), SLICE("cl.throttle")))
-        len = snprintf(out, OWN_ERROR_ROOM, "-ERR SELECT inside MULTI: weir does not know the database of the key");
     for (int i = 0; i < len; i++)
         if ((unsigned char)out[i] < ' ')
             out[i] = ' ';

@@ -245,6 +245,10 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
     if (is_named(&asked) && !resolve(&asked, context, error))
         return NULL;
     asked.ask.is_raw = asked.ask.is_cell && context->cell == QUOTA_CELL_RAW;
+    if (asked.ask.is_raw && !context->has_database) {
+        build_error(error, SLICE("ERR SELECT inside MULTI: weir does not know the database of the key"));
+        return NULL;
+    }
     char spelled[PREFIX_ROOM];
     struct slice prefix = SLICE("");
     if (!asked.ask.is_raw && !prefix_of(context->prefix, context->user, spelled, &prefix)) {

@@ -81,6 +81,7 @@ struct quota_context {
     struct slice prefix; /* limit-prefix as configured: see prefix.h */
     struct slice user;   /* empty: not logged in, or `default` */
     unsigned database;
+    bool has_database; /* false: weir does not know which it is, and a raw key is refused */
     bool is_resp3;
     enum quota_when_down when_down;
     enum quota_cell cell;
