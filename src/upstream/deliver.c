@@ -184,13 +184,9 @@ static void note_reply(struct lane *lane, const struct call *call)
     if (glimpse_type(&lane->glimpse) != '+')
         return;
     if (call->flow == FLOW_MONITOR)
-        lane_note_monitor(lane, true);
-    if (call->effect == EFFECT_RESET && glimpse_starts(&lane->glimpse, SLICE("+RESET"))) {
-        bool was_subscribed = lane_is_subscribed(lane);
-        lane->channels = lane->patterns = lane->shard_channels = 0;
-        inflight_subscribe(&lane->base->counts, was_subscribed, lane_is_subscribed(lane));
-        lane_note_monitor(lane, false);
-    }
+        lane_note_monitor(lane);
+    if (call->effect == EFFECT_RESET && glimpse_starts(&lane->glimpse, SLICE("+RESET")))
+        lane_end_subscriptions(lane);
 }
 
 /* The lane's own question. False: its answer is another, so nothing that came before it can be believed. */

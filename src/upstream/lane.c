@@ -59,11 +59,18 @@ bool lane_take_cover(struct lane *lane)
     return is_covered;
 }
 
-void lane_forget_session(struct lane *lane)
+void lane_end_subscriptions(struct lane *lane)
 {
     bool was_subscribed = lane_is_subscribed(lane);
     lane->channels = lane->patterns = lane->shard_channels = 0;
     inflight_subscribe(&lane->base->counts, was_subscribed, false);
+    if (lane->beside == BESIDE_MONITOR)
+        lane->beside = BESIDE_MESSAGES;
+}
+
+void lane_forget_session(struct lane *lane)
+{
+    lane_end_subscriptions(lane);
     lane->has_name = false;
     lane->beside = BESIDE_NOTHING;
     lane->answer_by_ns = 0;
@@ -149,7 +156,7 @@ static void close_quietly(struct lane *lane)
     lane_become(lane, LANE_CLOSED);
     lane_end_leases(lane);
     inflight_end_all(&lane->base->counts, &lane->calls);
-    inflight_subscribe(&lane->base->counts, lane_is_subscribed(lane), false);
+    lane_end_subscriptions(lane);
     lane->base->ops->on_closed(lane);
     link_close(&lane->link);
 }
@@ -450,12 +457,9 @@ void lane_pass_through(struct lane *lane)
     lane->frame_bytes = 0;
 }
 
-void lane_note_monitor(struct lane *lane, bool is_on)
+void lane_note_monitor(struct lane *lane)
 {
-    if (is_on)
-        lane->beside = BESIDE_MONITOR;
-    else if (lane->beside == BESIDE_MONITOR)
-        lane->beside = BESIDE_MESSAGES;
+    lane->beside = BESIDE_MONITOR;
 }
 
 /* ---- what it is doing ---- */

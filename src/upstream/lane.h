@@ -14,7 +14,10 @@
  * greeted anew (greeting.h). Replies reach the oldest call's rider or nobody; a lane that receives what nobody waits
  * for, or what is no RESP, is closed, with every rider that has a call on it, and with its owner.
  *
- * How one is opened is in lane_open.h. The worker's thread only.
+ * What it is doing, and how far its answers are believed, are two enums with legal steps: lane_state.h. How a frame is
+ * taken is chosen when the frame begins: enum lane_framing. How a lane is opened is in lane_open.h.
+ *
+ * The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_LANE_H
 #define WEIR_UPSTREAM_LANE_H
@@ -121,7 +124,7 @@ enum lane_lag {
 /* Of what its owner hears in a row, when it is to hear of the end, as by CALL_ENDS_RUN. */
 enum run_end {
     RUN_GOES_ON,
-    RUN_ENDS_WITH_FRAME,  /* with the unasked frame that is being read */
+    RUN_ENDS_WITH_FRAME,  /* with the unsolicited frame that is being read */
     RUN_ENDS_WITH_PUSHES, /* before what next is no push: its last reply has come */
 };
 
@@ -444,8 +447,9 @@ static inline void lane_note_library(struct lane *lane)
 /* The answer to what was just sent says who somebody is: unless it comes within so long, the lane is closed. */
 void lane_must_answer(struct lane *lane, uint64_t within_ns);
 
-/* Redis has said +OK to its owner's MONITOR, or has ended that. */
-void lane_note_monitor(struct lane *lane, bool is_on);
+/* Redis has said +OK to its owner's MONITOR; has ended that, and all subscriptions. */
+void lane_note_monitor(struct lane *lane);
+void lane_end_subscriptions(struct lane *lane);
 
 /* From now on bytes pass to the owner as they come. Only with no call in flight. */
 void lane_pass_through(struct lane *lane);
