@@ -32,7 +32,7 @@ tsan_CC      = $(CC)
 tsan_CFLAGS  = $(SANITIZED) -fsanitize=thread
 tsan_LDFLAGS = -fsanitize=thread
 
-# Only what it says counts, and that it links.
+# Only that clang compiles and links all of it counts: make test-long. What clang warns of, clang-tidy tells.
 clang_CC      = clang
 clang_CFLAGS  = -O0 -g0
 clang_LDFLAGS =
@@ -196,7 +196,7 @@ test: ## install what is missing, then what CI runs first: check, unit, tsan, it
 	@tests/tools/deps.sh test
 	@tests/tools/run-tests.sh
 
-test-long: build/asan/weir build/asan/sim_redis ## integration tests in the other half of workers x lanes: CI runs them behind make test
+test-long: build/clang/weir build/asan/weir build/asan/sim_redis ## a build by clang; integration tests in the other half of workers x lanes: CI runs both behind make test
 	@LONG=1 tests/tools/run-it.sh
 
 unit: $(UNIT_BINS) ## unit tests under ASan and UBSan
@@ -284,7 +284,7 @@ versions: build/asan/weir build/asan/sim_redis build/weir ## REDIS="server ..." 
 	@tests/tools/run-versions.py $(or $(REDIS),$(error REDIS="path ...": the servers)) $(if $(REDIS_SRC),--source $(REDIS_SRC)) $(addprefix --stage ,$(ONLY))
 
 CHECKS = check-layers check-keys check-metrics check-man check-headers check-clang check-lint check-docs
-check: $(CHECKS) ## includes, configuration keys, metrics, headers, a clang build, lint, docs
+check: $(CHECKS) ## includes, configuration keys, metrics, headers, clang's warnings, lint, docs
 
 check-layers: # no include points up a layer, or closes a circle in its folder
 	@tests/tools/check-layers
@@ -296,8 +296,8 @@ check-keys: # code, docs and sample configuration name the same keys
 check-metrics: # code and docs name the same metrics
 	@tests/tools/check-metrics
 
-check-docs: build/clang/weir # links, files, examples, transcripts and alerts of the docs
-	@WEIR=build/clang/weir tests/tools/check-docs
+check-docs: build/asan/weir # links, files, examples, transcripts and alerts of the docs
+	@tests/tools/check-docs
 
 check-man: # the manual pages are good, and name everything
 	@tests/tools/check-man
@@ -305,9 +305,9 @@ check-man: # the manual pages are good, and name everything
 check-headers: # every header compiles alone
 	@CFLAGS='$(BASE)' tests/tools/check-headers
 
-check-clang: build/clang/weir $(patsubst %,build/clang/%.seen,$(UNITS) $(SIM) $(MODEL) $(FUZZERS) $(SESSION)) # the same warnings from clang
+check-clang: $(patsubst %,build/clang/%.seen,$(UNITS) $(SIM) $(MODEL) $(FUZZERS) $(SESSION)) # the same warnings from clang, of what only the tests need
 
-check-lint: $(FOLDERS:%=build/clang/%/tidy) # clang-tidy, see .clang-tidy
+check-lint: $(FOLDERS:%=build/clang/%/tidy) # clang's warnings and clang-tidy, see .clang-tidy
 
 # What only the tests need is looked at, and not built.
 build/clang/%.seen: % Makefile
@@ -315,10 +315,12 @@ build/clang/%.seen: % Makefile
 	@clang $(BASE) $(if $(filter tests/fuzz/%,$<),-I.) $(if $(findstring /sim/,$<),-I. $(shell pkg-config --cflags $(LUA))) -MMD -MP -MF $(@:.seen=.d) -MT $@ -fsyntax-only $<
 	@touch $@
 
-# Only what was compiled anew is looked at anew. One clang-tidy takes a folder: its start costs as much as a file.
+# Only what was compiled anew is looked at anew: clang-tidy tells no dependencies, so the objects of build/asan stand for
+# them. One clang-tidy takes a folder: its start costs as much as a file.
 define tidy
-build/clang/$(1)/tidy: $(call objects,clang,$(filter $(1)/%,$(SRC))) .clang-tidy
-	@clang-tidy --quiet $$(if $$(filter .clang-tidy,$$?),$(filter $(1)/%,$(SRC)),$$(patsubst build/clang/%.o,%.c,$$?)) \
+build/clang/$(1)/tidy: $(call objects,asan,$(filter $(1)/%,$(SRC))) .clang-tidy
+	@mkdir -p $$(@D)
+	@clang-tidy --quiet $$(if $$(filter .clang-tidy,$$?),$(filter $(1)/%,$(SRC)),$$(patsubst build/asan/%.o,%.c,$$?)) \
 	    -- $(BASE) $(clang_CFLAGS) 2>$$@.log || { cat $$@.log; exit 1; }
 	@touch $$@
 endef
