@@ -169,9 +169,11 @@ static void take_turn(struct party *party)
 
 /* ---- the hang ---- */
 
+/* Not where memory is refused: any client may hear of that, or be closed for it. */
 void hangs_begin(uint64_t pick)
 {
-    if (run.replies == 0 || !server_is_up() || !faults_are_over() || world.now_ns < hangs.until_ns + HANG_NS - ASKED_NS)
+    if (run.plan.memory.mode != MEMORY_PLENTY || run.replies == 0 || !server_is_up() || !faults_are_over() ||
+        world.now_ns < hangs.until_ns + HANG_NS - ASKED_NS)
         return;
     hangs.until_ns = world.now_ns + ASKED_NS;
     server_sleep(HANG_NS);
