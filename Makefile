@@ -20,8 +20,8 @@ release_CC      = $(CC)
 release_CFLAGS  = -O2 $(HARDEN)
 release_LDFLAGS = -pie -Wl,-z,relro,-z,now,-z,noexecstack
 
-# Reports name lines, not values: without following variables it compiles in a fifth less time.
-SANITIZED    = -O1 -fno-omit-frame-pointer -fno-var-tracking
+# Reports name lines, not values: -g1 says no more, and compiles in a tenth less time than -g.
+SANITIZED    = -O1 -g1 -fno-omit-frame-pointer
 asan_CC      = $(CC)
 asan_CFLAGS  = $(SANITIZED) -fno-pie -fsanitize=address,undefined -fno-sanitize-recover=all
 # Tests start weir and the simulator thousands of times, and finding out where everything is would be an eighth of each.
