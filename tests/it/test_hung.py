@@ -219,7 +219,8 @@ def test_who_may_not_ping_is_asked_otherwise(farm, tmp_path):
     before = said()
     wait_until(lambda: said() > before + 10, "it asks by HELLO")
     refused = [entry for entry in redis.call("ACL", "LOG") if b"ping" in entry]
-    assert len(refused) == 1 and refused[0][1] == 1, "once"
+    connections = 1 + weir.log().count("the control connection failed")  # a machine that is late may need another
+    assert len(refused) == 1 and refused[0][1] <= connections, "once for each"
     with stopped(redis):
         wait_state(weir, "silent")
     wait_state(weir, "up")

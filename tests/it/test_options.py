@@ -5,6 +5,7 @@ import time
 
 import pytest
 from kit.decisions import FIELDS, PLACE_FIELDS, admitted, clock_us, decide, decision, decisions, fresh, is_like, near, script_calls, written
+from kit.harness import wait_until
 from kit.limits import plain
 from kit.resp import Error
 from test_scripts import NOW, Scripts
@@ -125,15 +126,23 @@ def test_refused_tries_count(conn, redis, algorithm):
     assert decide(conn, command + " COUNT ALL").limited and script_calls(redis) >= asked + 2, "nor is it answered from memory"
 
 
+def hammer(conn, redis):
+    """How many of many tries are let through; None: for half a window nobody tried, so it proves nothing."""
+    command, admitted_n = f"LIMIT SLIDING {fresh()} 2/500ms COUNT ALL", 0
+    begin = last = clock_us(redis)
+    while last - begin < 1_250_000:
+        admitted_n += admitted(decisions(conn, *[command] * 5))
+        now = clock_us(redis)
+        if now - last > 250_000:
+            return None
+        last = now
+        time.sleep(0.005)  # many tries in each window, without a processor for it alone
+    return admitted_n
+
+
 def test_who_hammers_stays_out(conn, redis):
     """A sliding window counts all tries; the others are filled up, whatever is refused."""
-    key = fresh()
-    command = f"LIMIT SLIDING {key} 2/500ms COUNT ALL"
-    begin, admitted_n = clock_us(redis), 0
-    while clock_us(redis) - begin < 1_250_000:
-        admitted_n += admitted(decisions(conn, *[command] * 5))
-        time.sleep(0.005)  # many tries in each window, without a processor for it alone
-    assert admitted_n == 2
+    assert wait_until(lambda: hammer(conn, redis), "tries come without a break", 60) == 2
     key = fresh()
     for _ in range(50):
         decide(conn, f"LIMIT FUNNEL {key} 2/1000s COUNT ALL")
