@@ -49,6 +49,7 @@ static enum gate wait(struct client *client, const struct account *whose, uint64
     meter->waited_for = waits_for(verdict);
     meter->turn = verdict->turn;
     alarm_set(&client->front->alarms, &meter->delay, client->front->loop->now_ns + (uint64_t)verdict->wait_ns);
+    client_wait(client, WAIT_DELAY);
     return GATE_WAIT;
 }
 
@@ -82,6 +83,7 @@ static enum gate wait_on(struct client *client, const struct account *own, const
     }
     uint64_t due_ns = gate_turn_due(&meter->turn);
     alarm_set(&client->front->alarms, &meter->delay, due_ns != 0 ? due_ns : meter->delay.due_ns);
+    client_wait(client, WAIT_DELAY);
     return GATE_WAIT;
 }
 
@@ -148,7 +150,7 @@ static void end_greeting(struct client *client)
 static void count_greeting(struct client *client, uint64_t n)
 {
     uint64_t sum = client->greeted_bytes + n;
-    client->greeted_bytes = sum < GREETING_MAX ? (uint16_t)sum : GREETING_MAX;
+    client->greeted_bytes = (sum < GREETING_MAX ? sum : GREETING_MAX) & 8191U;
 }
 
 /* Since when its next command is the next. */
@@ -178,16 +180,14 @@ static enum gate ask_debtor(struct client *client, const struct account *own, si
         return GATE_PASS;
     if (!is_free)
         return wait(client, own, headed_ns(client), &verdict);
-    if (!client->counts_bytes_out || client->rider.in_flight == 0)
+    if (!client_counts(client, UNIT_BYTES_OUT) || client->rider.in_flight == 0)
         return GATE_PASS;
-    client->rider.wants_idle = true;
+    client_wait_for_replies(client);
     return GATE_WAIT;
 }
 
 enum gate account_ask_idly(struct client *client, size_t n)
 {
-    if (meter_is_waiting(client) && alarm_is_set(&client->meter->delay))
-        return GATE_WAIT;
     const struct account own = payer_of(client);
     enum gate gate = ask_debtor(client, &own, n);
     if (gate == GATE_PASS)
@@ -313,15 +313,13 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     verdict->counted = 0;
     verdict->is_shadowed = false;
     verdict->virtual_ns = 0;
-    if (client->overflows && !meter_is_waiting(client))
+    if (subject_is_overflow(client->subject) && !meter_is_waiting(client))
         binding_leave_overflow(client);
     if (client->bound == NULL && !client->is_keyed) {
         const struct account nobodys = {.holders = {[PER_SUBJECT] = client->subject}};
         return settle(client, &nobodys, request->command, GATE_PASS);
     }
-    if (meter_is_waiting(client) && alarm_is_set(&client->meter->delay))
-        return GATE_WAIT; /* woken by something else */
-    if (client->counts_calls && meter_need(client) == NULL)
+    if (client_counts(client, UNIT_INFLIGHT) && meter_need(client) == NULL)
         return GATE_CLOSE;
     const struct account account = payer_for(client, request);
     if (client_is_closed(client))
@@ -362,7 +360,7 @@ enum gate account_ask_refusal(struct client *client, const struct request *reque
     if (client->bound == NULL && !client->is_keyed)
         return GATE_PASS;
     if (meter_is_waiting(client))
-        return alarm_is_set(&client->meter->delay) ? GATE_WAIT : GATE_PASS;
+        return GATE_PASS;
     if ((request->command->flags & CMD_CONTROL) != 0)
         return GATE_PASS; /* never refused */
     end_greeting(client);
@@ -434,7 +432,7 @@ void account_bytes_in(struct client *client, uint64_t n, uint8_t counted)
 void account_bytes_out(struct client *client, uint64_t n, uint8_t counted)
 {
     count_bytes(client, n);
-    if (!client->counts_bytes_out)
+    if (!client_counts(client, UNIT_BYTES_OUT))
         return;
     if (client->greeted_bytes < GREETING_MAX && is_greeting(client, 0))
         counted |= GREETING;

@@ -255,7 +255,7 @@ static enum route reset_lane(struct client *client)
     call->arrived_ns = 0;
     lane_send(lane, &client->rider, request, sizeof request - 1);
     pin_add(client, PIN_RESET);
-    lane_choice_wait_for_idle(client);
+    client_wait_for_replies(client);
     return ROUTE_WAIT;
 }
 
@@ -297,7 +297,7 @@ enum route answer_reset(struct client *client, struct request *request)
 {
     struct verdict verdict;
     if (is_busy(client)) {
-        lane_choice_wait_for_idle(client);
+        client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
     if (!pin_has(client, PIN_RESET) && (listens(client) || keeps_lane(client)))

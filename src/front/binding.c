@@ -69,10 +69,7 @@ static bool find_subject(struct client *client)
     if (!is_same || client->subject != old)
         pacing_leave(client);
     client->generation = front->generation;
-    client->overflows = subject_is_overflow(client->subject);
     client->is_keyed = is_keyed;
-    client->counts_bytes_out = policy != NULL && policy->of_unit[UNIT_BYTES_OUT] != 0;
-    client->counts_calls = policy != NULL && policy->of_unit[UNIT_INFLIGHT] != 0;
     return true;
 }
 
@@ -278,7 +275,6 @@ void binding_leave_overflow(struct client *client)
     detach(client, &before);
     pacing_leave(client);
     client->subject = own;
-    client->overflows = false;
     const struct account now = payer_of(client);
     attach_connection(client, &now);
     attach_calls(client, &now);
@@ -299,7 +295,7 @@ void binding_leave(struct client *client)
     subject_put(client->front->settings->subjects, client->subject);
     client->subject = NULL;
     client->bound = NULL; /* whatever of it is still under way is charged to nobody */
-    client->is_keyed = client->counts_bytes_out = client->counts_calls = false;
+    client->is_keyed = false;
     meter_free(client);
 }
 

@@ -7,7 +7,7 @@
 
 void catalog_ask(struct client *client, struct slice request)
 {
-    client_hold(client);
+    client_wait(client, WAIT_ANSWER);
     gather_begin(client, request);
 }
 
@@ -49,5 +49,5 @@ void catalog_answered(struct client *client)
         pass_on(client, bytes);
     else
         gather_drop(client);
-    client_go_on(client);
+    client_resume(client, WAIT_ANSWER);
 }

@@ -42,15 +42,36 @@ struct extra *client_need_extra(struct client *client)
     return extra;
 }
 
+void client_wait(struct client *client, enum client_wait reason)
+{
+    client->waits |= (uint16_t)reason;
+}
+
+void client_resume_woken(struct client *client, enum client_wait reason)
+{
+    client->waits &= (uint16_t)~reason;
+}
+
+void client_resume(struct client *client, enum client_wait reason)
+{
+    client_resume_woken(client, reason);
+    link_wake(&client->link);
+}
+
+void client_wait_for_replies(struct client *client)
+{
+    client->rider.wants_idle = true;
+    client_wait(client, WAIT_REPLIES);
+}
+
 void client_hold(struct client *client)
 {
-    client->is_held = true;
+    client_wait(client, WAIT_ANSWER);
 }
 
 void client_go_on(struct client *client)
 {
-    client->is_held = false;
-    link_wake(&client->link);
+    client_resume(client, WAIT_ANSWER);
 }
 
 void pin_add(struct client *client, enum pin pin)

@@ -38,6 +38,7 @@
 #include "front/reply_mode.h"
 #include "front/transaction.h"
 #include "limit/ip.h"
+#include "limit/policy.h"
 #include "net/link.h"
 #include "resp/scan.h"
 #include "upstream/lane.h"
@@ -81,6 +82,7 @@ struct extra {
     uint64_t huge_until_ns;      /* it reads huge values: few of its calls are under way until then; 0: no */
     struct gather *gather;       /* NULL: replies are passed on as they come */
     uint32_t pause_ms;           /* of the last CLIENT PAUSE ... WRITE that was queued in MULTI; 0: none */
+    uint8_t hopes;               /* how often it has waited for a lane that somebody else only keeps */
     struct login_step *login;    /* AUTH or HELLO AUTH on its way through the door; NULL: none */
     struct lease kept;           /* on the private lane that the client had last */
     struct proxy_header *header; /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
@@ -118,47 +120,41 @@ struct client {
     struct front *front;
     struct list in_front;
     struct waited_for waited_for;
-    struct intake *intake;      /* bytes that wait; NULL: none */
-    struct extra *extra;        /* NULL: nothing of that has been needed; see client_extra */
-    struct session *session;    /* NULL: as it connected: no login, RESP2, database 0 */
-    struct subject *subject;    /* never NULL from the moment when its address is known to close */
-    const struct policy *bound; /* the policy that binds it; NULL: unlimited */
-    struct meter *meter;        /* NULL: its limits need none */
-    struct unbound *unbound;    /* NULL: it is bound, see front/unbound.h */
-    struct lease shared;        /* on the shared lane of its session */
-    uint32_t epoch;             /* of its node, when it came; see node_epoch */
-    uint32_t n_commands;        /* for LIMIT TOP, since binding_tell_top: commands, ... */
-    uint32_t n_bytes;           /* ... and bytes both ways */
-    uint32_t wrote_at;          /* it may have written where WAIT does not count: wait_coverage.h; 0: it has not */
-    uint16_t n_refused;         /* ... of commands those refused, ... */
-    uint16_t refused_by;        /* ... by the limit with this id, plus one; 0: none yet */
-    uint16_t greeted_bytes;     /* bytes sent before its first command that is not of class control */
-    uint16_t pins;              /* enum pin (pins.h): why it keeps its private lane */
+    struct intake *intake;       /* bytes that wait; NULL: none */
+    struct extra *extra;         /* NULL: nothing of that has been needed; see client_extra */
+    struct session *session;     /* NULL: as it connected: no login, RESP2, database 0 */
+    struct subject *subject;     /* never NULL from the moment when its address is known to close */
+    const struct policy *bound;  /* the policy that binds it; NULL: unlimited */
+    struct meter *meter;         /* NULL: its limits need none */
+    struct unbound *unbound;     /* NULL: it is bound, see front/unbound.h */
+    struct lease shared;         /* on the shared lane of its session */
+    uint32_t epoch;              /* of its node, when it came; see node_epoch */
+    uint32_t n_commands;         /* for LIMIT TOP, since binding_tell_top: commands, ... */
+    uint32_t n_bytes;            /* ... and bytes both ways */
+    uint32_t wrote_at;           /* it may have written where WAIT does not count: wait_coverage.h; 0: it has not */
+    uint16_t n_refused;          /* ... of commands those refused, ... */
+    uint16_t refused_by;         /* ... by the limit with this id, plus one; 0: none yet */
+    uint16_t greeted_bytes : 13; /* bytes sent before its first command that is not of class control */
+    uint16_t reader : 2;         /* enum reader: what it has read on shared lanes */
+    uint16_t was_active : 1;     /* bytes have passed since the last look of front/timeouts.c */
+    uint16_t pins;               /* enum pin (pins.h): why it keeps its private lane */
+    uint16_t waits;              /* set of enum client_wait; written by client_wait and client_resume alone */
     struct reply_mode reply_mode;
     struct transaction transaction;
     uint8_t entrance;          /* its number, see client_entrance */
     uint8_t state : 3;         /* enum client_state; written by client_move alone */
     uint8_t reason : 5;        /* enum ending_reason: why its connection ends */
-    uint8_t output : 4;        /* enum client_output */
-    uint8_t silent_looks : 4;  /* looks of front/timeouts.c since bytes passed last, either way ... */
-    bool was_active : 1;       /* ... bytes have passed since the last look */
-    uint8_t reader : 2;        /* enum reader: what it has read on shared lanes */
+    uint8_t output : 3;        /* enum client_output */
+    uint8_t silent_looks : 4;  /* looks of front/timeouts.c since bytes passed last, either way */
+    uint8_t generation : 1;    /* front.generation, of the rules by which it is bound */
     bool is_urgent : 1;        /* its own lane is in whatever database: for one call */
     bool has_private_lane : 1; /* rider.lane is its own, or is being opened */
     bool is_dressed : 1;       /* its own lane bears its name, or the one that is kept for it */
     bool is_lane_new : 1;      /* its own lane was lent to it just now, and has had no request of its yet */
-    uint8_t hopes : 3;         /* how often it has waited for a lane that somebody else only keeps */
     bool wants_new_lane : 1;   /* the lane it was to get had had another owner, and was not clean */
     bool was_refused : 1;      /* the lane it waited for could not be opened */
-    bool is_stalled : 1;       /* nothing is read or taken: it holds too much memory, see front/memory_pressure.h */
-    bool is_held : 1;          /* no request is taken until an answer has come */
     bool is_eof : 1;           /* it has ended its side */
-    bool is_operator : 1;      /* it came by the operators' socket */
-    bool overflows : 1;        /* it shares a subject until there is room for its own */
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
-    bool counts_bytes_out : 1; /* its policy has limits on bytes of replies */
-    bool counts_calls : 1;     /* and on calls in flight */
-    uint8_t generation : 1;    /* front.generation, of the rules by which it is bound */
 };
 
 /* What is done by parts above the client: front.client_ops, given at the start. */
@@ -176,6 +172,18 @@ struct client_ops {
 static inline const struct entrance *client_entrance(const struct client *client)
 {
     return client->front->entrances[client->entrance];
+}
+
+/* True if it came by the operators' socket. */
+static inline bool client_is_operator(const struct client *client)
+{
+    return client_entrance(client)->is_admin;
+}
+
+/* True if a limit that binds the client is in that unit. */
+static inline bool client_counts(const struct client *client, enum unit unit)
+{
+    return client->bound != NULL && client->bound->of_unit[unit] != 0;
 }
 
 /* True if the rules before the present ones bind the client: binding_renew has not been called since they changed. */
@@ -229,10 +237,25 @@ __attribute__((warn_unused_result)) struct extra *client_need_extra(struct clien
 /* The same; NULL: out of memory, and the client goes on without. */
 struct extra *client_want_extra(struct client *client);
 
-/*
- * No request is taken until an answer has come; client_go_on: it has, and those that wait are taken at the end of the
- * turn.
- */
+/* No request is taken until client_resume has been called for this reason, and for all others. */
+void client_wait(struct client *client, enum client_wait reason);
+
+/* The client waits no longer for that, or never did: its link is woken, and its requests are taken if nothing else is waited for. */
+void client_resume(struct client *client, enum client_wait reason);
+
+/* As client_resume, in on_wake alone: requests are taken next. */
+void client_resume_woken(struct client *client, enum client_wait reason);
+
+/* Wait until all calls are answered: WAIT_REPLIES. */
+void client_wait_for_replies(struct client *client);
+
+/* True if the client waits for one of these, a set of enum client_wait. */
+static inline bool client_waits_for(const struct client *client, unsigned reasons)
+{
+    return (client->waits & reasons) != 0;
+}
+
+/* WAIT_ANSWER: no request is taken until an answer has come. */
 void client_hold(struct client *client);
 void client_go_on(struct client *client);
 

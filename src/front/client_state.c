@@ -14,3 +14,24 @@ bool client_state_may_follow(enum client_state from, enum client_state to)
 {
     return (followers[from] & BIT(to)) != 0;
 }
+
+static const struct wait_row {
+    const char *name;
+    const char *text;
+} rows[WAIT_ROWS] = {
+#define WAIT(reason, name, text) {name, text},
+#include "front/waits.def"
+#undef WAIT
+};
+
+_Static_assert(WAIT_ROWS <= 16, "a set of waits has 16 bits");
+
+const char *client_wait_name(enum client_wait_row row)
+{
+    return rows[row].name;
+}
+
+const char *client_wait_text(enum client_wait_row row)
+{
+    return rows[row].text;
+}

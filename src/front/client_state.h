@@ -6,12 +6,14 @@
  *                 ^  \________________^   |
  *                 |________________________| only from OUTPUT_ENDED, see client_return
  *
- * Every state may end in closed. What the client waits for while it is open is another question.
+ * Every state may end in closed. While a client is open its requests are taken if and only if it waits for nothing: its set
+ * of waits is empty.
  */
 #ifndef WEIR_FRONT_CLIENT_STATE_H
 #define WEIR_FRONT_CLIENT_STATE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum client_state {
     CLIENT_SHAKING,  /* its PROXY header or its TLS handshake is not done */
@@ -32,5 +34,22 @@ enum client_output {
 
 /* True if a client may go from one state to the other; to stay is no step. */
 bool client_state_may_follow(enum client_state from, enum client_state to);
+
+/* Rows of front/waits.def, as bits of a set. */
+enum client_wait_row {
+#define WAIT(reason, name, text) WAIT_ROW_##reason,
+#include "front/waits.def"
+#undef WAIT
+    WAIT_ROWS
+};
+enum client_wait {
+#define WAIT(reason, name, text) WAIT_##reason = 1 << WAIT_ROW_##reason,
+#include "front/waits.def"
+#undef WAIT
+};
+
+/* The name of a row, one word; and what stands in a log behind "waits for". */
+const char *client_wait_name(enum client_wait_row row);
+const char *client_wait_text(enum client_wait_row row);
 
 #endif

@@ -87,10 +87,11 @@ static void stop_if_slow(struct client *client)
     rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
     if (!client->has_private_lane || rider->lane == NULL)
         return;
-    if (rider->is_paying || (client->link.is_congested && (!client->link.is_paused || client->is_stalled)))
+    if (rider->is_paying ||
+        (client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY))))
         stall_begin(rider->lane);
     if (rider->wants_idle && client->link.is_congested)
-        link_wake(&client->link); /* the lane will not be idle before it reads: see has_many_replies_coming */
+        client_resume(client, WAIT_REPLIES); /* not all will come before it reads: see has_many_replies_coming */
 }
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)
@@ -132,6 +133,13 @@ static void on_passed(struct rider *rider, size_t n)
         return;
     client_limit_unread(client, 0);
     stop_if_slow(client);
+}
+
+static void on_resume(struct rider *rider, enum rider_wait what)
+{
+    static const enum client_wait reasons[] = {
+        [RIDER_REPLIES] = WAIT_REPLIES, [RIDER_LANE] = WAIT_LANE, [RIDER_SHARE] = WAIT_SHARE};
+    client_resume(client_of_rider(rider), reasons[what]);
 }
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
@@ -201,6 +209,7 @@ static const struct rider_ops rider_ops = {
     .on_unread = on_unread,
     .on_blocking = on_blocking,
     .on_lost = on_lost,
+    .on_resume = on_resume,
     .share = lane_claim_share,
     .audit = lane_claim_audit,
     .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
@@ -397,6 +406,7 @@ static void on_wake(struct link *link)
         half_close_check(client);
         return;
     }
+    client_resume_woken(client, WAIT_WORKER);
     lane_choice_release(client);
     feed_again(client);
     half_close_check(client);
@@ -492,7 +502,6 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     client->front = front;
     client->generation = front->generation;
     client->entrance = entrance->number;
-    client->is_operator = entrance->is_admin;
     client->state = entrance->has_proxy_header || entrance->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);

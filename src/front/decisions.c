@@ -14,13 +14,16 @@ static struct decision *call_of(struct list *in_client)
 bool decisions_can_go(struct client *client)
 {
     if (client->rider.in_flight > 0) {
-        lane_choice_wait_for_idle(client);
+        client_wait_for_replies(client);
         return false;
     }
     if (client_extra(client)->n_asked == 0)
         return true;
     /* Who waits blocks its connection, as BLPOP does. */
-    return client_extra(client)->n_asked < IN_FLIGHT_MAX && call_of(client->extra->asked.prev)->until_ns == 0;
+    if (client_extra(client)->n_asked < IN_FLIGHT_MAX && call_of(client->extra->asked.prev)->until_ns == 0)
+        return true;
+    client_wait(client, WAIT_DECISION);
+    return false;
 }
 
 static void note_asked(struct client *client, struct decision *decision)
@@ -105,7 +108,7 @@ void decisions_done(struct decision *decision)
     struct client *client = decision->owner;
     answer_done(client);
     if (client_extra(client)->n_asked < IN_FLIGHT_MAX / 2 && !client_is_closed(client))
-        link_wake(&client->link);
+        client_resume(client, WAIT_DECISION);
 }
 
 bool decisions_hurry(struct client *client)

@@ -22,14 +22,14 @@ static bool is_attached(const struct client *client)
 static bool is_unfinished(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
-    return client->rider.in_flight > 0 || client->is_held || reply_mode_skips(&client->reply_mode) ||
+    return client->rider.in_flight > 0 || client->waits != 0 || reply_mode_skips(&client->reply_mode) ||
            extra->n_asked > 0 || extra->passage != NULL || extra->order != NULL || replies_bytes(&extra->replies) > 0 ||
            (client->intake != NULL && !intake_is_empty(client->intake)) || link_has_unread(&client->link);
 }
 
 static bool stays(const struct client *client)
 {
-    return client->is_operator && !client->front->drain.lets_operators_go;
+    return client_is_operator(client) && !client->front->drain.lets_operators_go;
 }
 
 void client_drain_look(struct client *client)
@@ -86,7 +86,7 @@ static const char *why_there(const struct client *client)
     if (extra->n_asked > 0 || extra->order != NULL)
         return "waits for LIMIT";
     if (extra->passage != NULL || (client->intake != NULL && !intake_is_empty(client->intake)))
-        return client->is_held || meter_is_waiting(client) ? "waits for its turn" : "has sent a part of a request";
+        return client->waits != 0 ? "waits for its turn" : "has sent a part of a request";
     return link_is_sending(&client->link) ? "has replies to read" : "silent";
 }
 

@@ -30,7 +30,7 @@ static void protocol_error(struct client *client, const struct request_scan *sca
 /* Operators need no login for weir's own commands, which have more words than Redis takes before one. */
 static const struct request_limits *limits_of(const struct client *client)
 {
-    if (client->is_operator)
+    if (client_is_operator(client))
         return &request_limits_normal;
     return session_is_anonymous(client) ? &request_limits_before_auth : &request_limits_normal;
 }
@@ -67,8 +67,7 @@ static void take_frame(struct intake *in, enum route result)
 
 static bool can_go_on(const struct client *client)
 {
-    return client->state == CLIENT_OPEN && !client->is_held && !client->is_stalled &&
-           client_extra(client)->passage == NULL;
+    return client->state == CLIENT_OPEN && client->waits == 0 && client_extra(client)->passage == NULL;
 }
 
 /* Those that come next and can go the short way, if any. */
@@ -139,6 +138,11 @@ static void take_all(struct client *client, struct intake *in)
 /* What of them goes to a lane is copied at the end: `in` is then moved, or goes. */
 static void take(struct client *client, struct intake *in)
 {
+    if (client->waits != 0) {
+        if (!client_waits_for(client, WAIT_SHARE | WAIT_WORKER))
+            pacing_stop(client); /* what it has been granted meanwhile is for others */
+        return;
+    }
     if (client_has_old_rules(client) && !binding_renew(client))
         return;
     take_all(client, in);
@@ -168,17 +172,24 @@ static void abandon_passage(struct client *client)
     client_leave(client);
 }
 
+static void wait_for_lane(struct client *client)
+{
+    lane_wait(client->rider.lane, &client->rider);
+    client_wait(client, WAIT_LANE);
+}
+
 /* The rest is not read while Redis does not take it, or the client has to pay for what has passed. */
 static void hold_passage(struct client *client)
 {
     bool is_paying = account_is_paying(client, UNIT_BYTES_IN);
     if (lane_is_congested(client->rider.lane))
-        lane_wait(client->rider.lane, &client->rider);
-    else if (!is_paying)
-        return;
-    if (is_paying)
+        wait_for_lane(client);
+    if (is_paying) {
+        client_wait(client, WAIT_BYTES);
         timeouts_begin_request(client); /* it is weir that makes it late */
-    link_pause(&client->link);
+    }
+    if (client->waits != 0)
+        link_pause(&client->link);
 }
 
 /* Pass on a piece of a large request. Returns how much of it was used; less than n: the request has ended. */
@@ -243,16 +254,18 @@ static void adjust_reading(struct client *client)
         return;
     uint32_t most = client->rider.is_held_up ? INTAKE_READ : INTAKE_MAX - INTAKE_MIN_READ;
     bool is_full = client->intake != NULL && client->intake->filled - client->intake->taken > most;
-    bool is_held = !list_is_empty(&client->rider.waiting) || account_is_paying(client, UNIT_BYTES_IN);
-    bool is_waiting = is_held && client_extra(client)->passage != NULL;
-    if (!is_full && !is_waiting && !client->is_stalled) {
+    bool is_passing = client_extra(client)->passage != NULL;
+    bool is_stalled = client_waits_for(client, WAIT_MEMORY);
+    if (is_passing && account_is_paying(client, UNIT_BYTES_IN))
+        client_wait(client, WAIT_BYTES);
+    if (!is_full && !is_stalled && !(is_passing && client->waits != 0)) {
         link_resume(&client->link);
         return;
     }
     link_pause(&client->link);
     if (!client->rider.is_gone)
         link_watch_end(&client->link);
-    if (!client->is_stalled && !client->rider.is_paying && client->has_private_lane)
+    if (!is_stalled && !client->rider.is_paying && client->has_private_lane)
         lane_catch_up(&client->rider); /* it was stopped for a slow reader: see stop_if_slow in front/connection.c */
 }
 
@@ -261,7 +274,7 @@ static bool has_begun(const struct client *client)
 {
     if (client_extra(client)->passage != NULL)
         return true;
-    return client->intake != NULL && !client->intake->has_frame && !client->is_held && !client->rider.is_held_up;
+    return client->intake != NULL && !client->intake->has_frame && client->waits == 0;
 }
 
 /* `is_another`: some request has been taken meanwhile. */
@@ -369,11 +382,12 @@ void feed_again(struct client *client)
 
 void feed_stall(struct client *client, bool is_stalled)
 {
-    client->is_stalled = is_stalled;
-    if (is_stalled)
-        adjust_reading(client);
-    else
-        link_wake(&client->link);
+    if (!is_stalled) {
+        client_resume(client, WAIT_MEMORY);
+        return;
+    }
+    client_wait(client, WAIT_MEMORY);
+    adjust_reading(client);
 }
 
 void feed_end(struct client *client)

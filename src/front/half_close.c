@@ -90,7 +90,7 @@ void half_close_check(struct client *client)
         client_close(client);
     if (client_is_leaving(client))
         return;
-    if (!client_has_more(client) && !client->is_held && !client->rider.wants_idle)
+    if (!client_has_more(client) && (client->waits & ~WAIT_MEMORY) == 0 && !client->rider.wants_idle)
         client_leave(client);
 }
 

@@ -18,11 +18,6 @@
 #define BLOCKED_BYTES (1U << 19)
 #define UNKNOWN_CALLS 64 /* of a client that is there: of values of 1 MiB as much as REMAINS_MAX_BYTES */
 
-void lane_choice_wait_for_idle(struct client *client)
-{
-    client->rider.wants_idle = true;
-}
-
 static bool is_strict(const struct client *client)
 {
     return client->front->settings->lanes_private;
@@ -85,14 +80,24 @@ static void note_unclean(struct client *client)
 
 #define HOPES_MAX 5 /* of 20 ms each: what is only kept is given back in one turn of its worker */
 
+static void end_hopes(struct client *client)
+{
+    if (client->extra != NULL)
+        client->extra->hopes = 0;
+}
+
 static enum finding find_none(struct client *client, const struct request *request)
 {
-    bool may_hope = client->hopes < HOPES_MAX && lanes_may_hope(lanes_for(client, request), &client->rider);
-    if (may_hope)
-        client->hopes++;
-    else
-        client->hopes = 0;
-    return may_hope ? LANE_NOT_YET : LANE_NONE;
+    if (client_extra(client)->hopes == HOPES_MAX || !lanes_may_hope(lanes_for(client, request), &client->rider)) {
+        end_hopes(client);
+        return LANE_NONE;
+    }
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL)
+        return LANE_NONE;
+    extra->hopes++;
+    client_wait(client, WAIT_LANE);
+    return LANE_NOT_YET;
 }
 
 static void give_back(struct client *client);
@@ -124,7 +129,7 @@ static enum finding find_private(struct client *client, const struct request *re
     note_unclean(client);
     if (must_change(client, request)) {
         if (rider->in_flight > 0) {
-            lane_choice_wait_for_idle(client);
+            client_wait_for_replies(client);
             return LANE_NOT_YET;
         }
         if (may_give_back(client))
@@ -134,7 +139,7 @@ static enum finding find_private(struct client *client, const struct request *re
         return LANE_NONE; /* what its lane still had for it was more than it may hold */
     if (!client->has_private_lane) {
         if (rider->in_flight > 0) {
-            lane_choice_wait_for_idle(client);
+            client_wait_for_replies(client);
             return LANE_NOT_YET;
         }
         struct lane_key key = session_key(client, lanes_node(lanes_for(client, request)));
@@ -149,7 +154,7 @@ static enum finding find_private(struct client *client, const struct request *re
         const struct lane *lane = borrow(client, request, &key);
         if (lane == NULL)
             return find_none(client, request);
-        client->hopes = 0;
+        end_hopes(client);
         client->has_private_lane = client->is_lane_new = true;
         client->wants_new_lane = false;
         client->is_dressed = client->is_dressed && lane == before && lane_is_ready(lane);
@@ -199,6 +204,14 @@ bool lane_choice_is_at_hand(const struct client *client, const struct request *r
                                           : lease_holds(&client->shared);
 }
 
+/* It looks again. */
+static void stop_waiting_for_lane(struct client *client)
+{
+    list_take(&client->rider.waiting);
+    if (client_waits_for(client, WAIT_LANE))
+        client_resume(client, WAIT_LANE);
+}
+
 static void give_back(struct client *client)
 {
     struct rider *rider = &client->rider;
@@ -208,7 +221,7 @@ static void give_back(struct client *client)
     client->has_private_lane = false;
     client->is_urgent = false;
     rider->lane = NULL;
-    list_take(&rider->waiting);
+    stop_waiting_for_lane(client);
     struct lease *kept = &client->extra->kept;
     lend_take_back(lane, kept);
     client->is_dressed &= lease_holds(kept) && kept->lane == lane; /* another that is kept may bear another name */
@@ -227,11 +240,11 @@ void lane_choice_abandon(struct client *client)
 {
     if (client->rider.lane != NULL && (client->has_private_lane || client->rider.in_flight > 0))
         remains_leave(client);
-    list_take(&client->rider.waiting);
+    stop_waiting_for_lane(client);
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
     if (client->rider.wants_idle)
-        link_wake(&client->link);
+        client_resume(client, WAIT_REPLIES);
     client->rider.wants_idle = false;
     pacing_forget(client);
     client->has_private_lane = client->is_urgent = client->is_dressed = false;
@@ -249,7 +262,7 @@ void lane_choice_leave(struct client *client)
         return;
     }
     lane_catch_up(&client->rider);
-    list_take(&client->rider.waiting);
+    stop_waiting_for_lane(client);
     client->rider.lane = NULL;
     client->has_private_lane = client->is_urgent = client->is_dressed = false;
     coverage_note_elsewhere(client);
@@ -393,6 +406,7 @@ static enum finding find(struct client *client, const struct request *request, s
         return find_private(client, request, found);
     if (must_wait_here(client, request)) {
         lanes_wake_soon(lanes_for(client, request), &client->rider);
+        client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
     switch (request_effect(request)) {
@@ -410,10 +424,10 @@ static enum finding find(struct client *client, const struct request *request, s
     }
     if (*found == NULL)
         return find_none(client, request);
-    client->hopes = 0;
+    end_hopes(client);
     bool is_elsewhere = client->rider.in_flight > 0 && client->rider.lane != *found;
     if (is_elsewhere || must_ask_first(client, request)) {
-        lane_choice_wait_for_idle(client);
+        client_wait_for_replies(client);
         return LANE_NOT_YET;
     }
     return LANE_FOUND;
@@ -470,7 +484,7 @@ static bool has_many_replies_coming(const struct client *client, const struct la
 {
     if (client->link.is_congested)
         return false;
-    return (client->counts_bytes_out && client->rider.in_flight >= UNKNOWN_CALLS) ||
+    return (client_counts(client, UNIT_BYTES_OUT) && client->rider.in_flight >= UNKNOWN_CALLS) ||
            (lane_n_requests(lane) >= UNKNOWN_CALLS && may_read_huge(client));
 }
 
@@ -493,12 +507,13 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
     }
     if (remains_must_wait(client, lanes_node(lanes_for(client, request)))) {
         lanes_wake_soon(lanes_for(client, request), &client->rider);
+        client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
     /* That lane may be in another database than the client; what it still has to answer comes first. */
     if (client->is_urgent && !request->command->is_urgent) {
         if (client->rider.in_flight > 0) {
-            lane_choice_wait_for_idle(client);
+            client_wait_for_replies(client);
             return LANE_NOT_YET;
         }
         leave_urgent(client);
@@ -512,10 +527,11 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         return finding;
     if (!lane_is_ready(*found) || lane_is_congested(*found)) {
         lane_wait(*found, &client->rider);
+        client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
     if (is_far_ahead(client, request, *found)) {
-        lane_choice_wait_for_idle(client);
+        client_wait_for_replies(client);
         return LANE_NOT_YET;
     }
     if (client->has_private_lane) {

@@ -25,9 +25,6 @@ struct slice lane_choice_why_none(const struct client *client, const struct requ
 /* Would lane_choice_find open no connection for it, as far as can be said without looking? */
 bool lane_choice_is_at_hand(const struct client *client, const struct request *request);
 
-/* Wake the client when all its calls are answered. */
-void lane_choice_wait_for_idle(struct client *client);
-
 /* The client leaves its private lane as it is, which closes the lane: calls in flight there are not answered. */
 void lane_choice_abandon(struct client *client);
 

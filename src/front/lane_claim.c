@@ -25,7 +25,8 @@ void lane_claim_audit(const struct rider *rider, const struct lane *lane)
     } else {
         assert(lane->role == LANE_SHARED && !client->has_private_lane);
         assert(login_eq(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
-        assert(lane_key_eq(&lane->key, &key) || client->is_held);
-        assert(!lane_key_eq(&lane->key, &key) || client->is_held || rider->lane == lane);
+        assert(lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
+        assert(!lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN) ||
+               rider->lane == lane);
     }
 }

@@ -70,7 +70,7 @@ size_t limit_command_check(const struct client *client, const struct request *re
 {
     const struct own *own = own_row(request->command->own - 1U);
     int len = 0;
-    if (!client->is_operator && session_must_log_in(client))
+    if (!client_is_operator(client) && session_must_log_in(client))
         len = snprintf(out, OWN_ERROR_ROOM, "-NOAUTH Authentication required.");
     else if (request->command->has_subcommands && request->argc > 1)
         len = print_unknown(request->args[0], out);
@@ -145,7 +145,7 @@ static const char *refuser_of(struct client *client, const struct report_subject
     struct named_subject named;
     struct front *front = client->front;
     if (subject->account.holders[PER_SUBJECT] == client->subject)
-        return client->is_operator ? NULL : unbound_refuser(front, &client->link.peer.ip);
+        return client_is_operator(client) ? NULL : unbound_refuser(front, &client->link.peer.ip);
     if (!named_subject_read(&named, &front->rules->identity, subject->name, why, sizeof why) || !named.is_whole)
         return NULL;
     bool is_unix = slice_eq(subject->name, SLICE("ip:unix"));

@@ -85,7 +85,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     step->judgement = judgement;
     if (judgement == JUDGED_FALSE)
         step->reply = strndup(reply.at, reply.len);
-    link_wake(&step->client->link);
+    client_resume(step->client, WAIT_LOGIN);
 }
 
 /* Takes over a reference on the login. NULL: there was no memory, and the client is closed. */
@@ -176,7 +176,7 @@ void login_look(struct front *front)
         struct login_step *step = container_of(attempt, struct login_step, attempt.base);
         if (step->late.on_due != NULL)
             alarm_stop(&front->timeouts.alarms, &step->late);
-        link_wake(&step->client->link);
+        client_resume(step->client, WAIT_LOGIN);
         proceed(step, attempt->state);
     }
 }
@@ -243,7 +243,7 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
     lend_note_login(client->rider.lane);
     lane_choice_note_login(client);
     client->extra->login->stage = STAGE_PASSED;
-    client_go_on(client);
+    client_resume(client, WAIT_LOGIN);
 }
 
 /* ---- a request ---- */
@@ -266,7 +266,7 @@ static enum login_result pass(struct client *client, struct login_step *step)
     if (!has_lane)
         return LOGIN_PASSED;
     step->stage = STAGE_ON_LANE;
-    client_hold(client);
+    client_wait(client, WAIT_LOGIN);
     if (tell_lane(client, step->question.login))
         return LOGIN_WAITS;
     client_close_starved(client);
@@ -287,6 +287,7 @@ static enum login_result go_on(struct client *client, struct login_step *step)
     case STAGE_ON_LANE:
         break;
     }
+    client_wait(client, WAIT_LOGIN);
     return LOGIN_WAITS;
 }
 
@@ -319,8 +320,10 @@ enum login_result login_prove(struct client *client)
             return LOGIN_GONE;
         ask_door(step);
     }
-    if (step->stage != STAGE_JUDGED)
+    if (step->stage != STAGE_JUDGED) {
+        client_wait(client, WAIT_LOGIN);
         return LOGIN_WAITS;
+    }
     if (step->judgement == JUDGED_TRUE)
         return LOGIN_PASSED;
     if (step->judgement != JUDGED_FALSE)

@@ -12,7 +12,7 @@
 #include "upstream/doors.h"
 
 enum login_result {
-    LOGIN_WAITS,  /* its link will be woken: ask again then */
+    LOGIN_WAITS,  /* WAIT_LOGIN: ask again then */
     LOGIN_PASSED, /* it is who it says: AUTH is answered +OK, HELLO goes on */
     LOGIN_WRONG,  /* login_reply is the answer */
     LOGIN_BARRED, /* too many have failed */

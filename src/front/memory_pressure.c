@@ -18,9 +18,9 @@ static bool is_exempt(const struct client *client)
 /* It goes on at half of its share, so that it does not stop again at once. */
 static void judge(struct client *client, enum ladder_step step, uint64_t share_bytes)
 {
-    uint64_t most = client->is_stalled ? share_bytes / 2 : share_bytes;
+    uint64_t most = client_waits_for(client, WAIT_MEMORY) ? share_bytes / 2 : share_bytes;
     bool is_stalled = step >= LADDER_STALL && !is_exempt(client) && unread(client) > most;
-    if (is_stalled == client->is_stalled)
+    if (is_stalled == client_waits_for(client, WAIT_MEMORY))
         return;
     count_add(&client->front->counts.stalled, is_stalled ? 1 : UINT64_MAX);
     feed_stall(client, is_stalled);
@@ -41,7 +41,7 @@ void memory_pressure_look(struct front *front)
 
 void memory_pressure_forget(struct client *client)
 {
-    if (!client->is_stalled)
+    if (!client_waits_for(client, WAIT_MEMORY))
         return;
     count_add(&client->front->counts.stalled, UINT64_MAX);
     feed_stall(client, false);

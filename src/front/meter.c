@@ -7,7 +7,7 @@
 /* A limit delays its command no longer. */
 static void on_turn(struct alarm *delay)
 {
-    link_wake(container_of(delay, struct meter, delay)->link);
+    client_resume(container_of(delay, struct meter, delay)->client, WAIT_DELAY);
 }
 
 /* Its places may have been moved back meanwhile. */
@@ -19,12 +19,12 @@ static uint64_t turn_by_now(struct alarm *delay)
 /* It owes no more than it may. */
 static void on_paid_in(struct alarm *payment)
 {
-    link_wake(container_of(payment, struct meter, payments[0])->link);
+    client_resume(container_of(payment, struct meter, payments[0])->client, WAIT_BYTES);
 }
 
 static void on_paid_out(struct alarm *payment)
 {
-    link_wake(container_of(payment, struct meter, payments[1])->link);
+    link_wake(&container_of(payment, struct meter, payments[1])->client->link);
 }
 
 /* With room for its alarms. NULL: out of memory. */
@@ -41,7 +41,7 @@ struct meter *meter_make(struct client *client)
     meter->delay.due_by_now = turn_by_now;
     meter->payments[0].on_due = on_paid_in;
     meter->payments[1].on_due = on_paid_out;
-    meter->link = &client->link;
+    meter->client = client;
     client->meter = meter;
     return meter;
 }
@@ -126,24 +126,18 @@ void meter_settle(struct client *client, const struct policies *policies)
 
 /* ---- waiting for a turn ---- */
 
-static bool stop(struct alarms *alarms, struct alarm *alarm)
-{
-    bool was_set = alarm_is_set(alarm);
-    alarm_stop(alarms, alarm);
-    return was_set;
-}
-
 void meter_ring(struct client *client)
 {
     struct meter *meter = client->meter;
     struct alarms *alarms = &client->front->alarms;
     if (meter == NULL)
         return;
-    bool was_delayed = stop(alarms, &meter->delay);
-    bool was_paying_in = stop(alarms, &meter->payments[0]);
-    bool was_paying_out = stop(alarms, &meter->payments[1]);
-    if (was_delayed || was_paying_in || was_paying_out)
-        link_wake(meter->link);
+    struct alarm *set[] = {&meter->delay, &meter->payments[0], &meter->payments[1]};
+    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) {
+        if (alarm_is_set(set[i]))
+            set[i]->on_due(set[i]);
+        alarm_stop(alarms, set[i]);
+    }
 }
 
 bool meter_is_waiting(const struct client *client)

@@ -27,7 +27,7 @@ struct meter {
     uint64_t virtual_ns; /* when its last command would have gone, had limits in shadow mode delayed it; 0: at once */
     struct alarm delay;  /* set while a limit delays it */
     struct alarm payments[2]; /* set while it owes so many bytes, in and out, that what can be stopped is */
-    struct link *link;        /* the client's, to be woken */
+    struct client *client;    /* that it belongs to */
 };
 
 /* With room for its alarms. NULL: out of memory; from meter_need then the client is closed. */

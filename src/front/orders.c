@@ -142,7 +142,7 @@ static void give(struct client *client, struct order *order, struct build *out)
     build_init(&order->rows, session_protocol(client) == 3);
     session_print_operator(client, order->by, sizeof order->by);
     extra->order = order;
-    client_hold(client);
+    client_wait(client, WAIT_ADMIN);
     client->front->settings->give(client->front->worker, order);
 }
 
@@ -258,7 +258,7 @@ void front_order_done(struct front *front, struct order *order)
     if (client != NULL && is_report(order) && !order->is_starved && order->error == NULL) {
         client->extra->order = NULL;
         answer_built(client, &order->rows);
-        client_go_on(client);
+        client_resume(client, WAIT_ADMIN);
     } else if (client != NULL) {
         struct build out;
         build_init(&out, session_protocol(client) == 3);
@@ -282,7 +282,7 @@ void front_order_done(struct front *front, struct order *order)
         else
             build_status(&out, SLICE("OK"));
         answer_built(client, &out);
-        client_go_on(client);
+        client_resume(client, WAIT_ADMIN);
     }
     order_free(order);
 }

@@ -84,6 +84,7 @@ static struct paced *need_paced(struct client *client, uint64_t now_ns)
 static void hold_up(struct client *client, struct paced *paced, enum pace_kind kind, uint64_t now_ns)
 {
     set_held_up(client, true);
+    client_wait(client, WAIT_SHARE);
     if (kind == PACE_SEVERAL)
         schedule_wait(paced, now_ns);
     else
@@ -102,6 +103,14 @@ static void fit_slice(struct paced *paced, uint64_t took_ns)
         paced->slice = (uint8_t)(2 * paced->slice);
 }
 
+/* Other clients of this worker are served first: on_wake of front/connection.c resumes it. */
+static void give_way(struct client *client)
+{
+    set_held_up(client, true);
+    client_wait(client, WAIT_WORKER);
+    link_wake_again(&client->link);
+}
+
 /* So that others of this worker are not kept waiting by one whose requests are all here. */
 static bool has_had_its_time(struct client *client, struct pace *pace)
 {
@@ -113,8 +122,7 @@ static bool has_had_its_time(struct client *client, struct pace *pace)
     if (took_ns < PACING_TURN_NS)
         return false;
     fit_slice(paced_of(client), took_ns);
-    set_held_up(client, true);
-    link_wake_again(&client->link);
+    give_way(client);
     return true;
 }
 
@@ -126,8 +134,7 @@ static bool has_subject_had_its_time(struct client *client, const struct paced *
     if (backlog->turn_ns != loop->turn_ns || backlog->taken_ns < PACING_SUBJECT_NS || loop->goes_on ||
         paced->granted > 0)
         return false;
-    set_held_up(client, true);
-    link_wake_again(&client->link);
+    give_way(client);
     return true;
 }
 
@@ -207,8 +214,8 @@ void pacing_leave(struct client *client)
     if (paced == NULL)
         return;
     schedule_leave(schedule_of(client), paced);
-    if (client->rider.is_held_up)
-        link_wake(&client->link);
+    if (client_waits_for(client, WAIT_SHARE))
+        client_resume(client, WAIT_SHARE);
 }
 
 /* ---- a worker ---- */

@@ -16,7 +16,7 @@
 /* Its name by what is known of it, also where it shares another's for want of room. */
 static struct slice name_of(const struct client *client, char *text)
 {
-    if (!client->overflows)
+    if (!subject_is_overflow(client->subject))
         return subject_name(client->subject);
     const struct facts facts = facts_of(client);
     return slice_of(text, identity_subject(&client->front->rules->identity, &facts, text));

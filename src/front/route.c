@@ -38,7 +38,7 @@ static enum route out_of_memory(struct client *client)
 static bool note_call(struct client *client, struct lane *lane, const struct request *request)
 {
     uint32_t tag = timing_tag(request->command, request->argc);
-    if (request->counted == 0 && client->rider.waited_us == 0 && client->counts_bytes_out)
+    if (request->counted == 0 && client->rider.waited_us == 0 && client_counts(client, UNIT_BYTES_OUT))
         return lane_call_apart(lane, &client->rider, tag, 1); /* they are counted one by one */
     if (request->counted == 0 && client->rider.waited_us == 0)
         return lane_call(lane, &client->rider, tag, 1);
@@ -135,7 +135,7 @@ static enum route run_own(struct client *client, struct request *request)
     if (is_decision && !decisions_can_go(client))
         return ROUTE_WAIT;
     if (client->has_private_lane && client->rider.in_flight > 0) {
-        lane_choice_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
+        client_wait_for_replies(client); /* what is on its way may end its subscriptions, or begin them */
         return ROUTE_WAIT;
     }
     if (limit_command_check(client, request, text) > 0)
@@ -214,7 +214,7 @@ static enum route log_in(struct client *client, struct request *request, struct 
     if (!login_has_begun(client)) {
         bool is_subscribed = session_may_only_subscribe(client);
         if (client->has_private_lane && client->rider.in_flight > 0 && (is_subscribed || hello->has_auth || !is_read)) {
-            lane_choice_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
+            client_wait_for_replies(client); /* what is on its way may end its subscriptions, or begin them */
             return ROUTE_WAIT;
         }
         if (answer_is_barred(client, request))
@@ -340,7 +340,7 @@ static enum route forward(struct client *client, struct request *request)
         break;
     }
     if (special_must_wait(client, request)) {
-        lane_choice_wait_for_idle(client);
+        client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
     if (transaction_is_open(&client->transaction)) {
@@ -363,7 +363,7 @@ static enum route forward(struct client *client, struct request *request)
 static enum route tell_info(struct client *client, struct request *request)
 {
     if (client->has_private_lane && client->rider.in_flight > 0) {
-        lane_choice_wait_for_idle(client);
+        client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
     limit_command_info(client, request);
@@ -380,15 +380,17 @@ static enum route route(struct client *client, struct request *request)
         client_drop(client);
         return ROUTE_STOP;
     }
-    if (client_extra(client)->n_asked > 0 && !quota_decides(command))
+    if (client_extra(client)->n_asked > 0 && !quota_decides(command)) {
+        client_wait(client, WAIT_DECISION);
         return ROUTE_WAIT;
+    }
     if (command->flow == FLOW_QUIT && !pin_has(client, PIN_PASSTHROUGH)) {
         answer_count(client, request, RESULT_LOCAL);
         return answer_quit(client);
     }
-    if (client->is_operator && limit_command_is_info(client, request))
+    if (client_is_operator(client) && limit_command_is_info(client, request))
         return tell_info(client, request);
-    if (client->is_operator) {
+    if (client_is_operator(client)) {
         enum route result = console_answer(client, request);
         if (result != ROUTE_GOES_ON)
             return result;

@@ -119,8 +119,7 @@ static void keep_share(struct client *client, uint64_t n)
 /* Is it weir, or Redis, that does not take the rest? */
 static bool is_hindered(const struct client *client)
 {
-    return client->link.is_paused || client->is_held || !list_is_empty(&client->rider.waiting) ||
-           meter_is_waiting(client);
+    return client->link.is_paused || client->waits != 0;
 }
 
 static void close_late_request(struct client *client)

@@ -54,6 +54,6 @@ bool commons_wake_hoping(struct commons *commons)
     struct rider *rider = container_of(commons->hoping.next, struct rider, waiting);
     list_take(&rider->waiting);
     unwant(commons, 1);
-    link_wake(rider_link(rider));
+    rider_resume(rider, RIDER_LANE);
     return true;
 }

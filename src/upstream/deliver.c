@@ -19,7 +19,7 @@ static void wake_if_idle(struct rider *rider)
     if (rider->in_flight > 0 || !rider->wants_idle)
         return;
     rider->wants_idle = false;
-    link_wake(rider_link(rider));
+    rider_resume(rider, RIDER_REPLIES);
 }
 
 /* What comes next may wait in Redis, and the client has closed its side. */

@@ -124,7 +124,7 @@ void lane_wake_waiting(struct lane *lane)
     while (!list_is_empty(&lane->waiting)) {
         struct rider *rider = container_of(lane->waiting.next, struct rider, waiting);
         list_take(&rider->waiting);
-        link_wake(rider_link(rider));
+        rider_resume(rider, RIDER_LANE);
     }
 }
 
@@ -136,7 +136,7 @@ static void refuse_waiting(struct lane *lane, struct slice reply)
         struct rider *rider = container_of(now.next, struct rider, waiting);
         list_take(&rider->waiting);
         rider->ops->on_refused(rider, (enum lane_end)lane->end, reply);
-        link_wake(rider_link(rider));
+        rider_resume(rider, RIDER_LANE);
     }
 }
 
@@ -185,10 +185,10 @@ static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again
     if (lane_is_used(lane)) {
         owner->ops->on_lost(owner);
     } else if (lane->use == USE_AGAIN || may_ask_again) {
-        link_wake(rider_link(owner));
+        rider_resume(owner, RIDER_LANE);
     } else {
         owner->ops->on_refused(owner, (enum lane_end)lane->end, reply);
-        link_wake(rider_link(owner));
+        rider_resume(owner, RIDER_LANE);
     }
 }
 

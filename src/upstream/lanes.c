@@ -13,6 +13,7 @@
 /* Whose turn it is has it in this turn of the loop, also one that was to go on (pacing.c) and has had to wait meanwhile. */
 static void wake(struct rider *rider)
 {
+    rider_resume(rider, RIDER_SHARE);
     link_wake_now(rider_link(rider));
 }
 

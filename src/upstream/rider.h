@@ -33,6 +33,13 @@ enum lane_end {
     END_UNCLEAN,       /* used, it did not answer its greeting exactly */
 };
 
+/* What a rider has waited for, and need not any more. */
+enum rider_wait {
+    RIDER_REPLIES, /* all its calls are answered: see rider.wants_idle */
+    RIDER_LANE,    /* a lane, or room for one: it is to look again */
+    RIDER_SHARE,   /* its share in the schedule */
+};
+
 /*
  * What a rider is told. What it never brings about may be NULL: on_run_end without lane_end_run,
  * on_counted without counted calls, on_timed and on_unheard without arrived_ns, on_answer without
@@ -74,6 +81,8 @@ struct rider_ops {
     void (*on_unread)(struct rider *rider, uint64_t bytes);
     /* The lane is closed, and had this rider's calls or state on it. */
     void (*on_lost)(struct rider *rider);
+    /* It may go on. NULL: its link is woken, and finds out what for. */
+    void (*on_resume)(struct rider *rider, enum rider_wait what);
     /* Which counts a lane opened for it is in, where there can be too many for one subject. NULL: weir itself, none. */
     struct room_share (*share)(const struct rider *rider);
     /*
@@ -96,7 +105,7 @@ struct rider {
     uint32_t last_call;  /* position of the newest of them */
     uint32_t absorbed;   /* bytes of huge replies that were taken in for it, of commons.absorbed */
     uint32_t paced;      /* its number in the schedule (schedule.h); 0: its requests are not counted there */
-    bool wants_idle : 1; /* wake its link when in_flight falls to 0 */
+    bool wants_idle : 1; /* rider_resume when in_flight falls to 0 */
     bool is_sending : 1; /* of its newest request, on its own lane, a part has still to come */
     bool is_gone : 1;    /* the client has closed its side: it is not waited for for ever, and its link is woken
                             when its oldest call is one that may wait in Redis */
@@ -109,6 +118,14 @@ struct rider {
 static inline struct link *rider_link(struct rider *rider)
 {
     return (struct link *)((char *)rider + rider->ops->to_link);
+}
+
+static inline void rider_resume(struct rider *rider, enum rider_wait what)
+{
+    if (rider->ops->on_resume != NULL)
+        rider->ops->on_resume(rider, what);
+    else
+        link_wake(rider_link(rider));
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "front/client_state.h"
@@ -22,10 +23,29 @@ static void test_a_client_takes_these_steps_and_no_other(void **state)
                              is_step[from][to]);
 }
 
+/* One word each, that no other reason has: programs read them. */
+static void test_each_wait_has_a_bit_a_name_and_a_text(void **state)
+{
+    unsigned all = 0;
+    (void)state;
+    for (int row = 0; row < WAIT_ROWS; row++) {
+        const char *name = client_wait_name((enum client_wait_row)row);
+        assert_true(strlen(name) > 0 && strcspn(name, ", \t") == strlen(name));
+        assert_true(strlen(client_wait_text((enum client_wait_row)row)) > 0);
+        for (int other = 0; other < row; other++)
+            assert_string_not_equal(name, client_wait_name((enum client_wait_row)other));
+        all |= 1U << row;
+    }
+    assert_int_equal(WAIT_ANSWER | WAIT_REPLIES | WAIT_LANE | WAIT_LOGIN | WAIT_DELAY | WAIT_BYTES | WAIT_SHARE |
+                         WAIT_WORKER | WAIT_DECISION | WAIT_ADMIN | WAIT_MEMORY,
+                     all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_client_takes_these_steps_and_no_other),
+        cmocka_unit_test(test_each_wait_has_a_bit_a_name_and_a_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
