@@ -83,8 +83,8 @@ WORLD   = $(addprefix tests/sim/,due.c epoll.c heap.c kernel.c loops.c pipe.c re
 SIM_WRAPS = read write writev send socket bind listen accept4 connect getsockopt setsockopt getsockname fcntl \
             ioctl shutdown close clock_gettime getrandom getpid getppid geteuid getrlimit setrlimit malloc_trim \
             epoll_create1 epoll_ctl epoll_wait pipe2 splice pthread_create pthread_join pthread_setname_np
-# Of weir's own, what it asks about: tests/sim/lane_laws.c.
-WATCHED   = lanes_init lanes_close
+# Of weir's own, what it asks about: tests/sim/lane_laws.c, tests/sim/wait_laws.c.
+WATCHED   = lanes_init lanes_close front_init front_close
 
 objects = $(patsubst %.c,build/$(1)/%.o,$(2))
 UNIT_BINS   = $(UNITS:tests/unit/%.c=build/asan/%)

@@ -29,6 +29,7 @@
 #include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
+#include "tests/sim/wait_laws.h"
 #include "upstream/script.h"
 
 #define TOLD_OF_EACH 40
@@ -171,10 +172,20 @@ static void look_at_lanes(void)
     run_fail(0, "%s", broken);
 }
 
+static void look_at_waits(void)
+{
+    const char *broken = wait_laws_broken();
+    if (broken == NULL)
+        return;
+    run_blame("waits", broken);
+    run_fail(0, "%s", broken);
+}
+
 static void on_step(void)
 {
     regime_look();
     look_at_lanes();
+    look_at_waits();
     if (world.steps % 64 == 0)
         look_at_memory();
     if (run.phase == RUN_ACTS && is_long_enough()) {

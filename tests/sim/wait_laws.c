@@ -1,0 +1,209 @@
+#include "tests/sim/wait_laws.h"
+
+#include <assert.h>
+
+#include "front/client.h"
+#include "front/life.h"
+#include "front/meter.h"
+#include "tests/sim/world.h"
+
+#define FRONTS_MAX 8
+#define WATCHED_MAX 256
+
+static struct front *known[FRONTS_MAX];
+static unsigned n_known;
+
+/* ---- which fronts there are: the linker puts these in the place of weir's own (WATCHED in Makefile) ---- */
+
+void __real_front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index,
+                       void *worker, const struct tables *tables);
+void __wrap_front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index,
+                       void *worker, const struct tables *tables);
+void __real_front_close(struct front *front);
+void __wrap_front_close(struct front *front);
+
+void __wrap_front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index,
+                       void *worker, const struct tables *tables)
+{
+    __real_front_init(front, loop, settings, index, worker, tables);
+    assert(n_known < FRONTS_MAX);
+    known[n_known++] = front;
+}
+
+void __wrap_front_close(struct front *front)
+{
+    __real_front_close(front);
+    for (unsigned i = 0; i < n_known; i++)
+        if (known[i] == front)
+            known[i--] = known[--n_known];
+}
+
+/* ---- what resumes a client, by reason ---- */
+
+static bool will_be_answered(const struct client *client)
+{
+    return client->rider.in_flight > 0;
+}
+
+static bool will_be_idle(const struct client *client)
+{
+    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    return client->rider.wants_idle && (client->rider.in_flight > 0 || (lane != NULL && lane_is_in_message(lane)));
+}
+
+static bool will_have_lane(const struct client *client)
+{
+    return !list_is_empty(&client->rider.waiting);
+}
+
+static bool will_be_in(const struct client *client)
+{
+    return client_extra(client)->login != NULL;
+}
+
+static bool will_be_due(const struct client *client)
+{
+    return client->meter != NULL && alarm_is_set(&client->meter->delay);
+}
+
+static bool will_have_paid(const struct client *client)
+{
+    return client->meter != NULL && alarm_is_set(&client->meter->payments[0]);
+}
+
+static bool will_have_share(const struct client *client)
+{
+    const struct schedule *schedule = &front_home(client->front)->lanes.base.schedule;
+    const struct paced *paced = client->rider.paced != 0 ? schedule_at(schedule, client->rider.paced) : NULL;
+    return paced != NULL && (!list_is_empty(&paced->in_backlog) || paced->is_crowding);
+}
+
+/* It is among those that are woken next, which the law leaves out. */
+static bool will_have_worker(const struct client *client)
+{
+    (void)client;
+    return false;
+}
+
+static bool will_be_decided(const struct client *client)
+{
+    return client_extra(client)->n_asked > 0;
+}
+
+static bool will_be_carried_out(const struct client *client)
+{
+    return client_extra(client)->order != NULL;
+}
+
+static bool will_be_looked_at(const struct client *client)
+{
+    return count_read(&client->front->counts.stalled) > 0;
+}
+
+/* `most_s`: the longest wait that the reason allows, in s; 0: as long as Redis, a limit or the client itself takes. */
+static const struct law {
+    const char *text;
+    bool (*holds)(const struct client *client);
+    uint64_t most_s;
+} laws[WAIT_ROWS] = {
+    [WAIT_ROW_ANSWER] = {"a client waits for an answer, and none is to come", will_be_answered, 0},
+    [WAIT_ROW_REPLIES] = {"a client waits for its replies, and nothing wakes it behind the last", will_be_idle, 0},
+    [WAIT_ROW_LANE] = {"a client waits for a lane, and is in no list of those that do", will_have_lane, 120},
+    [WAIT_ROW_LOGIN] = {"a client waits for its login, and none is under way", will_be_in, 120},
+    [WAIT_ROW_DELAY] = {"a client is delayed by a limit, and no alarm is set", will_be_due, 0},
+    [WAIT_ROW_BYTES] = {"a client waits for a limit on bytes, and no alarm is set", will_have_paid, 0},
+    [WAIT_ROW_SHARE] = {"a client waits for its fair share, and is in no queue", will_have_share, 120},
+    [WAIT_ROW_WORKER] = {"a client waits for its worker, and is not woken next", will_have_worker, 1},
+    [WAIT_ROW_DECISION] = {"a client waits for a decision, and none is asked for", will_be_decided, 0},
+    [WAIT_ROW_ADMIN] = {"a client waits for an admin command, and none is under way", will_be_carried_out, 120},
+    [WAIT_ROW_MEMORY] = {"a client waits for memory, and none is known to", will_be_looked_at, 0},
+};
+
+static const char *const late[] = {
+    [WAIT_ROW_LANE] = "a client waits for a lane for longer than that may take",
+    [WAIT_ROW_LOGIN] = "a client waits for its login for longer than that may take",
+    [WAIT_ROW_SHARE] = "a client waits for its fair share for longer than that may take",
+    [WAIT_ROW_WORKER] = "a client waits for its worker for longer than that may take",
+    [WAIT_ROW_ADMIN] = "a client waits for an admin command for longer than that may take",
+};
+
+/* ---- since when ---- */
+
+static struct watched {
+    const struct client *client;
+    uint64_t since_ns[WAIT_ROWS];
+    uint64_t looked_step;
+} watched[WATCHED_MAX];
+static unsigned n_watched;
+
+/* NULL: there is no room for one more. */
+static struct watched *find_watched(const struct client *client)
+{
+    unsigned i = 0;
+    while (i < n_watched && watched[i].client != client)
+        i++;
+    if (i == WATCHED_MAX)
+        return NULL;
+    if (i == n_watched)
+        watched[n_watched++] = (struct watched){.client = client};
+    watched[i].looked_step = world.steps;
+    return &watched[i];
+}
+
+/* Those that wait for nothing any more, or are gone. */
+static void forget_others(void)
+{
+    for (unsigned i = 0; i < n_watched; i++)
+        if (watched[i].looked_step != world.steps)
+            watched[i--] = watched[--n_watched];
+}
+
+static bool is_late(const struct client *client, struct watched *at, int row)
+{
+    uint64_t now_ns = client->front->loop->now_ns;
+    if (!client_waits_for(client, 1U << row)) {
+        at->since_ns[row] = 0;
+        return false;
+    }
+    if (at->since_ns[row] == 0)
+        at->since_ns[row] = now_ns;
+    return laws[row].most_s != 0 && now_ns - at->since_ns[row] > laws[row].most_s * NS_PER_S;
+}
+
+/* ---- all of them ---- */
+
+/* True if no request of the client is here that could be taken. */
+static bool has_taken_all(const struct client *client)
+{
+    const struct intake *in = client->intake;
+    return in == NULL || client_extra(client)->passage != NULL || (!in->has_frame && in->scanned == in->filled);
+}
+
+/* A client that is woken next has been resumed for something, or looks again. */
+static const char *broken_by(const struct client *client)
+{
+    if (client->state != CLIENT_OPEN || !list_is_empty(&client->link.woken))
+        return NULL;
+    if (client->waits == 0)
+        return has_taken_all(client) ? NULL : "a client waits for nothing, and its requests are not taken";
+    struct watched *at = find_watched(client);
+    for (int row = 0; row < WAIT_ROWS; row++) {
+        if (client_waits_for(client, 1U << row) && !laws[row].holds(client))
+            return laws[row].text;
+        if (at != NULL && is_late(client, at, row))
+            return late[row];
+    }
+    return NULL;
+}
+
+const char *wait_laws_broken(void)
+{
+    const char *broken = NULL;
+    for (unsigned i = 0; i < n_known && broken == NULL; i++) {
+        const struct list *clients = &known[i]->clients;
+        for (const struct list *at = clients->next; at != clients && broken == NULL; at = at->next)
+            broken = broken_by(container_of(at, struct client, in_front));
+    }
+    forget_others();
+    return broken;
+}
