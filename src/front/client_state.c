@@ -1,5 +1,7 @@
 #include "front/client_state.h"
 
+#include <string.h>
+
 #define BIT(state) (1U << (state))
 
 static const unsigned followers[] = {
@@ -34,4 +36,18 @@ const char *client_wait_name(enum client_wait_row row)
 const char *client_wait_text(enum client_wait_row row)
 {
     return rows[row].text;
+}
+
+size_t client_waits_print(unsigned waits, char out[CLIENT_WAITS_ROOM])
+{
+    char *at = out;
+    for (unsigned row = 0; row < WAIT_ROWS; row++) {
+        if ((waits & BIT(row)) == 0)
+            continue;
+        if (at > out)
+            *at++ = ',';
+        at = stpcpy(at, rows[row].name);
+    }
+    *at = '\0';
+    return (size_t)(at - out);
 }

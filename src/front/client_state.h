@@ -13,7 +13,7 @@
 #define WEIR_FRONT_CLIENT_STATE_H
 
 #include <stdbool.h>
-#include <stdint.h>
+#include <stddef.h>
 
 enum client_state {
     CLIENT_SHAKING,  /* its PROXY header or its TLS handshake is not done */
@@ -51,5 +51,10 @@ enum client_wait {
 /* The name of a row, one word; and what stands in a log behind "waits for". */
 const char *client_wait_name(enum client_wait_row row);
 const char *client_wait_text(enum client_wait_row row);
+
+#define CLIENT_WAITS_ROOM 128 /* for client_waits_print */
+
+/* The names of a set, with commas between them; "" if it is empty. Returns how many bytes, without the NUL. */
+size_t client_waits_print(unsigned waits, char out[CLIENT_WAITS_ROOM]);
 
 #endif

@@ -3,9 +3,10 @@
 #include <stdio.h>
 
 #include "front/client.h"
-#include "front/meter.h"
 #include "front/session.h"
 #include "front/timeouts.h"
+
+#define WHY_ROOM 256
 
 /* ---- one client ---- */
 
@@ -65,12 +66,10 @@ static void look_at(struct client *client)
 
 /* ---- who is still there ---- */
 
-static const char *why_there(const struct client *client)
+/* What Redis keeps for the client, or takes long for. NULL: nothing. */
+static const char *attachment(const struct client *client)
 {
-    const struct extra *extra = client_extra(client);
     const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
-    if (client_is_leaving(client))
-        return "let go, and still connected";
     if (lane != NULL && lane_is_monitoring(lane))
         return "monitors";
     if (lane != NULL && lane_is_subscribed(lane))
@@ -81,22 +80,49 @@ static const char *why_there(const struct client *client)
         return "watches keys";
     if (client->rider.in_flight > 0 && lane != NULL && lane_may_wait(lane))
         return "blocks in Redis";
+    return NULL;
+}
+
+/* What the client itself is in the middle of. */
+static const char *occupation(const struct client *client)
+{
+    const struct extra *extra = client_extra(client);
     if (client->rider.in_flight > 0)
         return "waits for Redis";
-    if (extra->n_asked > 0 || extra->order != NULL)
-        return "waits for LIMIT";
+    if (extra->n_asked > 0)
+        return "waits for Redis to decide LIMIT commands";
     if (extra->passage != NULL || (client->intake != NULL && !intake_is_empty(client->intake)))
-        return client->waits != 0 ? "waits for its turn" : "has sent a part of a request";
+        return "has sent a part of a request";
     return link_is_sending(&client->link) ? "has replies to read" : "silent";
+}
+
+static int print_waits(const struct client *client, char *out, size_t size)
+{
+    int n = 0;
+    for (unsigned row = 0; row < WAIT_ROWS && n >= 0 && (size_t)n < size; row++)
+        if (client_waits_for(client, 1U << row))
+            n += snprintf(out + n, size - (size_t)n, "%s%s", n > 0 ? " and " : "waits for ",
+                          client_wait_text((enum client_wait_row)row));
+    return n;
+}
+
+static void print_why(const struct client *client, char *out, size_t size)
+{
+    const char *attached = attachment(client);
+    if (client_is_leaving(client))
+        attached = "let go, and still connected";
+    if (attached != NULL || print_waits(client, out, size) == 0)
+        snprintf(out, size, "%s", attached != NULL ? attached : occupation(client));
 }
 
 static void name_holder(const struct client *client, char out[DRAIN_LINE])
 {
-    char who[SESSION_TEXT];
+    char who[SESSION_TEXT], why[WHY_ROOM];
     struct slice name = session_name(client);
     int shown = (int)(name.len < 64 ? name.len : 64);
     session_print(client, who);
-    snprintf(out, DRAIN_LINE, "%s%s%.*s (%s)", who, shown > 0 ? " name:" : "", shown, name.at, why_there(client));
+    print_why(client, why, sizeof why);
+    snprintf(out, DRAIN_LINE, "%s%s%.*s (%s)", who, shown > 0 ? " name:" : "", shown, name.at, why);
 }
 
 static void note_holders(struct front *front)

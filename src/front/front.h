@@ -122,7 +122,7 @@ struct timeouts {
 };
 
 #define DRAIN_NAMED 3 /* clients that are told of by name */
-#define DRAIN_LINE 640
+#define DRAIN_LINE 896
 
 /* The clients that are still connected during a drain, for the log. */
 struct drain_holders {

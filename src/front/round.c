@@ -11,7 +11,7 @@
 #include "resp/build.h"
 #include "quota/report_fields.h"
 
-#define FIELDS 12
+#define FIELDS 13
 
 /* Its name by what is known of it, also where it shares another's for want of room. */
 static struct slice name_of(const struct client *client, char *text)
@@ -51,7 +51,7 @@ static struct slice lane_of(const struct client *client)
 
 static void tell(struct build *out, const struct client *client)
 {
-    char address[SESSION_TEXT], name[SUBJECT_NAME_MAX];
+    char address[SESSION_TEXT], name[SUBJECT_NAME_MAX], waits[CLIENT_WAITS_ROOM];
     session_print_address(client, address);
     build_map(out, FIELDS);
     report_field(out, "address", slice_str(address));
@@ -70,6 +70,7 @@ static void tell(struct build *out, const struct client *client)
     report_number(out, "in_flight", client->rider.in_flight);
     report_number(out, "bytes_in", client->link.n_read);
     report_number(out, "bytes_out", client->link.n_written);
+    report_field(out, "waits", slice_of(waits, client_waits_print(client->waits, waits)));
 }
 
 static void list(struct client *client, struct order *order)

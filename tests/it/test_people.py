@@ -7,7 +7,7 @@ from kit.harness import wait_until
 from kit.limits import OPERATOR, login, operator, order, plain
 from kit.resp import Error, encode
 
-FIELDS = "address name user library age_s idle_s policy subject lane in_flight bytes_in bytes_out".split()
+FIELDS = "address name user library age_s idle_s policy subject lane in_flight bytes_in bytes_out waits".split()
 
 
 def rows_of(reply):

@@ -23,6 +23,17 @@ static void test_a_client_takes_these_steps_and_no_other(void **state)
                              is_step[from][to]);
 }
 
+static void test_waits_are_printed_by_name(void **state)
+{
+    char text[CLIENT_WAITS_ROOM];
+    (void)state;
+    assert_int_equal(client_waits_print(0, text), 0);
+    assert_string_equal(text, "");
+    assert_int_equal(client_waits_print(WAIT_MEMORY | WAIT_LANE, text), strlen("lane,memory"));
+    assert_string_equal(text, "lane,memory");
+    assert_true(client_waits_print((1U << WAIT_ROWS) - 1, text) < CLIENT_WAITS_ROOM);
+}
+
 /* One word each, that no other reason has: programs read them. */
 static void test_each_wait_has_a_bit_a_name_and_a_text(void **state)
 {
@@ -46,6 +57,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_client_takes_these_steps_and_no_other),
         cmocka_unit_test(test_each_wait_has_a_bit_a_name_and_a_text),
+        cmocka_unit_test(test_waits_are_printed_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,122 @@
+"""What a client waits for, by name: LIMIT CLIENTS, and the log of a weir that stops."""
+
+import contextlib
+import re
+import signal
+
+import pytest
+
+
+from kit.harness import wait_until
+from kit.limits import OPERATOR, order, plain
+from kit.resp import encode
+
+TEXTS = {
+    "answer": "the reply to a command that says how the next one goes",
+    "replies": "blocks in Redis",
+    "lane": "a connection to Redis",
+    "login": "its login",
+    "delay": "a limit that delays",
+    "bytes": "a limit on bytes",
+    "decision": "Redis to decide LIMIT commands",
+    "memory": "memory: it has many replies to read",
+}
+PATIENT = {"upstream_timeout": "0", "drain_timeout": "3s"}
+
+
+def waits_of(weir, conn):
+    address = "%s:%d" % conn.sock.getsockname()
+    rows = plain(order(weir, "CLIENTS"))
+    return next((row["waits"] for row in rows if row["address"] == address), None)
+
+
+@contextlib.contextmanager
+def stopped(redis):
+    redis.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        redis.signal(signal.SIGCONT)
+
+
+def is_told(weir, conn, name):
+    """By LIMIT CLIENTS, and then by the log."""
+    wait_until(lambda: waits_of(weir, conn) == name, f"it waits for {name}")
+    weir.signal(signal.SIGTERM)
+    port = conn.sock.getsockname()[1]
+    said = wait_until(lambda: re.search(rf"draining: .*:{port} \((?:waits for )?([^)]*)\)", weir.log()), "the log says so")
+    assert said[1] == TEXTS[name]
+
+
+def ask(conn, *requests):
+    conn.send(b"".join(encode(*request.split()) for request in requests))
+
+
+WHILE_STOPPED = {
+    "answer": ("SELECT 1", "GET k"),
+    "lane": ("BLPOP none 0",),
+    "login": ("AUTH default x",),
+    "decision": ("LIMIT FUNNEL k 5/s", "PING"),
+}
+
+
+@pytest.mark.parametrize("name", WHILE_STOPPED)
+def test_what_waits_for_redis(name, farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, sections=OPERATOR, **PATIENT)
+    with weir.connect() as conn:
+        assert conn.ask("SELECT 1", "GET k", "SELECT 0", "GET k") == ["OK", None] * 2  # there are lanes of both
+        assert conn.call("LIMIT", "FUNNEL", "warm", "5/s")[0] == 0
+        with stopped(redis):
+            ask(conn, *WHILE_STOPPED[name])
+            is_told(weir, conn, name)
+
+
+def test_what_waits_for_replies(farm, redis):
+    weir = farm.weir(redis, workers=1, sections=OPERATOR, **PATIENT)
+    with weir.connect() as conn:
+        ask(conn, "BLPOP none 0", "LIMIT STATUS")
+        is_told(weir, conn, "replies")
+
+
+def test_what_a_limit_delays(farm, redis):
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 1/m burst 1 over delay 5m\n" + OPERATOR, **PATIENT)
+    with weir.connect() as conn:
+        ask(conn, "SET k v", "SET k v")
+        is_told(weir, conn, "delay")
+
+
+def test_a_large_request_that_pays(farm, redis):
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nbytes-in = 1kb/s burst 200kb over delay 5m\n" + OPERATOR, **PATIENT)
+    with weir.connect() as conn:
+        conn.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9000000\r\n" + b"x" * 1_000_000)
+        is_told(weir, conn, "bytes")
+
+
+def test_memory_that_is_short(farm, redis):
+    redis.call("SET", "k", b"x" * 1000)
+    weir = farm.weir(redis, workers=1, memory_limit="1mb", sections=OPERATOR, **PATIENT)
+    with weir.connect() as conn:
+        requests = encode("GET", "k") * 10_000
+        conn.sock.setblocking(False)
+
+        def is_stalled():
+            with contextlib.suppress(BlockingIOError):
+                conn.sock.send(requests)
+            return "memory" in waits_of(weir, conn)
+
+        wait_until(is_stalled, "it is stalled", 60)
+
+
+def test_an_admin_command_waits_for_itself(farm, redis):
+    weir = farm.weir(redis, workers=1, sections=OPERATOR)
+    row, = plain(order(weir, "CLIENTS"))
+    assert (row["subject"], row["waits"]) == ("ip:unix", "admin")
+
+
+def test_who_waits_for_nothing(farm, redis):
+    weir = farm.weir(redis, workers=1, sections=OPERATOR)
+    with weir.connect() as conn, weir.connect() as half:
+        assert conn.call("PING") == "PONG"
+        half.send(b"*1\r\n$4\r\nPI")
+        assert waits_of(weir, conn) == "" and waits_of(weir, half) == ""
