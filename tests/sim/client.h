@@ -92,6 +92,7 @@ struct session {
     bool has_redirected;     /* another is told what it tracks */
     bool has_shared_watch;   /* what it watches others may write */
     int64_t locked;          /* what it has read there; -1: not known */
+    bool has_set;            /* a write that replicas are sent has been answered */
     bool has_queued_select, may_have_queued_select; /* weir does not know its database */
     char tokens[LIMIT_KEYS][TOKEN_ROOM];            /* of places that it holds; empty: none */
     uint32_t used[USERS][OWN_LIMITS];               /* of its own limits: see limit_owner */

@@ -262,7 +262,7 @@ static const char *judge_ok(struct client *client, const struct act *act, const 
     return ok(reply);
 }
 
-/* Nobody replicates this Redis. */
+/* If anybody replicates this Redis it stands still, and has nothing of what clients write. */
 static void say_wait(struct client *client, struct act *act)
 {
     say_begin(client, 3);
@@ -274,9 +274,11 @@ static void say_wait(struct client *client, struct act *act)
 
 static const char *judge_wait(struct client *client, const struct act *act, const struct reply *reply)
 {
-    (void)client;
+    bool may_count = run.plan.redis.has_replica && (client->session.is_executing || !client->session.has_set);
     (void)act;
-    return reply_is_integer(reply, 0) ? NULL : "replicas that there are not";
+    if (reply_is_integer(reply, 0))
+        return NULL;
+    return may_count && reply_is_integer(reply, 1) ? NULL : "a replica that has not got what its client wrote";
 }
 
 static void say_quit(struct client *client, struct act *act)

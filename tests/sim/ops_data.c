@@ -63,6 +63,7 @@ const char *judge_set(struct client *client, const struct act *act, const struct
 {
     own_of(client)->values[act->a % OWN_KEYS] = act->b;
     touch(client, act->a);
+    client->session.has_set |= reply_is_ok(reply);
     return reply_is_ok(reply) ? NULL : "it is not OK";
 }
 

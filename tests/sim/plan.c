@@ -243,6 +243,7 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->redis.seed = seed;
     plan->redis.version = versions[random_below(&chance, sizeof versions / sizeof versions[0])];
     plan->redis.is_valkey = plan->redis.version == VALKEY;
+    plan->redis.has_replica = seed % 2 == 0;
     plan->redis.forges = random_hits(&chance, 300000);
     plan->has_limits = random_hits(&chance, 500000);
     plan->has_password = random_hits(&chance, 200000);

@@ -38,8 +38,9 @@ struct redis_config {
     void (*on_stuck)(bool is_killed); /* somebody was told BUSY, or a script ends as killed; NULL: nobody listens */
     /* A connection's owner is told of each request before it is carried out, if there is a function. */
     void (*on_request)(void *owner, const struct slice *argv, size_t argc);
-    bool is_valkey; /* and version is Valkey's: 80001, or 70207 */
-    bool forges;    /* what a script calls a status goes out with its line ends, as from servers without the patch */
+    bool is_valkey;   /* and version is Valkey's: 80001, or 70207 */
+    bool has_replica; /* one that has all that was written before the server began, and stands still */
+    bool forges;      /* what a script calls a status goes out with its line ends, as from servers without the patch */
 };
 
 /*

@@ -52,10 +52,16 @@ void block_end(struct redis_conn *conn)
     schedule_ready(conn);
 }
 
+/* There is no replica, or one that stands still: it has only what came before all writes of today. */
+static int64_t count_replicas(const struct redis_conn *conn)
+{
+    return conn->redis->config.has_replica && !conn->has_replicated;
+}
+
 void block_time_out(struct redis_conn *conn)
 {
     if (conn->block.kind == BLOCK_WAIT)
-        reply_number(conn, 0);
+        reply_number(conn, count_replicas(conn));
     else
         reply_null_array(conn);
     block_end(conn);
@@ -316,7 +322,6 @@ void cmd_brpoplpush(struct redis_conn *conn, const struct slice *argv, size_t ar
         blocking_move(conn, argv, false, true, due_us);
 }
 
-/* There are no replicas. */
 void cmd_wait(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argc;
@@ -332,8 +337,8 @@ void cmd_wait(struct redis_conn *conn, const struct slice *argv, size_t argc)
     }
     if (!arg_number(conn, argv[1], &wanted) || !arg_timeout(conn, argv[2], US_PER_MS, &due_us))
         return;
-    if (wanted <= 0 || conn->is_deny_blocking)
-        reply_number(conn, 0);
+    if (wanted <= count_replicas(conn) || conn->is_deny_blocking)
+        reply_number(conn, count_replicas(conn));
     else
         block_until(conn, BLOCK_WAIT, due_us);
 }

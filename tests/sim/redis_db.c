@@ -99,6 +99,8 @@ void db_empty(struct db *db)
 
 void key_modified(struct redis *redis, struct redis_conn *conn, struct db *db, struct slice name)
 {
+    if (redis->current != NULL)
+        redis->current->has_replicated = true;
     if (db->watchers.count > 0)
         multi_touch(db, name);
     if (redis->n_tracking > 0 || redis->tracking.count > 0)

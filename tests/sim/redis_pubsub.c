@@ -253,12 +253,14 @@ void cmd_sunsubscribe(struct redis_conn *conn, const struct slice *argv, size_t 
 void cmd_publish(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argc;
+    conn->has_replicated = true;
     reply_number(conn, pubsub_publish(conn->redis, argv[1], argv[2], false));
 }
 
 void cmd_spublish(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argc;
+    conn->has_replicated = true;
     reply_number(conn, pubsub_publish(conn->redis, argv[1], argv[2], true));
 }
 

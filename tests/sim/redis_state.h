@@ -191,11 +191,12 @@ struct redis_conn {
     struct text *inline_words; /* heap; of a request in a line, which are as many as spans */
     struct slice *argv;        /* heap; of a request that is whole */
     size_t argv_room;
-    bool is_inline;   /* what comes next is a line, whatever it begins with */
-    bool is_whole;    /* a request is read, and not carried out yet */
-    bool is_going_on; /* it keeps its turn */
-    bool is_told;     /* on_request has been told of what CLIENT PAUSE holds back */
-    bool has_written; /* something in its turn, which goes out when that is over */
+    bool is_inline;      /* what comes next is a line, whatever it begins with */
+    bool is_whole;       /* a request is read, and not carried out yet */
+    bool is_going_on;    /* it keeps its turn */
+    bool is_told;        /* on_request has been told of what CLIENT PAUSE holds back */
+    bool has_written;    /* something in its turn, which goes out when that is over */
+    bool has_replicated; /* a write or a message that replicas are sent */
 
     struct text out;
     size_t out_taken;

@@ -71,6 +71,7 @@ static const struct number {
     NUMBER(redis.seed),
     NUMBER(redis.version),
     NUMBER(redis.is_valkey),
+    NUMBER(redis.has_replica),
     NUMBER(redis.forges),
     NUMBER(redis.maxclients),
     NUMBER(has_password),
