@@ -89,7 +89,7 @@ static void take_all(struct client *client, struct intake *in)
     enum route result = ROUTE_TAKEN;
     struct pace pace;
     start_time(client, in);
-    bool is_held_up = client->rider.is_held_up;
+    bool is_held_up = pacing_is_held_up(client);
     if (is_held_up)
         in->held_ns = 0;
     pacing_begin(client, &pace);
@@ -252,7 +252,7 @@ static void adjust_reading(struct client *client)
 {
     if (client_is_leaving(client))
         return;
-    uint32_t most = client->rider.is_held_up ? INTAKE_READ : INTAKE_MAX - INTAKE_MIN_READ;
+    uint32_t most = pacing_is_held_up(client) ? INTAKE_READ : INTAKE_MAX - INTAKE_MIN_READ;
     bool is_full = client->intake != NULL && client->intake->filled - client->intake->taken > most;
     bool is_passing = client_extra(client)->passage != NULL;
     bool is_stalled = client_waits_for(client, WAIT_MEMORY);

@@ -49,7 +49,7 @@ static bool is_free(const struct client *client, uint64_t now_ns)
 /* Its next request waits for its turn: then its replies need not hurry before those of who waits for nothing. */
 static void set_held_up(struct client *client, bool is_held_up)
 {
-    client->rider.is_held_up = client->link.is_patient = is_held_up;
+    client->link.is_patient = is_held_up;
 }
 
 void pacing_begin(struct client *client, struct pace *pace)
@@ -182,7 +182,7 @@ void pacing_end(struct client *client)
     if (client->front->pacing.are_several)
         note_time(client->front, paced->backlog);
     schedule_settle(paced);
-    if (!client->rider.is_held_up) /* it was let go before it was its turn */
+    if (!pacing_is_held_up(client)) /* it was let go before it was its turn */
         schedule_stop_waiting(paced);
 }
 

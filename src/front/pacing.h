@@ -64,6 +64,12 @@ void pacing_forget(struct client *client);
 /* It has gone, or is to be somebody else's. */
 void pacing_leave(struct client *client);
 
+/* True if the client's next request waits for its share. */
+static inline bool pacing_is_held_up(const struct client *client)
+{
+    return client->link.is_patient;
+}
+
 /* ---- of a worker ---- */
 
 void pacing_init(struct front *front);

@@ -110,7 +110,6 @@ struct rider {
     bool is_gone : 1;    /* the client has closed its side: it is not waited for for ever, and its link is woken
                             when its oldest call is one that may wait in Redis */
     bool is_paying : 1;  /* of its replies no more is to be read than must be, until lane_catch_up */
-    bool is_held_up : 1; /* its next request waits for its turn */
     uint8_t counted;     /* during on_bytes: call.counted of the call that the bytes answer */
     uint16_t sent_parts; /* on a shared lane, since few of its calls were unanswered last: RIDER_PART bytes each */
 };
