@@ -43,14 +43,14 @@ static inline bool request_effect_is_known(const struct request *request)
 }
 
 /*
- * Is it large, and would it change the client's user, name or tracking, which weir cannot read then? It must not
- * travel.
+ * True if it is large, and would change the client's user, name, tracking or library: weir cannot read that. It must
+ * not travel.
  */
 static inline bool request_is_unseen(const struct request *request)
 {
     enum effect effect = (enum effect)request->command->effect;
-    return request->is_large &&
-           (effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME || effect == EFFECT_TRACKING);
+    return request->is_large && (effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME ||
+                                 effect == EFFECT_TRACKING || effect == EFFECT_LIBRARY);
 }
 
 /*

@@ -161,42 +161,45 @@ static uint32_t frames_of(const struct request *request, enum flow flow)
 }
 
 /* EXEC's reply is not followed: what changes the session there pins the client, what cannot be counted the lane. */
-static void note_queued(struct client *client, const struct request *request, const struct stateful *row,
-                        struct call *call)
+static void note_queued(const struct sending *s, const struct stateful *row)
 {
-    if (request->command->id == 0)
-        call->flags |= CALL_LOOK; /* is it there? */
-    if (request->command->pins)
-        pin_add(client, PIN_ID);
+    const struct command *command = s->request->command;
+    if (command->id == 0)
+        s->call->flags |= CALL_LOOK; /* is it there? */
+    if (command->pins)
+        pin_add(s->client, PIN_ID);
     if (row->pin != 0)
-        pin_add(client, (enum pin)row->pin);
+        pin_add(s->client, (enum pin)row->pin);
     if (row->queued != NULL)
-        row->queued(client, request);
-    if (ends_counting(request))
-        transaction_note_raw(&client->transaction);
+        row->queued(s);
+    if (ends_counting(s->request))
+        transaction_note_raw(&s->client->transaction);
 }
 
-static void note_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void note_sent(const struct sending *s)
 {
-    call->effect = (uint8_t)transaction_send(&client->transaction, request_effect(request));
+    struct client *client = s->client;
+    struct call *call = s->call;
+    const struct command *command = s->request->command;
+    call->effect = (uint8_t)transaction_send(&client->transaction, request_effect(s->request));
     call->argument = 0;
-    if (request->command->pins)
+    if (command->pins)
         pin_add(client, PIN_ID);
-    coverage_note_sent(client, request, call);
-    if (call->effect == EFFECT_NONE && (call->flags & CALL_MUTE_ERROR) != 0 && request->command->id != 0 &&
-        !client->is_urgent)
+    coverage_note_sent(client, s->request, call);
+    if (call->effect == EFFECT_NONE && (call->flags & CALL_MUTE_ERROR) != 0 && command->id != 0 && !client->is_urgent)
         call->effect = EFFECT_UNHEARD;
-    if (call->effect != EFFECT_NONE || request->command->id == 0 || client->is_urgent)
+    if (call->effect != EFFECT_NONE || command->id == 0 || client->is_urgent)
         call->flags |= CALL_LOOK;
     const struct stateful *row = stateful_row((enum effect)call->effect);
     if (row->sent != NULL)
-        row->sent(client, lane, request, call);
+        row->sent(s);
     if (client->is_urgent) /* what follows belongs to its own database */
         client_hold(client);
 }
 
 static bool send_call(struct client *client, struct lane *lane, const struct request *request)
 {
+    struct sending s = {client, lane, request, NULL};
     enum effect effect = request_effect(request);
     const struct stateful *row = stateful_row(effect);
     bool is_queued = transaction_queues(&client->transaction, effect);
@@ -204,13 +207,14 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         return false;
     if (client->has_private_lane && !is_queued && setinfo_is_asked(request) && !setinfo_tell(client, lane))
         return false;
-    if (!is_queued && row->prepare != NULL && !row->prepare(client, lane, request))
+    if (!is_queued && row->prepare != NULL && !row->prepare(&s))
         return false;
     enum flow flow = is_queued ? FLOW_ONE : flow_of(request);
     uint32_t tag = timing_tag(request->command, request->argc);
     struct call *call = lane_call_special(lane, &client->rider, (uint8_t)flow, frames_of(request, flow), tag);
     if (call == NULL)
         return false;
+    s.call = call;
     call->counted = request->counted;
     /* Confirmations are pushes to Redis, and come even to the silenced; an error in their place does not. */
     if (reply_mode_take(&client->reply_mode))
@@ -220,11 +224,11 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     else if (flow == FLOW_ONE && !request->is_large)
         pacing_note_sent(client, 1);
     if (is_queued)
-        note_queued(client, request, row, call);
+        note_queued(&s, row);
     else
-        note_sent(client, lane, request, call);
+        note_sent(&s);
     if (row->send != NULL)
-        return row->send(client, lane, request);
+        return row->send(&s);
     lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
     return true;
 }

@@ -14,11 +14,6 @@
 #include "resp/emit.h"
 #include "upstream/lend.h"
 
-static bool is_error(const struct glimpse *reply)
-{
-    return glimpse_type(reply) == '-';
-}
-
 static bool has_word(const struct request *request, struct slice wanted)
 {
     struct argv_walk walk;
@@ -32,182 +27,169 @@ static bool has_word(const struct request *request, struct slice wanted)
 
 /* ---- HELLO, CLIENT SETNAME, SELECT: the answer decides how the client goes on, so nothing is taken before it ---- */
 
-static bool prepare_hello(struct client *client, struct lane *lane, const struct request *request)
+static bool prepare_hello(const struct sending *s)
 {
-    const struct hello *hello = request->hello;
-    return session_ask(client, rewrite_protocol(lane, hello), hello->has_name, hello->name);
+    const struct hello *hello = s->request->hello;
+    return session_ask(s->client, rewrite_protocol(s->lane, hello), hello->has_name, hello->name);
 }
 
-static void hello_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void hello_sent(const struct sending *s)
 {
-    (void)call;
-    lane->has_name |= client->has_private_lane && request->hello->has_name;
-    client_hold(client);
+    s->lane->has_name |= s->client->has_private_lane && s->request->hello->has_name;
+    client_hold(s->client);
 }
 
 /* Inside MULTI only what is well put, without a login and of the client's protocol: as it came. */
-static bool send_hello(struct client *client, struct lane *lane, const struct request *request)
+static bool send_hello(const struct sending *s)
 {
-    if (!transaction_is_open(&client->transaction))
-        return rewrite_hello(client, lane, request->hello);
-    lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+    if (!transaction_is_open(&s->client->transaction))
+        return rewrite_hello(s->client, s->lane, s->request->hello);
+    lane_send(s->lane, &s->client->rider, s->request->bytes.at, s->request->bytes.len);
     return true;
 }
 
-static bool prepare_name(struct client *client, struct lane *lane, const struct request *request)
+static bool prepare_name(const struct sending *s)
 {
-    (void)lane;
-    return session_ask(client, 0, true, request->args[1]);
+    return session_ask(s->client, 0, true, s->request->args[1]);
 }
 
-static void name_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void name_sent(const struct sending *s)
 {
-    (void)request;
-    (void)call;
-    lane->has_name |= client->has_private_lane;
-    client_hold(client);
+    s->lane->has_name |= s->client->has_private_lane;
+    client_hold(s->client);
 }
 
 /* A shared lane bears no client's name. Redis still says whether the client may have one. */
-static bool send_name(struct client *client, struct lane *lane, const struct request *request)
+static bool send_name(const struct sending *s)
 {
     static const char no_name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n";
-    if (!client->has_private_lane && hello_is_name(request->args[1]))
-        lane_send(lane, &client->rider, no_name, sizeof no_name - 1);
+    if (!s->client->has_private_lane && hello_is_name(s->request->args[1]))
+        lane_send(s->lane, &s->client->rider, no_name, sizeof no_name - 1);
     else
-        lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+        lane_send(s->lane, &s->client->rider, s->request->bytes.at, s->request->bytes.len);
     return true;
 }
 
-static void asked_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void asked_answered(const struct answer *a)
 {
-    (void)call;
-    client_go_on(client);
-    if (is_error(reply))
+    client_go_on(a->client);
+    if (a->is_error)
         return;
-    if (session_take_asked(client))
-        lane_choice_note_name(client);
-    (void)binding_change(client);
+    if (session_take_asked(a->client))
+        lane_choice_note_name(a->client);
+    (void)binding_change(a->client);
 }
 
-static bool prepare_select(struct client *client, struct lane *lane, const struct request *request)
+static bool prepare_select(const struct sending *s)
 {
-    (void)lane;
-    (void)request;
-    return session_ask(client, 0, false, SLICE(""));
+    return session_ask(s->client, 0, false, SLICE(""));
 }
 
-static void select_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void select_sent(const struct sending *s)
 {
     int64_t number;
-    (void)lane;
-    call->argument = num_parse(request->args[0], &number) && number >= 0 && number <= INT32_MAX ? (uint32_t)number : 0;
-    client_hold(client);
+    s->call->argument =
+        num_parse(s->request->args[0], &number) && number >= 0 && number <= INT32_MAX ? (uint32_t)number : 0;
+    client_hold(s->client);
 }
 
-static void select_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void select_answered(const struct answer *a)
 {
-    client_go_on(client);
-    if (is_error(reply))
+    client_go_on(a->client);
+    if (a->is_error)
         return;
-    if (session_select(client, call->argument))
-        (void)binding_change(client);
+    if (session_select(a->client, a->call->argument))
+        (void)binding_change(a->client);
     else
-        client_close_starved(client);
+        client_close_starved(a->client);
 }
 
 /* ---- RESET: weir's own on the client's lane, before its answer to the client (answer.c) ---- */
 
-static void reset_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void reset_answered(const struct answer *a)
 {
-    (void)call;
-    if (glimpse_starts(reply, SLICE("+RESET")))
+    if (glimpse_starts(a->reply, SLICE("+RESET")))
         return;
-    lane_choice_abandon(client);
-    pins_end(client);
+    lane_choice_abandon(a->client);
+    pins_end(a->client);
 }
 
 /* ---- transactions ---- */
 
-static void multi_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void multi_sent(const struct sending *s)
 {
-    (void)lane;
-    (void)request;
-    (void)call;
-    client->extra->pause_ms = 0;
+    s->client->extra->pause_ms = 0;
 }
 
-static void multi_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void multi_answered(const struct answer *a)
 {
-    (void)call;
-    transaction_answered(&client->transaction, EFFECT_MULTI, !is_error(reply));
+    transaction_answered(&a->client->transaction, EFFECT_MULTI, !a->is_error);
 }
 
-static void exec_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void exec_sent(const struct sending *s)
 {
-    (void)request;
-    call->argument = client->extra->pause_ms;
-    if (client->transaction.admits)
-        call->flags |= CALL_ADMITS;
-    if (client->transaction.forges)
-        lane_distrust(lane);
+    s->call->argument = s->client->extra->pause_ms;
+    if (s->client->transaction.admits)
+        s->call->flags |= CALL_ADMITS;
+    if (s->client->transaction.forges)
+        lane_distrust(s->lane);
 }
 
 /* CLIENT PAUSE ms WRITE has been carried out. */
-static void pause_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void pause_answered(const struct answer *a)
 {
-    if (!is_error(reply) && call->argument > 0)
-        node_pause(lane_node(client->rider.lane), clock_ns() + call->argument * NS_PER_MS);
+    if (!a->is_error && a->call->argument > 0)
+        node_pause(lane_node(a->client->rider.lane), clock_ns() + a->call->argument * NS_PER_MS);
 }
 
-static void exec_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void exec_answered(const struct answer *a)
 {
-    pin_end(client, PIN_WATCH); /* whatever the answer is */
-    pause_answered(client, call, reply);
+    pin_end(a->client, PIN_WATCH); /* whatever the answer is */
+    pause_answered(a);
 }
 
-static void discard_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void discard_answered(const struct answer *a)
 {
-    (void)call;
-    transaction_answered(&client->transaction, EFFECT_DISCARD, !is_error(reply));
-    if (!is_error(reply))
-        pin_end(client, PIN_WATCH);
+    transaction_answered(&a->client->transaction, EFFECT_DISCARD, !a->is_error);
+    if (!a->is_error)
+        pin_end(a->client, PIN_WATCH);
 }
 
-static void watch_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void watch_answered(const struct answer *a)
 {
-    (void)call;
-    if (!is_error(reply))
-        pin_add(client, PIN_WATCH);
+    if (!a->is_error)
+        pin_add(a->client, PIN_WATCH);
 }
 
-static void unwatch_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void unwatch_answered(const struct answer *a)
 {
-    (void)call;
-    if (!is_error(reply))
-        pin_end(client, PIN_WATCH);
+    if (!a->is_error)
+        pin_end(a->client, PIN_WATCH);
 }
 
 /* ---- CLIENT TRACKING, NO-EVICT, NO-TOUCH: on or off ---- */
 
-static void switch_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void switch_sent(const struct sending *s)
 {
-    (void)client;
-    (void)lane;
-    call->argument = slice_is_word(request->args[1], SLICE("on"));
+    s->call->argument = slice_is_word(s->request->args[1], SLICE("on"));
 }
 
-static void switch_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void switch_answered(const struct answer *a)
 {
-    enum pin pin = call->effect == EFFECT_TRACKING   ? PIN_TRACKING
-                   : call->effect == EFFECT_NO_EVICT ? PIN_NO_EVICT
-                                                     : PIN_NO_TOUCH;
-    if (is_error(reply))
+    enum pin pin = a->call->effect == EFFECT_TRACKING   ? PIN_TRACKING
+                   : a->call->effect == EFFECT_NO_EVICT ? PIN_NO_EVICT
+                                                        : PIN_NO_TOUCH;
+    if (a->is_error)
         return;
-    if (call->argument != 0)
-        pin_add(client, pin);
+    if (a->call->argument != 0)
+        pin_add(a->client, pin);
     else
-        pin_end(client, pin);
+        pin_end(a->client, pin);
+}
+
+static bool send_tracking(const struct sending *s)
+{
+    return rewrite_tracking(s->client, s->lane, s->request);
 }
 
 /* ---- CLIENT PAUSE, CLIENT UNPAUSE ---- */
@@ -221,16 +203,14 @@ static uint32_t pause_ms(const struct request *request)
     return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
-static void pause_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void pause_sent(const struct sending *s)
 {
-    (void)client;
-    (void)lane;
-    call->argument = pause_ms(request);
+    s->call->argument = pause_ms(s->request);
 }
 
-static void pause_queued(struct client *client, const struct request *request)
+static void pause_queued(const struct sending *s)
 {
-    client->extra->pause_ms = pause_ms(request);
+    s->client->extra->pause_ms = pause_ms(s->request);
 }
 
 static void end_urgent(struct client *client)
@@ -239,12 +219,11 @@ static void end_urgent(struct client *client)
         client_go_on(client);
 }
 
-static void unpause_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void unpause_answered(const struct answer *a)
 {
-    (void)call;
-    if (!is_error(reply))
-        node_pause(lane_node(client->rider.lane), 0);
-    end_urgent(client);
+    if (!a->is_error)
+        node_pause(lane_node(a->client->rider.lane), 0);
+    end_urgent(a->client);
 }
 
 /* ---- ACL LOAD, ACL SETUSER default ..., CONFIG SET requirepass ...: whom Redis takes a stranger for ---- */
@@ -255,45 +234,39 @@ static bool admits(const struct request *request)
            has_word(request, SLICE("requirepass"));
 }
 
-static void admit_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void admit_sent(const struct sending *s)
 {
-    (void)client;
-    (void)lane;
-    if (admits(request))
-        call->flags |= CALL_ADMITS;
+    if (admits(s->request))
+        s->call->flags |= CALL_ADMITS;
 }
 
-static void admit_queued(struct client *client, const struct request *request)
+static void admit_queued(const struct sending *s)
 {
-    if (admits(request))
-        transaction_note_admission(&client->transaction);
+    if (admits(s->request))
+        transaction_note_admission(&s->client->transaction);
 }
 
 /* ---- COMMAND, CLIENT GETNAME, CLIENT SETINFO, CLIENT REPLY: weir answers, or changes the answer ---- */
 
-static void command_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void command_sent(const struct sending *s)
 {
-    (void)lane;
-    if ((call->flags & CALL_MUTE) == 0)
-        catalog_ask(client, request->bytes);
+    if ((s->call->flags & CALL_MUTE) == 0)
+        catalog_ask(s->client, s->request->bytes);
 }
 
-static void command_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void command_answered(const struct answer *a)
 {
-    (void)call;
-    (void)reply;
-    catalog_answered(client);
+    catalog_answered(a->client);
 }
 
 /* A shared lane bears no name: Redis says whether the client may ask for its own, and weir which that is. */
-static void getname_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void getname_sent(const struct sending *s)
 {
-    (void)request;
-    if (lane->role != LANE_SHARED || session_name(client).len == 0 || (call->flags & CALL_MUTE) != 0)
+    if (s->lane->role != LANE_SHARED || session_name(s->client).len == 0 || (s->call->flags & CALL_MUTE) != 0)
         return;
-    call->argument = 1;
-    call->flags |= CALL_MUTE_UNLESS_ERROR;
-    client_hold(client);
+    s->call->argument = 1;
+    s->call->flags |= CALL_MUTE_UNLESS_ERROR;
+    client_hold(s->client);
 }
 
 static void answer_name(struct client *client)
@@ -305,53 +278,61 @@ static void answer_name(struct client *client)
     client_answer_now(client, SLICE("\r\n"));
 }
 
-static void getname_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void getname_answered(const struct answer *a)
 {
-    if (call->argument == 0)
+    if (a->call->argument == 0)
         return;
-    client_go_on(client);
-    if (!is_error(reply))
-        answer_name(client);
+    client_go_on(a->client);
+    if (!a->is_error)
+        answer_name(a->client);
 }
 
-static bool prepare_library(struct client *client, struct lane *lane, const struct request *request)
+static bool prepare_library(const struct sending *s)
 {
-    (void)lane;
-    return setinfo_note(client, request);
+    return setinfo_note(s->client, s->request);
 }
 
-static bool send_library(struct client *client, struct lane *lane, const struct request *request)
+static bool send_library(const struct sending *s)
 {
-    setinfo_send(client, lane, request);
+    setinfo_send(s->client, s->lane, s->request);
     return true;
 }
 
-static void library_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void library_answered(const struct answer *a)
 {
-    if (is_error(reply) && call->argument != 0)
-        session_forget_library(client);
+    if (a->is_error && a->call->argument != 0)
+        session_forget_library(a->client);
 }
 
-static void reply_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void reply_answered(const struct answer *a)
 {
-    if (!is_error(reply))
-        reply_mode_set(&client->reply_mode, (enum reply_word)call->argument);
-    client_go_on(client);
+    if (!a->is_error)
+        reply_mode_set(&a->client->reply_mode, (enum reply_word)a->call->argument);
+    client_go_on(a->client);
 }
 
 /* ---- weir's own words on a client's lane ---- */
 
-static void login_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void login_answered(const struct answer *a)
 {
-    (void)call;
-    login_lane_answered(client, reply);
+    login_lane_answered(a->client, a->reply);
 }
 
-static void id_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void id_answered(const struct answer *a)
 {
-    (void)call;
-    (void)reply;
-    lend_list(client->rider.lane);
+    lend_list(a->client->rider.lane);
+}
+
+/* ---- WAIT, and a write that it may count from (wait_coverage.h) ---- */
+
+static void wait_answered(const struct answer *a)
+{
+    coverage_wait_answered(a->client, a->call, a->reply);
+}
+
+static void write_answered(const struct answer *a)
+{
+    coverage_write_answered(a->client, a->reply);
 }
 
 /* ---- what weir does not know ---- */
@@ -371,43 +352,52 @@ static bool is_harmless(const struct glimpse *reply)
     return false;
 }
 
-static void unknown_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+static void unknown_answered(const struct answer *a)
 {
-    (void)call;
-    if (client->is_urgent)
-        end_urgent(client);
-    else if (!is_harmless(reply))
-        pin_add(client, PIN_UNKNOWN);
+    if (a->client->is_urgent)
+        end_urgent(a->client);
+    else if (!is_harmless(a->reply))
+        pin_add(a->client, PIN_UNKNOWN);
 }
 
 /* ---- the table ---- */
 
 static const struct stateful rows[] = {
-    /* effect, prepare, sent, answered, queued, pin inside MULTI, send */
-    [EFFECT_NONE] = {NULL, NULL, unknown_answered, NULL, 0, NULL},
-    [EFFECT_HELLO] = {prepare_hello, hello_sent, asked_answered, NULL, PIN_SESSION, send_hello},
-    [EFFECT_NAME] = {prepare_name, name_sent, asked_answered, NULL, PIN_SESSION, send_name},
-    [EFFECT_SELECT] = {prepare_select, select_sent, select_answered, NULL, PIN_DATABASE, NULL},
-    [EFFECT_RESET] = {NULL, NULL, reset_answered, NULL, 0, NULL},
-    [EFFECT_MULTI] = {NULL, multi_sent, multi_answered, NULL, 0, NULL},
-    [EFFECT_EXEC] = {NULL, exec_sent, exec_answered, NULL, 0, NULL},
-    [EFFECT_DISCARD] = {NULL, NULL, discard_answered, NULL, 0, NULL},
-    [EFFECT_WATCH] = {NULL, NULL, watch_answered, NULL, 0, NULL},
-    [EFFECT_UNWATCH] = {NULL, NULL, unwatch_answered, NULL, 0, NULL},
-    [EFFECT_TRACKING] = {NULL, switch_sent, switch_answered, NULL, PIN_SESSION, rewrite_tracking},
-    [EFFECT_NO_EVICT] = {NULL, switch_sent, switch_answered, NULL, PIN_SESSION, NULL},
-    [EFFECT_NO_TOUCH] = {NULL, switch_sent, switch_answered, NULL, PIN_SESSION, NULL},
-    [EFFECT_PAUSE] = {NULL, pause_sent, pause_answered, pause_queued, 0, NULL},
-    [EFFECT_UNPAUSE] = {NULL, NULL, unpause_answered, NULL, 0, NULL},
-    [EFFECT_ADMIT] = {NULL, admit_sent, NULL, admit_queued, 0, NULL},
-    [EFFECT_COMMAND] = {NULL, command_sent, command_answered, NULL, 0, NULL},
-    [EFFECT_GETNAME] = {NULL, getname_sent, getname_answered, NULL, 0, NULL},
-    [EFFECT_LIBRARY] = {prepare_library, NULL, library_answered, NULL, PIN_SESSION, send_library},
-    [EFFECT_REPLY] = {NULL, NULL, reply_answered, NULL, 0, NULL},
-    [EFFECT_WAIT] = {NULL, NULL, coverage_wait_answered, NULL, 0, NULL},
-    [EFFECT_WRITE] = {NULL, NULL, coverage_write_answered, NULL, 0, NULL},
-    [EFFECT_LOGIN] = {NULL, NULL, login_answered, NULL, 0, NULL},
-    [EFFECT_ID] = {NULL, NULL, id_answered, NULL, 0, NULL},
+    [EFFECT_NONE] = {.answered = unknown_answered},
+    [EFFECT_HELLO] = {.prepare = prepare_hello,
+                      .sent = hello_sent,
+                      .answered = asked_answered,
+                      .pin = PIN_SESSION,
+                      .send = send_hello},
+    [EFFECT_NAME] =
+        {.prepare = prepare_name, .sent = name_sent, .answered = asked_answered, .pin = PIN_SESSION, .send = send_name},
+    [EFFECT_SELECT] = {.prepare = prepare_select,
+                       .sent = select_sent,
+                       .answered = select_answered,
+                       .pin = PIN_DATABASE},
+    [EFFECT_RESET] = {.answered = reset_answered},
+    [EFFECT_MULTI] = {.sent = multi_sent, .answered = multi_answered},
+    [EFFECT_EXEC] = {.sent = exec_sent, .answered = exec_answered},
+    [EFFECT_DISCARD] = {.answered = discard_answered},
+    [EFFECT_WATCH] = {.answered = watch_answered},
+    [EFFECT_UNWATCH] = {.answered = unwatch_answered},
+    [EFFECT_TRACKING] = {.sent = switch_sent, .answered = switch_answered, .pin = PIN_SESSION, .send = send_tracking},
+    [EFFECT_NO_EVICT] = {.sent = switch_sent, .answered = switch_answered, .pin = PIN_SESSION},
+    [EFFECT_NO_TOUCH] = {.sent = switch_sent, .answered = switch_answered, .pin = PIN_SESSION},
+    [EFFECT_PAUSE] = {.sent = pause_sent, .answered = pause_answered, .queued = pause_queued},
+    [EFFECT_UNPAUSE] = {.answered = unpause_answered},
+    [EFFECT_ADMIT] = {.sent = admit_sent, .queued = admit_queued},
+    [EFFECT_COMMAND] = {.sent = command_sent, .answered = command_answered},
+    [EFFECT_GETNAME] = {.sent = getname_sent, .answered = getname_answered},
+    [EFFECT_LIBRARY] = {.prepare = prepare_library,
+                        .answered = library_answered,
+                        .pin = PIN_SESSION,
+                        .send = send_library},
+    [EFFECT_REPLY] = {.answered = reply_answered},
+    [EFFECT_WAIT] = {.answered = wait_answered},
+    [EFFECT_WRITE] = {.answered = write_answered},
+    [EFFECT_LOGIN] = {.answered = login_answered},
+    [EFFECT_ID] = {.answered = id_answered},
 };
 
 const struct stateful *stateful_row(enum effect effect)
@@ -433,6 +423,6 @@ void stateful_answered(struct client *client, const struct call *call, const str
                            "its connection to Redis is gone, and the next wants a password");
         client_leave_for(client, CLOSED_UPSTREAM);
     } else if (row->answered != NULL) {
-        row->answered(client, call, reply);
+        row->answered(&(struct answer){client, call, reply, glimpse_type(reply) == '-'});
     }
 }

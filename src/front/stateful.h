@@ -14,19 +14,30 @@
 #include "resp/glimpse.h"
 #include "upstream/lane.h"
 
-/* Any function may be NULL. */
+/* A request that is being sent on `lane`; `call` is NULL until it is noted. */
+struct sending {
+    struct client *client;
+    struct lane *lane;
+    const struct request *request;
+    struct call *call;
+};
+
+/* The reply to a call. */
+struct answer {
+    struct client *client;
+    const struct call *call;
+    const struct glimpse *reply;
+    bool is_error;
+};
+
+/* Any function may be NULL. Those that return bool: false means out of memory. */
 struct stateful {
-    /* Outside MULTI, before its call: memory for what it asks for. False: out of memory. */
-    bool (*prepare)(struct client *client, struct lane *lane, const struct request *request);
-    /* Outside MULTI: `call` is noted. */
-    void (*sent)(struct client *client, struct lane *lane, const struct request *request, struct call *call);
-    /* Its reply has come. Of calls with CALL_LOOK. */
-    void (*answered)(struct client *client, const struct call *call, const struct glimpse *reply);
-    /* Inside MULTI: it is queued. */
-    void (*queued)(struct client *client, const struct request *request);
-    uint32_t pin; /* enum pin that it takes inside MULTI; 0: none */
-    /* Send its bytes; NULL: as they came. False: out of memory. */
-    bool (*send)(struct client *client, struct lane *lane, const struct request *request);
+    bool (*prepare)(const struct sending *s); /* outside MULTI, before its call: memory for what it asks for */
+    void (*sent)(const struct sending *s);    /* outside MULTI: its call is noted */
+    void (*answered)(const struct answer *a); /* of a call with CALL_LOOK */
+    void (*queued)(const struct sending *s);  /* inside MULTI: its call is noted */
+    uint32_t pin;                             /* enum pin that it takes inside MULTI; 0: none */
+    bool (*send)(const struct sending *s);    /* its bytes; NULL: as they came */
 };
 
 const struct stateful *stateful_row(enum effect effect);

@@ -65,9 +65,8 @@ void coverage_wait_answered(struct client *client, const struct call *call, cons
         client_answer_now(client, call->argument == ANSWER_WAIT ? no_replica : no_disk_no_replica);
 }
 
-void coverage_write_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+void coverage_write_answered(struct client *client, const struct glimpse *reply)
 {
-    (void)call;
     if (glimpse_type(reply) == ':' || glimpse_is(reply, SLICE("+OK\r\n")))
         client->wrote_at = 0;
 }

@@ -74,6 +74,6 @@ void coverage_note_sent(struct client *client, const struct request *request, st
 
 /* For the rows WAIT and WRITE of stateful.c. */
 void coverage_wait_answered(struct client *client, const struct call *call, const struct glimpse *reply);
-void coverage_write_answered(struct client *client, const struct call *call, const struct glimpse *reply);
+void coverage_write_answered(struct client *client, const struct glimpse *reply);
 
 #endif

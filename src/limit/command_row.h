@@ -41,7 +41,7 @@ enum effect {
     EFFECT_NO_TOUCH, /* CLIENT NO-TOUCH */
     EFFECT_LIBRARY,  /* CLIENT SETINFO: the name and version of the client's library; RESET keeps them */
     EFFECT_WAIT,     /* WAIT, WAITAOF: about the writes of its own connection */
-    EFFECT_WRITE,    /* in no row: a write that is certainly sent to replicas, see front/proof.h */
+    EFFECT_WRITE,    /* in no row: a write that is certainly sent to replicas, see front/wait_coverage.h */
     EFFECT_ADMIT,    /* on the server: may change which user connections that do not log in are */
     EFFECT_PAUSE,    /* on the server: CLIENT PAUSE */
     EFFECT_UNPAUSE,  /* on the server: CLIENT UNPAUSE */

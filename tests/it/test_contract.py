@@ -366,6 +366,15 @@ def test_who_leaves_is_not_kept(request_bytes, farm):
     gone_are_all(weir, redis)
 
 
+def test_a_library_that_cannot_be_read_is_on_no_lane(farm):
+    """RESET leaves it there, and the next owner would bear it."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as conn:
+        replies = conn.ask(["CLIENT", "SETINFO", "LIB-NAME", "x" * 100_000], "PING")
+        assert [str(reply) for reply in replies] == ["ERR the arguments are too long", "PONG"]
+
+
 def test_monitor_is_answered_once(farm):
     redis = farm.redis()
     weir = farm.weir(redis, workers=1)
