@@ -456,11 +456,12 @@ static uint64_t calls_bytes(const struct lane *lane)
 
 /*
  * Behind a command that blocks, Redis only stores requests: in memory of its own, up to
- * client-query-buffer-limit. Few are sent there; the rest waits with the client.
+ * client-query-buffer-limit. Few are sent there; the rest waits with the client. A large request goes there piece by
+ * piece: weir keeps nothing of it, and reads the end of the client behind it.
  */
-static bool is_behind_blocking(const struct client *client, const struct request *request)
+static bool is_far_behind_blocking(const struct client *client)
 {
-    return lane_sent_bytes(&client->rider) > BLOCKED_BYTES || request->is_large;
+    return lane_sent_bytes(&client->rider) > BLOCKED_BYTES;
 }
 
 /*
@@ -488,13 +489,13 @@ static bool has_many_replies_coming(const struct client *client, const struct la
            (lane_n_requests(lane) >= UNKNOWN_CALLS && may_read_huge(client));
 }
 
-static bool is_far_ahead(const struct client *client, const struct request *request, const struct lane *lane)
+static bool is_far_ahead(const struct client *client, const struct lane *lane)
 {
     if (client->rider.in_flight == 0)
         return false;
     uint64_t most = atomic_load_explicit(&client->front->settings->memory_pressure.calls_bytes, memory_order_relaxed);
     bool is_own_full = client->has_private_lane && most != 0 && calls_bytes(lane) > most;
-    bool is_many = client->has_private_lane && lane_waits(lane) ? is_behind_blocking(client, request)
+    bool is_many = client->has_private_lane && lane_waits(lane) ? is_far_behind_blocking(client)
                                                                 : has_many_replies_coming(client, lane);
     return is_own_full || is_many;
 }
@@ -530,7 +531,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
-    if (is_far_ahead(client, request, *found)) {
+    if (is_far_ahead(client, *found)) {
         client_wait_for_replies(client);
         return LANE_NOT_YET;
     }

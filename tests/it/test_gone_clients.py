@@ -153,6 +153,19 @@ def test_a_command_that_blocks_ends_with_a_client_that_is_not_read(before, leave
     assert own_redis.call("RPUSH", "l", "x") == 1 and own_redis.call("LLEN", "l") == 1
 
 
+@pytest.mark.parametrize("size", [70_000, 200_000, 3_000_000])
+def test_a_client_that_ends_behind_a_large_request_takes_no_element(size, limited, own_redis):
+    weir = limited("")
+    conn = weir.connect()
+    conn.send(encode("BLPOP", "l", 0))
+    wait_until(lambda: own_redis.waiting()[0] == 1, "it blocks")
+    conn.send(encode("SET", "k", b"x" * size))
+    end(conn)
+    wait_until(lambda: own_redis.waiting()[0] == 0, "it ends")
+    assert own_redis.call("RPUSH", "l", "x") == 1 and own_redis.call("LLEN", "l") == 1
+    assert own_redis.call("EXISTS", "k") == 0
+
+
 # ---- bytes of replies ----
 
 ASKED = {
