@@ -20,7 +20,7 @@
 static bool may_wait(const struct client *client)
 {
     return !pin_has(client, PIN_PASSTHROUGH) &&
-           !(client->has_private_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane));
+           !(client_has_own_lane(client) && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane));
 }
 
 bool account_waits_long(const struct client *client)

@@ -157,7 +157,7 @@ enum route answer_text(struct client *client, struct request *request, const cha
         client_close_starved(client);
         return ROUTE_STOP;
     }
-    struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     enum route result = answer_error(client, lane, request, slice_of(out.at, out.len));
     build_fini(&out);
     return result;
@@ -217,13 +217,13 @@ enum route answer_quit(struct client *client)
 /* Is its own lane not done with it? */
 static bool is_busy(const struct client *client)
 {
-    return client->has_private_lane && client->rider.lane != NULL &&
+    return client_has_own_lane(client) && client->rider.lane != NULL &&
            (client->rider.in_flight > 0 || lane_is_in_message(client->rider.lane));
 }
 
 static bool listens(const struct client *client)
 {
-    return client->has_private_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane);
+    return client_has_own_lane(client) && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane);
 }
 
 /*
@@ -232,7 +232,7 @@ static bool listens(const struct client *client)
  */
 static bool keeps_lane(const struct client *client)
 {
-    bool has_lane = client->has_private_lane && client->rider.lane != NULL;
+    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
     return has_lane && pins_last(client) && commons_lent(&client->front->nodes.commons) == NULL;
 }
 
@@ -263,7 +263,7 @@ static enum route reset_lane(struct client *client)
 static void reset_session(struct client *client)
 {
     bool keeps = keeps_lane(client) && pin_has(client, PIN_RESET);
-    if (client->has_private_lane && !keeps)
+    if (client_has_own_lane(client) && !keeps)
         lane_choice_leave(client);
     if (!keeps)
         pins_end(client);

@@ -64,19 +64,9 @@ void client_wait_for_replies(struct client *client)
     client_wait(client, WAIT_REPLIES);
 }
 
-void client_hold(struct client *client)
-{
-    client_wait(client, WAIT_ANSWER);
-}
-
-void client_go_on(struct client *client)
-{
-    client_resume(client, WAIT_ANSWER);
-}
-
 void pin_add(struct client *client, enum pin pin)
 {
-    struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     client->pins |= (uint16_t)pin;
     if ((pin & PINS_THAT_LAST) == 0 || lane == NULL)
         return;
@@ -119,12 +109,12 @@ void client_output(struct client *client, const char *data, size_t n)
 
 static bool is_in_message(const struct client *client)
 {
-    return client->has_private_lane && client->rider.lane != NULL && lane_is_in_message(client->rider.lane);
+    return client_has_own_lane(client) && client->rider.lane != NULL && lane_is_in_message(client->rider.lane);
 }
 
 bool client_is_owed(const struct client *client)
 {
-    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     return client->rider.in_flight > 0 || (lane != NULL && (lane->ends_run != RUN_GOES_ON || lane_is_ending(lane)));
 }
 

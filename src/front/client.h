@@ -10,11 +10,15 @@
  *                       bytes;       what came before its turn, and weir's own
  *                       output-limit replies; idle while only one lane answers
  *
- * Requests are taken in order. While the next one cannot go yet (a lane is not ready, an answer must come first) the
- * client is held: its bytes wait in `intake`, and when that is full its socket is not read. Whatever it waits for
- * wakes its link, and at the end of the turn the next request is tried again.
+ * Requests are taken in order, while the client is open (client_state.h) and waits for nothing. What it waits for is a
+ * set, client.waits; each reason is a row of waits.def:
  *
- * Here is what every part of front may do with a client: answer it, hold it, close it. What its socket and its lane
+ *   who finds that the next request cannot go: client_wait(REASON) --+--> waits --> set is empty: taken at the end of
+ *   who has what the reason names:           client_resume(REASON) --+              the iteration
+ *
+ * Meanwhile its bytes stay in `intake`; when that is full its socket is not read.
+ *
+ * Here is what every part of front may do with a client: answer it, have it wait, close it. What its socket and its lane
  * call is in front/connection.h, above those parts. A client belongs to its worker's thread; its memory goes in the
  * close callback.
  */
@@ -95,6 +99,16 @@ enum reader {
     READER_KNOWN, /* that was not huge */
 };
 
+/* The client's private lane: rider.lane, or NULL while that is being opened or has been lost. */
+enum own_lane {
+    OWN_NONE,      /* the client has none */
+    OWN_WANTS_NEW, /* none: that it was to get had had another owner, and was not clean */
+    OWN_NEW,       /* lent to the client just now, and has had no request of its yet */
+    OWN_USED,
+    OWN_URGENT_NEW, /* as OWN_NEW, in whatever database: for one call */
+    OWN_URGENT,
+};
+
 struct session;
 struct proxy_header;
 struct gather;
@@ -141,20 +155,17 @@ struct client {
     uint16_t waits;              /* set of enum client_wait; written by client_wait and client_resume alone */
     struct reply_mode reply_mode;
     struct transaction transaction;
-    uint8_t entrance;          /* its number, see client_entrance */
-    uint8_t state : 3;         /* enum client_state; written by client_move alone */
-    uint8_t reason : 5;        /* enum ending_reason: why its connection ends */
-    uint8_t output : 3;        /* enum client_output */
-    uint8_t silent_looks : 4;  /* looks of front/timeouts.c since bytes passed last, either way */
-    uint8_t generation : 1;    /* front.generation, of the rules by which it is bound */
-    bool is_urgent : 1;        /* its own lane is in whatever database: for one call */
-    bool has_private_lane : 1; /* rider.lane is its own, or is being opened */
-    bool is_dressed : 1;       /* its own lane bears its name, or the one that is kept for it */
-    bool is_lane_new : 1;      /* its own lane was lent to it just now, and has had no request of its yet */
-    bool wants_new_lane : 1;   /* the lane it was to get had had another owner, and was not clean */
-    bool was_refused : 1;      /* the lane it waited for could not be opened */
-    bool is_eof : 1;           /* it has ended its side */
-    bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
+    uint8_t entrance;         /* its number, see client_entrance */
+    uint8_t state : 3;        /* enum client_state; written by client_move alone */
+    uint8_t reason : 5;       /* enum ending_reason: why its connection ends */
+    uint8_t output : 3;       /* enum client_output */
+    uint8_t silent_looks : 4; /* looks of front/timeouts.c since bytes passed last, either way */
+    uint8_t generation : 1;   /* front.generation, of the rules by which it is bound */
+    uint8_t own_lane : 3;     /* enum own_lane; written by lane_choice.c alone */
+    bool is_dressed : 1;      /* its own lane bears its name, or the one that is kept for it */
+    bool was_refused : 1;     /* the lane it waited for could not be opened */
+    bool is_eof : 1;          /* it has ended its side */
+    bool is_keyed : 1;        /* the key of a command may say whose limits bind it */
 };
 
 /* What is done by parts above the client: front.client_ops, given at the start. */
@@ -184,6 +195,18 @@ static inline bool client_is_operator(const struct client *client)
 static inline bool client_counts(const struct client *client, enum unit unit)
 {
     return client->bound != NULL && client->bound->of_unit[unit] != 0;
+}
+
+/* True if rider.lane is the client's own, or is being opened for it. */
+static inline bool client_has_own_lane(const struct client *client)
+{
+    return client->own_lane >= OWN_NEW;
+}
+
+/* True if its own lane is in whatever database, for one call. */
+static inline bool client_is_urgent(const struct client *client)
+{
+    return client->own_lane >= OWN_URGENT_NEW;
 }
 
 /* True if the rules before the present ones bind the client: binding_renew has not been called since they changed. */
@@ -254,10 +277,6 @@ static inline bool client_waits_for(const struct client *client, unsigned reason
 {
     return (client->waits & reasons) != 0;
 }
-
-/* WAIT_ANSWER: no request is taken until an answer has come. */
-void client_hold(struct client *client);
-void client_go_on(struct client *client);
 
 /* ---- pins (pins.h) ---- */
 

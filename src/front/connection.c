@@ -85,7 +85,7 @@ static void stop_if_slow(struct client *client)
 {
     struct rider *rider = &client->rider;
     rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
-    if (!client->has_private_lane || rider->lane == NULL)
+    if (!client_has_own_lane(client) || rider->lane == NULL)
         return;
     if (rider->is_paying ||
         (client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY))))
@@ -242,7 +242,7 @@ static void finish_when_answered(struct client *client)
     }
     if (client_extra(client)->n_asked > 0)
         return;
-    if (client->has_private_lane)
+    if (client_has_own_lane(client))
         lane_choice_abandon(client);
     if (client->output == OUTPUT_DROPPED)
         client_close(client);
@@ -260,7 +260,7 @@ static void drop_leases(struct client *client)
 static void on_close(struct client *client, enum client_state was)
 {
     struct lane *lane = client->rider.lane;
-    if (lane != NULL && (client->has_private_lane || client->rider.in_flight > 0))
+    if (lane != NULL && (client_has_own_lane(client) || client->rider.in_flight > 0))
         remains_leave(client);
     drop_leases(client);
     login_end(client);
@@ -388,7 +388,7 @@ static char *on_room(struct link *link, size_t *room)
 static void catch_up(struct client *client)
 {
     client->rider.is_paying = account_is_paying(client, UNIT_BYTES_OUT);
-    if (!client->rider.is_paying && (client->has_private_lane || client->rider.in_flight > 0))
+    if (!client->rider.is_paying && (client_has_own_lane(client) || client->rider.in_flight > 0))
         lane_catch_up(&client->rider);
 }
 

@@ -20,7 +20,7 @@
 static bool is_weirs_alone(struct client *client)
 {
     lane_choice_release(client);
-    return !client->has_private_lane;
+    return !client_has_own_lane(client);
 }
 
 /* False: out of memory, or it is leaving. */

@@ -13,7 +13,7 @@
 /* Has Redis, or weir, something for it that no command asks for anew? */
 static bool is_attached(const struct client *client)
 {
-    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     return !transaction_is_none(&client->transaction) || pin_has(client, PIN_PASSTHROUGH) ||
            pin_has(client, PIN_WATCH) ||
            (lane != NULL && (lane_is_subscribed(lane) || lane_is_monitoring(lane) || lane_is_in_message(lane)));
@@ -69,7 +69,7 @@ static void look_at(struct client *client)
 /* What Redis keeps for the client, or takes long for. NULL: nothing. */
 static const char *attachment(const struct client *client)
 {
-    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     if (lane != NULL && lane_is_monitoring(lane))
         return "monitors";
     if (lane != NULL && lane_is_subscribed(lane))

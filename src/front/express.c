@@ -24,9 +24,9 @@ static inline bool is_unburdened(const struct client *client)
         return false; /* the command may bind it */
     const struct front *front = client->front;
     const struct extra *extra = client_extra(client);
-    unsigned burdens = (unsigned)client->has_private_lane | !transaction_is_none(&client->transaction) |
-                       reply_mode_is_deaf(&client->reply_mode) | client->is_urgent | client->was_refused |
-                       client->is_keyed | subject_is_overflow(client->subject) | client_is_operator(client);
+    unsigned burdens = (unsigned)client_has_own_lane(client) | !transaction_is_none(&client->transaction) |
+                       reply_mode_is_deaf(&client->reply_mode) | client->was_refused | client->is_keyed |
+                       subject_is_overflow(client->subject) | client_is_operator(client);
     return burdens == 0 && extra->n_asked == 0 && extra->heavy_until_ns == 0 && is_no_stranger(client) &&
            !front->settings->lanes_private;
 }

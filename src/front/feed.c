@@ -265,7 +265,7 @@ static void adjust_reading(struct client *client)
     link_pause(&client->link);
     if (!client->rider.is_gone)
         link_watch_end(&client->link);
-    if (!is_stalled && !client->rider.is_paying && client->has_private_lane)
+    if (!is_stalled && !client->rider.is_paying && client_has_own_lane(client))
         lane_catch_up(&client->rider); /* it was stopped for a slow reader: see stop_if_slow in front/connection.c */
 }
 

@@ -12,7 +12,7 @@
 /* Has Redis come to a command of its that may block? */
 static bool waits_in_redis(const struct client *client)
 {
-    return client->has_private_lane && client->rider.lane != NULL && lane_waits(client->rider.lane);
+    return client_has_own_lane(client) && client->rider.lane != NULL && lane_waits(client->rider.lane);
 }
 
 static void end_waiting(struct client *client);

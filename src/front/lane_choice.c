@@ -72,10 +72,9 @@ static bool dress(struct client *client, struct lane *lane)
 /* A lane that had had another owner was not clean: it is closed, and the next is a new one. */
 static void note_unclean(struct client *client)
 {
-    if (!client->has_private_lane || client->rider.lane != NULL)
+    if (!client_has_own_lane(client) || client->rider.lane != NULL)
         return;
-    client->has_private_lane = false;
-    client->wants_new_lane = true;
+    client->own_lane = OWN_WANTS_NEW;
 }
 
 #define HOPES_MAX 5 /* of 20 ms each: what is only kept is given back in one turn of its worker */
@@ -109,7 +108,7 @@ static struct lane *borrow(struct client *client, const struct request *request,
     struct lanes *lanes = lanes_for(client, request);
     if (!coverage_is_wanted(client, request)) {
         /* One that is kept for lending is not for who will not give it back. */
-        bool wants_new = client->wants_new_lane || request->command->pins;
+        bool wants_new = client->own_lane == OWN_WANTS_NEW || request->command->pins;
         return lend_private(lanes, key, &client->rider, &client->extra->kept, wants_new);
     }
     char channel[COVERAGE_CHANNEL_ROOM];
@@ -119,8 +118,8 @@ static struct lane *borrow(struct client *client, const struct request *request,
 /* Does the lane that it has not speak for what it has written, and does nothing bind it to that? */
 static bool must_change(const struct client *client, const struct request *request)
 {
-    return coverage_is_wanted(client, request) && client->has_private_lane && !is_strict(client) && client->pins == 0 &&
-           client->rider.lane != NULL && client->rider.lane->cover == NULL;
+    return coverage_is_wanted(client, request) && client_has_own_lane(client) && !is_strict(client) &&
+           client->pins == 0 && client->rider.lane != NULL && client->rider.lane->cover == NULL;
 }
 
 static enum finding find_private(struct client *client, const struct request *request, struct lane **found)
@@ -137,14 +136,14 @@ static enum finding find_private(struct client *client, const struct request *re
     }
     if (client_is_closed(client))
         return LANE_NONE; /* what its lane still had for it was more than it may hold */
-    if (!client->has_private_lane) {
+    if (!client_has_own_lane(client)) {
         if (rider->in_flight > 0) {
             client_wait_for_replies(client);
             return LANE_NOT_YET;
         }
         struct lane_key key = session_key(client, lanes_node(lanes_for(client, request)));
-        client->is_urgent = request->command->is_urgent && key.database != 0;
-        if (client->is_urgent)
+        bool is_urgent = request->command->is_urgent && key.database != 0;
+        if (is_urgent)
             key.database = 0;
         const struct extra *extra = client_need_extra(client);
         if (extra == NULL)
@@ -155,8 +154,7 @@ static enum finding find_private(struct client *client, const struct request *re
         if (lane == NULL)
             return find_none(client, request);
         end_hopes(client);
-        client->has_private_lane = client->is_lane_new = true;
-        client->wants_new_lane = false;
+        client->own_lane = is_urgent ? OWN_URGENT_NEW : OWN_NEW;
         client->is_dressed = client->is_dressed && lane == before && lane_is_ready(lane);
     }
     *found = rider->lane;
@@ -180,7 +178,7 @@ static bool is_past(const struct client *client, const struct request *request)
 
 static bool must_be_private(const struct client *client, const struct request *request)
 {
-    return client->has_private_lane || is_strict(client) || !request->command->is_shareable || request->is_large;
+    return client_has_own_lane(client) || is_strict(client) || !request->command->is_shareable || request->is_large;
 }
 
 /* Or for others' sake. */
@@ -200,7 +198,7 @@ bool lane_choice_is_at_hand(const struct client *client, const struct request *r
 {
     if (client->was_refused)
         return true; /* it is known that there is none */
-    return needs_private(client, request) ? client->has_private_lane && client->rider.lane != NULL
+    return needs_private(client, request) ? client_has_own_lane(client) && client->rider.lane != NULL
                                           : lease_holds(&client->shared);
 }
 
@@ -218,8 +216,7 @@ static void give_back(struct client *client)
     coverage_note_elsewhere(client);
     struct lane *lane = rider->lane;
     lane_catch_up(rider);
-    client->has_private_lane = false;
-    client->is_urgent = false;
+    client->own_lane = OWN_NONE;
     rider->lane = NULL;
     stop_waiting_for_lane(client);
     struct lease *kept = &client->extra->kept;
@@ -230,15 +227,21 @@ static void give_back(struct client *client)
 static bool may_give_back(const struct client *client)
 {
     const struct rider *rider = &client->rider;
-    return client->has_private_lane && !is_strict(client) && client->pins == 0 &&
+    return client_has_own_lane(client) && !is_strict(client) && client->pins == 0 &&
            !transaction_is_open(&client->transaction) && client_extra(client)->passage == NULL && rider->lane != NULL &&
            rider->in_flight == 0 && lane_is_clean(rider->lane);
+}
+
+static void leave_own_lane(struct client *client)
+{
+    if (client_has_own_lane(client))
+        client->own_lane = OWN_NONE;
 }
 
 /* A lane that others use too, and that nothing of its is under way on, may be gone. */
 void lane_choice_abandon(struct client *client)
 {
-    if (client->rider.lane != NULL && (client->has_private_lane || client->rider.in_flight > 0))
+    if (client->rider.lane != NULL && (client_has_own_lane(client) || client->rider.in_flight > 0))
         remains_leave(client);
     stop_waiting_for_lane(client);
     client->rider.lane = NULL;
@@ -247,7 +250,8 @@ void lane_choice_abandon(struct client *client)
         client_resume(client, WAIT_REPLIES);
     client->rider.wants_idle = false;
     pacing_forget(client);
-    client->has_private_lane = client->is_urgent = client->is_dressed = false;
+    leave_own_lane(client);
+    client->is_dressed = false;
     if (client->extra != NULL)
         replies_clear(&client->extra->replies); /* they stood behind answers that will not come */
     coverage_note_elsewhere(client);
@@ -258,13 +262,14 @@ void lane_choice_leave(struct client *client)
 {
     struct lane *lane = client->rider.lane;
     if (lane == NULL) {
-        client->has_private_lane = false;
+        leave_own_lane(client);
         return;
     }
     lane_catch_up(&client->rider);
     stop_waiting_for_lane(client);
     client->rider.lane = NULL;
-    client->has_private_lane = client->is_urgent = client->is_dressed = false;
+    leave_own_lane(client);
+    client->is_dressed = false;
     coverage_note_elsewhere(client);
     lend_take_back_as_is(lane);
 }
@@ -287,7 +292,7 @@ static void leave_urgent(struct client *client)
 /* It has just been lent, for a request that is still here: it may wait until the lane has got its name. */
 static bool is_about_to_use(const struct client *client)
 {
-    return client->is_lane_new && client_has_more(client);
+    return (client->own_lane == OWN_NEW || client->own_lane == OWN_URGENT_NEW) && client_has_more(client);
 }
 
 void lane_choice_release(struct client *client)
@@ -298,13 +303,16 @@ void lane_choice_release(struct client *client)
 
 void lane_choice_note_sent(struct client *client)
 {
-    client->is_lane_new = false;
-    client->rider.wants_idle |= client->has_private_lane && client->rider.in_flight > 0 && !is_strict(client);
+    if (client->own_lane == OWN_NEW)
+        client->own_lane = OWN_USED;
+    else if (client->own_lane == OWN_URGENT_NEW)
+        client->own_lane = OWN_URGENT;
+    client->rider.wants_idle |= client_has_own_lane(client) && client->rider.in_flight > 0 && !is_strict(client);
 }
 
 void lane_choice_note_name(struct client *client)
 {
-    client->is_dressed = client->has_private_lane;
+    client->is_dressed = client_has_own_lane(client);
 }
 
 void lane_choice_note_login(struct client *client)
@@ -437,9 +445,10 @@ static enum finding find(struct client *client, const struct request *request, s
 static bool is_shut_out(const struct client *client, const struct request *request)
 {
     const struct rider *rider = &client->rider;
-    return client->has_private_lane && rider->lane != NULL && lanes_is_shut_out(rider->lane) && rider->in_flight == 0 &&
-           !is_strict(client) && client->pins == 0 && !transaction_is_open(&client->transaction) &&
-           request->command->is_shareable && !request->is_large && is_past(client, request);
+    return client_has_own_lane(client) && rider->lane != NULL && lanes_is_shut_out(rider->lane) &&
+           rider->in_flight == 0 && !is_strict(client) && client->pins == 0 &&
+           !transaction_is_open(&client->transaction) && request->command->is_shareable && !request->is_large &&
+           is_past(client, request);
 }
 
 /* Then it is given back at once, and what else it may be lent for comes later. */
@@ -472,7 +481,7 @@ static bool may_read_huge(const struct client *client)
 {
     uint64_t huge_until_ns = client_extra(client)->huge_until_ns;
     bool is_huge = huge_until_ns != 0 && client->front->loop->now_ns < huge_until_ns;
-    return client->has_private_lane && (is_huge || client->link.n_written + link_pending(&client->link) == 0);
+    return client_has_own_lane(client) && (is_huge || client->link.n_written + link_pending(&client->link) == 0);
 }
 
 /*
@@ -494,16 +503,17 @@ static bool is_far_ahead(const struct client *client, const struct lane *lane)
     if (client->rider.in_flight == 0)
         return false;
     uint64_t most = atomic_load_explicit(&client->front->settings->memory_pressure.calls_bytes, memory_order_relaxed);
-    bool is_own_full = client->has_private_lane && most != 0 && calls_bytes(lane) > most;
-    bool is_many = client->has_private_lane && lane_waits(lane) ? is_far_behind_blocking(client)
-                                                                : has_many_replies_coming(client, lane);
+    bool is_own_full = client_has_own_lane(client) && most != 0 && calls_bytes(lane) > most;
+    bool is_many = client_has_own_lane(client) && lane_waits(lane) ? is_far_behind_blocking(client)
+                                                                   : has_many_replies_coming(client, lane);
     return is_own_full || is_many;
 }
 
 enum finding lane_choice_find(struct client *client, const struct request *request, struct lane **found)
 {
     if (client->was_refused) {
-        client->has_private_lane &= client->rider.lane != NULL;
+        if (client->rider.lane == NULL)
+            leave_own_lane(client);
         return LANE_NONE;
     }
     if (remains_must_wait(client, lanes_node(lanes_for(client, request)))) {
@@ -512,7 +522,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         return LANE_NOT_YET;
     }
     /* That lane may be in another database than the client; what it still has to answer comes first. */
-    if (client->is_urgent && !request->command->is_urgent) {
+    if (client_is_urgent(client) && !request->command->is_urgent) {
         if (client->rider.in_flight > 0) {
             client_wait_for_replies(client);
             return LANE_NOT_YET;
@@ -521,7 +531,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
     }
     if (is_shut_out(client, request))
         lane_choice_abandon(client);
-    if (lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX && !client->has_private_lane)
+    if (lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX && !client_has_own_lane(client))
         client_note_heavy(client);
     enum finding finding = find(client, request, found);
     if (finding != LANE_FOUND)
@@ -535,7 +545,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         client_wait_for_replies(client);
         return LANE_NOT_YET;
     }
-    if (client->has_private_lane) {
+    if (client_has_own_lane(client)) {
         coverage_note_lane(client, *found);
         if (!client->is_dressed && !is_for_select_alone(client, request) && !dress(client, *found))
             return LANE_NONE;

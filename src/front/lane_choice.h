@@ -43,7 +43,7 @@ void lane_choice_release(struct client *client);
 /* Is it the first request on shared lanes that reads something? Then the size of what it reads is asked first. */
 static inline bool lane_choice_asks_size(const struct client *client, const struct command *command)
 {
-    return client->reader == READER_NEW && !client->has_private_lane && (command->flags & CMD_READONLY) != 0;
+    return client->reader == READER_NEW && !client_has_own_lane(client) && (command->flags & CMD_READONLY) != 0;
 }
 
 /* A request goes to the lane that was found for it. */

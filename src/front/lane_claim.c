@@ -21,9 +21,9 @@ void lane_claim_audit(const struct rider *rider, const struct lane *lane)
     struct lane_key key = session_key(client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
     if (lane->role == LANE_PRIVATE) {
-        assert(client->has_private_lane);
+        assert(client_has_own_lane(client));
     } else {
-        assert(lane->role == LANE_SHARED && !client->has_private_lane);
+        assert(lane->role == LANE_SHARED && !client_has_own_lane(client));
         assert(login_eq(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
         assert(lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
         assert(!lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN) ||

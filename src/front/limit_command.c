@@ -168,7 +168,7 @@ static void tell_explained(struct client *client, struct build *out, const struc
         .command = request->command,
         .request = request->bytes,
         .argc = request->argc,
-        .lane = report_lane(request->command, client->has_private_lane || front->settings->lanes_private),
+        .lane = report_lane(request->command, client_has_own_lane(client) || front->settings->lanes_private),
         .now_ns = front->loop->now_ns,
         .refuser = refuser_of(client, subject),
     };

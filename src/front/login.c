@@ -259,7 +259,7 @@ static bool become(struct client *client, struct login *login)
 
 static enum login_result pass(struct client *client, struct login_step *step)
 {
-    bool has_lane = client->has_private_lane && client->rider.lane != NULL;
+    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
     step->stage = STAGE_PASSED;
     if (!become(client, step->question.login))
         return LOGIN_GONE;

@@ -19,7 +19,7 @@ uint8_t rewrite_protocol(const struct lane *lane, const struct hello *hello)
 /* In weir's own words, and without a login: that has been settled. A name is on no lane but its owner's. */
 bool rewrite_hello(struct client *client, struct lane *lane, const struct hello *hello)
 {
-    const bool has_name = hello->has_name && client->has_private_lane;
+    const bool has_name = hello->has_name && client_has_own_lane(client);
     uint8_t protocol = rewrite_protocol(lane, hello);
     char small[4 * EMIT_HEADER_MAX + 64];
     char *out = has_name ? malloc(sizeof small + hello->name.len) : small; /* a shared lane waits for it for certain */

@@ -44,7 +44,7 @@ static void field_library(struct build *out, const struct client *client)
 
 static struct slice lane_of(const struct client *client)
 {
-    if (client->has_private_lane)
+    if (client_has_own_lane(client))
         return SLICE("private");
     return client->rider.lane != NULL && client->rider.in_flight > 0 ? SLICE("shared") : SLICE("none");
 }

@@ -80,7 +80,7 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         return out_of_memory(client);
     if (client_is_closed(client))
         return ROUTE_STOP;
-    if (client->has_private_lane)
+    if (client_has_own_lane(client))
         note_lane(client, lane, request);
     if (may_write(request->command))
         coverage_note_write(client);
@@ -134,7 +134,7 @@ static enum route run_own(struct client *client, struct request *request)
     bool is_decision = quota_decides(request->command);
     if (is_decision && !decisions_can_go(client))
         return ROUTE_WAIT;
-    if (client->has_private_lane && client->rider.in_flight > 0) {
+    if (client_has_own_lane(client) && client->rider.in_flight > 0) {
         client_wait_for_replies(client); /* what is on its way may end its subscriptions, or begin them */
         return ROUTE_WAIT;
     }
@@ -213,7 +213,8 @@ static enum route log_in(struct client *client, struct request *request, struct 
         return ROUTE_GOES_ON;
     if (!login_has_begun(client)) {
         bool is_subscribed = session_may_only_subscribe(client);
-        if (client->has_private_lane && client->rider.in_flight > 0 && (is_subscribed || hello->has_auth || !is_read)) {
+        if (client_has_own_lane(client) && client->rider.in_flight > 0 &&
+            (is_subscribed || hello->has_auth || !is_read)) {
             client_wait_for_replies(client); /* what is on its way may end its subscriptions, or begin them */
             return ROUTE_WAIT;
         }
@@ -351,7 +352,7 @@ static enum route forward(struct client *client, struct request *request)
     if (!is_asked) {
         enum route result = ask_gate(client, lane, request);
         if (result != ROUTE_GOES_ON) {
-            if (result == ROUTE_TAKEN && client->has_private_lane && client->rider.in_flight == 0)
+            if (result == ROUTE_TAKEN && client_has_own_lane(client) && client->rider.in_flight == 0)
                 link_wake(&client->link); /* it does not need that lane after all */
             return result;
         }
@@ -362,7 +363,7 @@ static enum route forward(struct client *client, struct request *request)
 /* INFO of an operator, which weir answers for itself. */
 static enum route tell_info(struct client *client, struct request *request)
 {
-    if (client->has_private_lane && client->rider.in_flight > 0) {
+    if (client_has_own_lane(client) && client->rider.in_flight > 0) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }

@@ -98,7 +98,7 @@ uint8_t session_protocol(const struct client *client)
 
 bool session_may_only_subscribe(const struct client *client)
 {
-    return client->has_private_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane) &&
+    return client_has_own_lane(client) && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane) &&
            session_protocol(client) == 2;
 }
 
@@ -176,7 +176,7 @@ static void drop_texts(struct session *session)
 static void change_lane(struct client *client)
 {
     lease_drop(&client->shared);
-    if (client->has_private_lane && client->rider.lane != NULL) {
+    if (client_has_own_lane(client) && client->rider.lane != NULL) {
         struct lane_key key = session_key(client, lane_node(client->rider.lane));
         lane_set_key(client->rider.lane, &key);
     }

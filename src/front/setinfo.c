@@ -38,7 +38,7 @@ static void send_setinfo(struct lane *lane, const struct rider *rider, struct sl
 /* Does the lane stay the client's, or may nobody else have it in any case? */
 static bool is_for_good(const struct client *client, const struct lane *lane)
 {
-    return client->has_private_lane &&
+    return client_has_own_lane(client) &&
            (lane->is_spent || transaction_is_open(&client->transaction) || client->front->settings->lanes_private);
 }
 
@@ -46,7 +46,7 @@ static bool is_for_good(const struct client *client, const struct lane *lane)
 static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
 {
     struct slice ours = word_of(word) == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION);
-    send_setinfo(lane, &client->rider, SLICE("CLIENT"), word, client->has_private_lane ? SLICE("") : ours);
+    send_setinfo(lane, &client->rider, SLICE("CLIENT"), word, client_has_own_lane(client) ? SLICE("") : ours);
 }
 
 /* The words of CLIENT SETINFO; is it well put? */
@@ -75,7 +75,7 @@ void setinfo_send(struct client *client, struct lane *lane, const struct request
     bool is_good = read_setinfo(request, words, &word);
     bool is_as_it_is = !is_good || is_for_good(client, lane);
     calls_newest(&lane->calls)->argument = is_good; /* if it is refused all the same, no lane is told */
-    if (is_as_it_is && client->has_private_lane)
+    if (is_as_it_is && client_has_own_lane(client))
         lane_note_library(lane);
     if (!is_as_it_is)
         send_stand_in(client, lane, words[2]);

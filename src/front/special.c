@@ -22,7 +22,7 @@ static const char reply_on_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\
  */
 static bool is_monitor_again(const struct client *client, const struct request *request)
 {
-    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     if (request->command->flow != FLOW_MONITOR || lane == NULL || !lane_is_monitoring(lane))
         return false;
     return request->argc == 1 && !(lane_is_subscribed(lane) && lane->key.protocol != 3);
@@ -67,7 +67,7 @@ bool special_must_wait(const struct client *client, const struct request *reques
         return false;
     if (must_gather(client, request) || coverage_must_wait(client, request))
         return true;
-    if (client->has_private_lane && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
+    if (client_has_own_lane(client) && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
         return true;
     if (request->command->flow == FLOW_MONITOR && !transaction_is_open(&client->transaction))
         return true; /* a second one may not be answered */
@@ -133,7 +133,7 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     call->flags |= CALL_LOOK | flags[reply_mode_hears(&client->reply_mode, word)];
     call->effect = EFFECT_REPLY;
     call->argument = word;
-    client_hold(client); /* Redis may refuse it, and then what follows is heard */
+    client_wait(client, WAIT_ANSWER); /* Redis may refuse it, and then what follows is heard */
     lane_send(lane, &client->rider, REQUEST(reply_on_request));
     return true;
 }
@@ -186,15 +186,16 @@ static void note_sent(const struct sending *s)
     if (command->pins)
         pin_add(client, PIN_ID);
     coverage_note_sent(client, s->request, call);
-    if (call->effect == EFFECT_NONE && (call->flags & CALL_MUTE_ERROR) != 0 && command->id != 0 && !client->is_urgent)
+    if (call->effect == EFFECT_NONE && (call->flags & CALL_MUTE_ERROR) != 0 && command->id != 0 &&
+        !client_is_urgent(client))
         call->effect = EFFECT_UNHEARD;
-    if (call->effect != EFFECT_NONE || command->id == 0 || client->is_urgent)
+    if (call->effect != EFFECT_NONE || command->id == 0 || client_is_urgent(client))
         call->flags |= CALL_LOOK;
     const struct stateful *row = stateful_row((enum effect)call->effect);
     if (row->sent != NULL)
         row->sent(s);
-    if (client->is_urgent) /* what follows belongs to its own database */
-        client_hold(client);
+    if (client_is_urgent(client)) /* what follows belongs to its own database */
+        client_wait(client, WAIT_ANSWER);
 }
 
 static bool send_call(struct client *client, struct lane *lane, const struct request *request)
@@ -203,9 +204,9 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     enum effect effect = request_effect(request);
     const struct stateful *row = stateful_row(effect);
     bool is_queued = transaction_queues(&client->transaction, effect);
-    if (client->has_private_lane && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
+    if (client_has_own_lane(client) && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
         return false;
-    if (client->has_private_lane && !is_queued && setinfo_is_asked(request) && !setinfo_tell(client, lane))
+    if (client_has_own_lane(client) && !is_queued && setinfo_is_asked(request) && !setinfo_tell(client, lane))
         return false;
     if (!is_queued && row->prepare != NULL && !row->prepare(&s))
         return false;

@@ -35,8 +35,8 @@ static bool prepare_hello(const struct sending *s)
 
 static void hello_sent(const struct sending *s)
 {
-    s->lane->has_name |= s->client->has_private_lane && s->request->hello->has_name;
-    client_hold(s->client);
+    s->lane->has_name |= client_has_own_lane(s->client) && s->request->hello->has_name;
+    client_wait(s->client, WAIT_ANSWER);
 }
 
 /* Inside MULTI only what is well put, without a login and of the client's protocol: as it came. */
@@ -55,15 +55,15 @@ static bool prepare_name(const struct sending *s)
 
 static void name_sent(const struct sending *s)
 {
-    s->lane->has_name |= s->client->has_private_lane;
-    client_hold(s->client);
+    s->lane->has_name |= client_has_own_lane(s->client);
+    client_wait(s->client, WAIT_ANSWER);
 }
 
 /* A shared lane bears no client's name. Redis still says whether the client may have one. */
 static bool send_name(const struct sending *s)
 {
     static const char no_name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n";
-    if (!s->client->has_private_lane && hello_is_name(s->request->args[1]))
+    if (!client_has_own_lane(s->client) && hello_is_name(s->request->args[1]))
         lane_send(s->lane, &s->client->rider, no_name, sizeof no_name - 1);
     else
         lane_send(s->lane, &s->client->rider, s->request->bytes.at, s->request->bytes.len);
@@ -72,7 +72,7 @@ static bool send_name(const struct sending *s)
 
 static void asked_answered(const struct answer *a)
 {
-    client_go_on(a->client);
+    client_resume(a->client, WAIT_ANSWER);
     if (a->is_error)
         return;
     if (session_take_asked(a->client))
@@ -90,12 +90,12 @@ static void select_sent(const struct sending *s)
     int64_t number;
     s->call->argument =
         num_parse(s->request->args[0], &number) && number >= 0 && number <= INT32_MAX ? (uint32_t)number : 0;
-    client_hold(s->client);
+    client_wait(s->client, WAIT_ANSWER);
 }
 
 static void select_answered(const struct answer *a)
 {
-    client_go_on(a->client);
+    client_resume(a->client, WAIT_ANSWER);
     if (a->is_error)
         return;
     if (session_select(a->client, a->call->argument))
@@ -215,8 +215,8 @@ static void pause_queued(const struct sending *s)
 
 static void end_urgent(struct client *client)
 {
-    if (client->is_urgent)
-        client_go_on(client);
+    if (client_is_urgent(client))
+        client_resume(client, WAIT_ANSWER);
 }
 
 static void unpause_answered(const struct answer *a)
@@ -266,7 +266,7 @@ static void getname_sent(const struct sending *s)
         return;
     s->call->argument = 1;
     s->call->flags |= CALL_MUTE_UNLESS_ERROR;
-    client_hold(s->client);
+    client_wait(s->client, WAIT_ANSWER);
 }
 
 static void answer_name(struct client *client)
@@ -282,7 +282,7 @@ static void getname_answered(const struct answer *a)
 {
     if (a->call->argument == 0)
         return;
-    client_go_on(a->client);
+    client_resume(a->client, WAIT_ANSWER);
     if (!a->is_error)
         answer_name(a->client);
 }
@@ -308,7 +308,7 @@ static void reply_answered(const struct answer *a)
 {
     if (!a->is_error)
         reply_mode_set(&a->client->reply_mode, (enum reply_word)a->call->argument);
-    client_go_on(a->client);
+    client_resume(a->client, WAIT_ANSWER);
 }
 
 /* ---- weir's own words on a client's lane ---- */
@@ -354,7 +354,7 @@ static bool is_harmless(const struct glimpse *reply)
 
 static void unknown_answered(const struct answer *a)
 {
-    if (a->client->is_urgent)
+    if (client_is_urgent(a->client))
         end_urgent(a->client);
     else if (!is_harmless(a->reply))
         pin_add(a->client, PIN_UNKNOWN);

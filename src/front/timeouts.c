@@ -252,7 +252,7 @@ static void arm_idle(struct front *front)
 /* Frames may come to it unasked: it only listens. */
 static bool listens(const struct client *client)
 {
-    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     return pin_has(client, PIN_PASSTHROUGH) || (lane != NULL && (lane_is_subscribed(lane) || lane_is_monitoring(lane)));
 }
 

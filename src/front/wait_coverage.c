@@ -40,7 +40,7 @@ static void note_wait(struct client *client, const struct request *request, stru
     if (client->wrote_at == 0)
         return;
     pin_add(client, PIN_WAIT);
-    client_hold(client);
+    client_wait(client, WAIT_ANSWER);
     call->argument = ANSWER_NOTHING;
     if ((call->flags & CALL_MUTE) != 0)
         return;
@@ -60,7 +60,7 @@ void coverage_wait_answered(struct client *client, const struct call *call, cons
 {
     if (call->argument == ANSWER_REDIS)
         return;
-    client_go_on(client);
+    client_resume(client, WAIT_ANSWER);
     if (glimpse_type(reply) != '-' && call->argument != ANSWER_NOTHING)
         client_answer_now(client, call->argument == ANSWER_WAIT ? no_replica : no_disk_no_replica);
 }

@@ -40,14 +40,14 @@ static inline void coverage_note_elsewhere(struct client *client)
 /* The client sends what may write. */
 static inline void coverage_note_write(struct client *client)
 {
-    if (!client->has_private_lane)
+    if (!client_has_own_lane(client))
         coverage_note_elsewhere(client);
 }
 
 /* True if a write on the client's lane is looked for: the client keeps a lane that covers only later writes. */
 static inline bool coverage_is_sought(const struct client *client)
 {
-    return client->wrote_at != 0 && client->has_private_lane && client->pins != 0;
+    return client->wrote_at != 0 && client_has_own_lane(client) && client->pins != 0;
 }
 
 /* True if the lane for this request is to be opened with a message. */

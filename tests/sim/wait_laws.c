@@ -47,7 +47,7 @@ static bool will_be_answered(const struct client *client)
 
 static bool will_be_idle(const struct client *client)
 {
-    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     return client->rider.wants_idle && (client->rider.in_flight > 0 || (lane != NULL && lane_is_in_message(lane)));
 }
 
