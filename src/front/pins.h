@@ -7,6 +7,8 @@
 #ifndef WEIR_FRONT_PINS_H
 #define WEIR_FRONT_PINS_H
 
+#include <stdbool.h>
+
 /* ROW(name, whether it lasts) */
 #define PINS(ROW)                                                                                                      \
     ROW(WATCH, false)      /* keys are watched */                                                                      \

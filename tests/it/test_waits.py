@@ -8,7 +8,7 @@ import pytest
 
 
 from kit.harness import wait_until
-from kit.limits import OPERATOR, order, plain
+from kit.limits import OPERATOR, login, order, plain
 from kit.resp import encode
 
 TEXTS = {
@@ -97,15 +97,38 @@ def test_memory_that_is_short(farm, redis):
     redis.call("SET", "k", b"x" * 1000)
     weir = farm.weir(redis, workers=1, memory_limit="1mb", sections=OPERATOR, **PATIENT)
     with weir.connect() as conn:
-        requests = encode("GET", "k") * 10_000
+        requests, left = encode("GET", "k") * 10_000, b""
         conn.sock.setblocking(False)
 
         def is_stalled():
+            nonlocal left
+            left = left or requests
             with contextlib.suppress(BlockingIOError):
-                conn.sock.send(requests)
+                left = left[conn.sock.send(left):]
             return "memory" in waits_of(weir, conn)
 
         wait_until(is_stalled, "it is stalled", 60)
+
+
+def test_a_tenant_that_has_had_its_share(farm, redis, users):
+    """Two send more than Redis carries out: one of them waits at nearly every moment."""
+    weir = farm.weir(redis, workers=1, sections=OPERATOR)
+    with login(weir, "alice") as alice, login(weir, "bob") as bob:
+        requests = encode("GET", "k") * 20_000
+        left = {alice: b"", bob: b""}
+        for conn in left:
+            conn.sock.setblocking(False)
+
+        def is_held_up():
+            for conn in left:
+                left[conn] = left[conn] or requests
+                with contextlib.suppress(BlockingIOError):
+                    left[conn] = left[conn][conn.sock.send(left[conn]):]
+                with contextlib.suppress(BlockingIOError):
+                    conn.sock.recv(1 << 20)
+            return "share" in (waits_of(weir, alice), waits_of(weir, bob))
+
+        wait_until(is_held_up, "one waits for its share", 60)
 
 
 def test_an_admin_command_waits_for_itself(farm, redis):
