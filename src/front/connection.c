@@ -164,7 +164,8 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     struct client *client = client_of_rider(rider);
     lane_choice_note_refused(client);
     client_forget_refusal(client);
-    struct extra *extra = reply.len > 0 ? client_want_extra(client) : NULL;
+    bool is_text = reply.len > 0 && memchr(reply.at, '\0', reply.len) == NULL;
+    struct extra *extra = is_text ? client_want_extra(client) : NULL;
     if (extra != NULL) /* else, or without memory, weir's own words do */
         extra->refusal = strndup(reply.at, reply.len);
 }

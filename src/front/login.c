@@ -83,7 +83,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     }
     step->stage = STAGE_JUDGED;
     step->judgement = judgement;
-    if (judgement == JUDGED_FALSE)
+    if (judgement == JUDGED_FALSE && memchr(reply.at, '\0', reply.len) == NULL) /* else weir's own words do */
         step->reply = strndup(reply.at, reply.len);
     client_resume(step->client, WAIT_LOGIN);
 }
