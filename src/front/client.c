@@ -216,6 +216,12 @@ void client_part(struct client *client)
     link_part(&client->link);
 }
 
+void client_note_kept_open(struct client *client)
+{
+    if (client->output == OUTPUT_ENDED && !link_is_sending(&client->link))
+        client->output = OUTPUT_OVERDUE;
+}
+
 void client_return(struct client *client)
 {
     if (!client_is_parted(client))

@@ -360,6 +360,9 @@ void client_cut_for(struct client *client, enum ending_reason reason);
  */
 void client_part(struct client *client);
 
+/* One tick of the drain has passed, and the client has not closed its side: it is overdue once its output is sent. */
+void client_note_kept_open(struct client *client);
+
 /* client_part has come too late: what the client had sent by then is served. */
 void client_return(struct client *client);
 

@@ -59,7 +59,7 @@ static void look_at(struct client *client)
     if (client->output == OUTPUT_OVERDUE || (client_is_shaking(client) && !is_new))
         client_close_for(client, CLOSED_DRAIN);
     else if (client_is_parted(client))
-        client->output = link_is_sending(&client->link) ? OUTPUT_ENDED : OUTPUT_OVERDUE;
+        client_note_kept_open(client);
     else if (!is_new)
         client_drain_look(client);
 }
