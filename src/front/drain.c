@@ -154,6 +154,7 @@ static void on_tick(uv_timer_t *tick)
 {
     struct front *front = tick->data;
     struct list *next;
+    loop_tick(front->loop); /* nothing may have come since clients were looked at last */
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         next = at->next;
         look_at(container_of(at, struct client, in_front));
@@ -192,6 +193,7 @@ void client_drain_fini(struct front *front)
 
 void client_drain_begin(struct front *front, uint64_t tick_ms, bool has_successor)
 {
+    loop_tick(front->loop);
     front->drain.is_on = true;
     front->drain.lets_operators_go = has_successor;
     front->drain.looked_ms = timeouts_now_ms(front);
