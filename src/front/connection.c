@@ -77,18 +77,31 @@ static bool note_bytes(struct client *client, size_t n)
 }
 
 /*
- * A slow reader stops its own lane, and Redis sees what it would see without weir; so does a client that must read
- * slowly. But while its requests are not read either (feed.c), the lane goes on, up to output-limit: a library that
- * writes a whole pipeline before it reads would wait for ever.
+ * True if the replies are to be read from Redis at the pace of a limit on bytes. A client that has ended its side asks
+ * for no more: its replies are charged as they come, and its subject's next requests wait.
  */
+static bool must_pay_first(const struct client *client)
+{
+    return !client->rider.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
+}
+
+/*
+ * True if the client reads more slowly than replies come. A client whose requests are not read either (feed.c) does
+ * not count: a library that writes a whole pipeline before it reads would wait for ever.
+ */
+static bool is_slow(const struct client *client)
+{
+    return client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
+}
+
+/* A slow reader stops its own lane, and Redis sees what it would see without weir; so does a client that must pay. */
 static void stop_if_slow(struct client *client)
 {
     struct rider *rider = &client->rider;
-    rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
+    rider->is_paying = must_pay_first(client);
     if (!client_has_own_lane(client) || rider->lane == NULL)
         return;
-    if (rider->is_paying ||
-        (client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY))))
+    if (rider->is_paying || is_slow(client))
         stall_begin(rider->lane);
     if (rider->wants_idle && client->link.is_congested)
         client_resume(client, WAIT_REPLIES); /* not all will come before it reads: see has_many_replies_coming */
@@ -385,10 +398,10 @@ static char *on_room(struct link *link, size_t *room)
     return feed_room(client_of_link(link), room);
 }
 
-/* Does it read, and may it? Then a lane that has been stopped for it goes on. */
+/* A lane that has been stopped for the client goes on, if the client need not pay first. */
 static void catch_up(struct client *client)
 {
-    client->rider.is_paying = account_is_paying(client, UNIT_BYTES_OUT);
+    client->rider.is_paying = must_pay_first(client);
     if (!client->rider.is_paying && (client_has_own_lane(client) || client->rider.in_flight > 0))
         lane_catch_up(&client->rider);
 }
@@ -398,8 +411,11 @@ static void on_wake(struct link *link)
     struct client *client = client_of_link(link);
     if (client_is_closed(client))
         return;
-    if (client->rider.is_paying && !client->link.is_congested)
-        catch_up(client);
+    if (client->rider.is_paying) {
+        client->rider.is_paying = must_pay_first(client); /* for feed.c, which lets a lane go on once nothing is read */
+        if (!is_slow(client))
+            catch_up(client);
+    }
     if (client->state == CLIENT_CLOSING)
         return;
     if (client->state == CLIENT_DRAINING) {
@@ -430,7 +446,10 @@ static void go_on_unheard(struct client *client)
 
 static void on_end_ahead(struct link *link)
 {
-    half_close_foresee(client_of_link(link));
+    struct client *client = client_of_link(link);
+    half_close_foresee(client);
+    if (client->rider.is_paying)
+        catch_up(client);
 }
 
 static void on_end(struct link *link, int status)
@@ -445,6 +464,8 @@ static void on_end(struct link *link, int status)
         return;
     }
     half_close_begin(client);
+    if (client->rider.is_paying && !client_is_closed(client))
+        catch_up(client);
     if (client_is_leaving(client) && !client_is_closed(client))
         end_raw(client);
 }

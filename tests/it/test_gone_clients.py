@@ -71,6 +71,11 @@ def places(weir, subject=SUBJECT):
     return order(weir, "STATUS", "FOR", subject)[b"limits"][0][b"remaining"]
 
 
+def in_output_buffers(redis):
+    """Bytes of replies that Redis keeps for its clients."""
+    return sum(int(omem) for omem in re.findall(r"omem=(\d+)", redis.call("CLIENT", "LIST").decode()))
+
+
 def under_way(weir):
     """Calls of clients that are there."""
     return sum(row["in_flight"] for row in clients(weir))
@@ -308,6 +313,18 @@ def test_a_client_that_does_not_listen_is_held_to_its_rate(mode, limited, own_re
         assert sent <= burst * 2 + rate * (time.monotonic() - start) + 3 * in_flight
     for conn in conns:
         conn.close()
+
+
+def test_redis_keeps_no_replies_for_a_client_that_ends_its_side(limited, own_redis):
+    """Replies are read at once and charged: at the pace of the limit they would stay in Redis for minutes."""
+    own_redis.call("SET", "big", b"x" * 5 * MIB)
+    weir = limited("[policy default]\nbytes-out = 100kb/s burst 100kb\n")
+    conn = weir.connect()
+    conn.send(pipeline("MULTI", *["GET big"] * 8, "EXEC"))
+    end(conn)
+    wait_until(lambda: calls_of(own_redis, "exec") == 1, "EXEC is carried out")
+    wait_until(lambda: in_output_buffers(own_redis) < MIB, "Redis keeps nothing", 20)
+    wait_until(lambda: charged(weir) >= 40 * MIB, "all is charged")
 
 
 # ---- what is left under way, without any limit ----

@@ -16,11 +16,13 @@ def start(request, farm, redis):
 
 
 class Narrow(Conn):
-    """Its sockets take little, so that replies back up soon."""
+    """
+    Its socket keeps few requests. The room for replies stays as it is: where both sides of a connection have none left,
+    the kernel itself may wait half a minute before it tries again.
+    """
 
     def __init__(self, address):
         super().__init__(address)
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
         self.sock.settimeout(30)
 
@@ -36,11 +38,12 @@ def test_large_replies(line, start, redis):
         assert [conn.read() for _ in range(2001)] == [0] * 2000 + [b"last"]
 
 
+@pytest.mark.parametrize("line", ["", "bytes-out = 200mb/s over delay 30s"], ids=["unlimited", "bytes-out delayed"])
 @pytest.mark.parametrize("length", [1, 10], ids=["short", "long"])
-def test_transactions(length, start, redis):
+def test_transactions(length, line, start, redis):
     """Each waits for the answer to the one before, which waits for the client to read."""
     redis.call("SET", "value", b"x" * 4096)
-    weir = start()
+    weir = start(sections=f"[policy default]\nall = 1g/s\n{line}\n")
     requests = encode("MULTI") + encode("MGET", "value", PAD) * length + encode("EXEC")
     n = 4000 // length
     with Narrow(weir.address) as conn:
