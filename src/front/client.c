@@ -201,6 +201,10 @@ void client_cut_for(struct client *client, enum ending_reason reason)
     if (client_is_closed(client) || client->output == OUTPUT_CUT)
         return;
     give_reason(client, reason);
+    if (client->output == OUTPUT_DROPPED) {
+        client_close(client);
+        return;
+    }
     if (client->state != CLIENT_CLOSING)
         client_move(client, CLIENT_CLOSING);
     client->output = OUTPUT_CUT;

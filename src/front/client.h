@@ -352,7 +352,10 @@ void client_drop(struct client *client);
 /* Nothing more is sent to the client, which reads no more. Its requests are still taken. */
 void client_drop_output(struct client *client);
 
-/* Its next answer is lost, and none that comes later may stand in its place: close when what it has been told is sent. */
+/*
+ * Its next answer is lost, and none that comes later may stand in its place: close when what it has been told is sent, at
+ * once if nothing is sent to it any more.
+ */
 void client_cut_for(struct client *client, enum ending_reason reason);
 
 /*

@@ -171,6 +171,21 @@ def test_a_client_that_ends_behind_a_large_request_takes_no_element(size, limite
     assert own_redis.call("EXISTS", "k") == 0
 
 
+PINNED = {"SELECT": ("MULTI", "SELECT 3", "EXEC"), "CLIENT ID": ("CLIENT ID",), "WAIT": ("SET k v", "WAIT 0 0")}
+
+
+@pytest.mark.parametrize("before", PINNED.values(), ids=PINNED)
+def test_a_pinned_client_that_has_gone_behind_a_command_that_blocks_is_closed(before, limited, own_redis):
+    """Its socket fails first, since replies come to nobody; then the command is found to block."""
+    weir = limited("")
+    for _ in range(25):
+        conn = weir.connect()
+        conn.send(pipeline(*before, "BLPOP l 0", "GET k"))
+        conn.close()
+    wait_until(lambda: not [row for row in clients(weir) if row["address"].startswith("127.0.0.1")], "all are closed")
+    assert own_redis.waiting()[0] == 0
+
+
 # ---- bytes of replies ----
 
 ASKED = {
