@@ -44,6 +44,21 @@ static bool is_named(const struct client *client)
     return policy->record == client->bound->record && policy_matches(policy, &facts);
 }
 
+/* The policy for the client of these facts, or its variant for the subject of that name. NULL: unlimited. */
+static const struct policy *find_policy(const struct client *client, const struct facts *facts, struct slice name)
+{
+    const struct rules *rules = client->front->rules;
+    if (client_entrance(client)->is_admin)
+        return NULL;
+    return exceptions_bind(rules->exceptions, policies_match(rules->policies, facts), name);
+}
+
+/* Make what limits of the policy need for one connection. False: out of memory. */
+static bool prepare(struct client *client, const struct policy *policy)
+{
+    return meter_make_funnels(client, policy) && (!counts_connections(policy) || meter_make(client) != NULL);
+}
+
 /* Who it is to be from now on; the old one is still held. False: out of memory, and it is who it was. */
 static bool find_subject(struct client *client)
 {
@@ -52,18 +67,20 @@ static bool find_subject(struct client *client)
     struct facts facts = facts_of(client);
     char name[SUBJECT_NAME_MAX];
     size_t len = identity_subject(&rules->identity, &facts, name);
-    const struct policy *policy = NULL;
-    if (!client_entrance(client)->is_admin)
-        policy = exceptions_bind(rules->exceptions, policies_match(rules->policies, &facts), slice_of(name, len));
+    const struct policy *policy = find_policy(client, &facts, slice_of(name, len));
     struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
     bool is_keyed = !client_entrance(client)->is_admin &&
                     (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
-    if (!meter_make_funnels(client, policy) || (counts_connections(policy) && meter_make(client) == NULL))
+    struct subject *subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
+    policy = exceptions_bind_on(policy, subject);
+    if (!prepare(client, policy)) {
+        subject_put(front->settings->subjects, subject);
         return false;
+    }
     const struct subject *old = client->subject;
     bool is_same = old != NULL && client->bound == policy;
     client->bound = policy;
-    client->subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
+    client->subject = subject;
     if (client->subject != old)
         meter_forget_places(client);
     if (!is_same || client->subject != old)
@@ -270,10 +287,16 @@ void binding_leave_overflow(struct client *client)
         subject_try_get(front->settings->subjects, shared->record, slice_of(name, len), front->loop->now_ns);
     if (own == NULL)
         return;
+    const struct policy *policy = find_policy(client, &facts, slice_of(name, len));
+    if (!prepare(client, policy)) {
+        subject_put(front->settings->subjects, own);
+        return;
+    }
     binding_tell_top(client);
     const struct account before = payer_of(client);
     detach(client, &before);
     pacing_leave(client);
+    client->bound = policy;
     client->subject = own;
     const struct account now = payer_of(client);
     attach_connection(client, &now);

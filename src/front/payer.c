@@ -60,7 +60,7 @@ static struct account account_by_key(struct client *client, struct slice key)
     if (!is_named && policy == client->bound)
         return payer_of(client);
     struct meter *meter = meter_make(client);
-    if (meter == NULL || !meter_make_funnels(client, policy)) {
+    if (meter == NULL) {
         client_close_starved(client);
         return (struct account){0};
     }
@@ -69,6 +69,11 @@ static struct account account_by_key(struct client *client, struct slice key)
     if (!is_held_for(client, policy, subject)) {
         payer_let_keyed_go(client);
         meter->keyed = subject_get(front->settings->key_subjects, policy->record, subject, front->loop->now_ns);
+    }
+    policy = exceptions_bind_on(policy, meter->keyed);
+    if (!meter_make_funnels(client, policy)) {
+        client_close_starved(client);
+        return (struct account){0};
     }
     return charge(client, policy, meter->keyed);
 }

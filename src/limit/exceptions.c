@@ -13,6 +13,7 @@ struct bound {
     size_t n_policies;
     struct policy **blocked; /* by index of the policy, and behind them: of subjects that none binds; NULL: no blocks */
     struct variants own;     /* of single subjects */
+    struct policy **shared;  /* by index in `own`: the policy with what is denied to that subject; NULL: none is */
 };
 
 struct exceptions {
@@ -74,6 +75,30 @@ static struct policy *block(const struct exceptions_of *of, struct members *memb
     return variant;
 }
 
+/* ---- the overflow subject ---- */
+
+/*
+ * The policy's own limits, and what is denied to the subject of `own`. A rate of that subject would charge the other
+ * newcomers on the overflow subject. NULL: nothing is denied, so the policy itself binds.
+ */
+static struct policy *deny_on_shared(const struct exceptions_of *of, struct members *members, const struct policy *own)
+{
+    const struct policy *policy = policies_at(of->policies, own->index);
+    struct policy *variant = NULL;
+    for (size_t i = 0; i < own->n_limits; i++) {
+        if (!own->limits[i].is_own || own->limits[i].action != OVER_DENY)
+            continue;
+        if (variant == NULL)
+            variant = variant_new(policy, policy->record);
+        variant_deny(variant, &own->limits[i]);
+    }
+    if (variant == NULL)
+        return NULL;
+    policy_bind(variant, members, policies_is_shadow(of->policies));
+    lend_plan(of, variant, policy);
+    return variant;
+}
+
 /* ---- what is shared ---- */
 
 static struct policy **block_all(const struct exceptions_of *of, struct members *members, size_t n_policies)
@@ -94,10 +119,13 @@ static struct bound *bound_new(const struct exceptions_of *of)
     bound->n_policies = policies_count(of->policies);
     bound->blocked = of->blocks != NULL ? block_all(of, members, bound->n_policies) : NULL;
     bound->own = variants_copy(of->variants);
+    bound->shared = mem_zalloc(bound->own.n, sizeof(struct policy *));
     for (size_t i = 0; i < bound->own.n; i++) {
         struct policy *own = bound->own.at[i].policy;
         policy_bind(own, members, policies_is_shadow(of->policies));
         lend_plan(of, own, policies_at(of->policies, own->index));
+        bound->shared[i] = deny_on_shared(of, members, own);
+        own->shared = bound->shared[i] != NULL ? bound->shared[i] : policies_at(of->policies, own->index);
     }
     members_free(members);
     return bound;
@@ -116,6 +144,10 @@ static void bound_put(struct bound *bound)
     for (size_t i = 0; bound->blocked != NULL && i <= bound->n_policies; i++)
         variant_free(bound->blocked[i]);
     free(bound->blocked);
+    for (size_t i = 0; i < bound->own.n; i++)
+        if (bound->shared[i] != NULL)
+            variant_free(bound->shared[i]);
+    free(bound->shared);
     variants_fini(&bound->own);
     policies_put(bound->policies);
     free(bound);

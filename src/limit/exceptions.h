@@ -13,6 +13,7 @@
 #include "limit/blocks.h"
 #include "limit/command.h"
 #include "limit/policy.h"
+#include "limit/subject.h"
 #include "limit/variant.h"
 
 /* NULL: there are none. */
@@ -44,6 +45,15 @@ static inline const struct policy *exceptions_bind(const struct exceptions *exce
                                                    struct slice subject)
 {
     return exceptions == NULL ? policy : exceptions_policy(exceptions, policy, subject);
+}
+
+/*
+ * What binds a client on this subject, of a policy that exceptions_bind has returned. On the overflow subject rates of
+ * a single newcomer have no effect: other newcomers would find what they charge.
+ */
+static inline const struct policy *exceptions_bind_on(const struct policy *policy, const struct subject *subject)
+{
+    return policy != NULL && policy->shared != NULL && subject_is_overflow(subject) ? policy->shared : policy;
 }
 
 /* All that are blocked; NULL: nobody is. */

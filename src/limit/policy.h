@@ -40,6 +40,8 @@ struct policy {
     /* At which rates its subjects' funnels run, by scope; and of a variant those of its policy. By policies_enroll. */
     struct rate_table *rates[SCOPE_COUNT];
     struct rate_table *common[SCOPE_COUNT];
+    /* Of a variant: binds in its place on the overflow subject. Set and owned by limit/exceptions.c; else NULL. */
+    const struct policy *shared;
 
     /* ---- made by policies_bind: sets of limits, bit i standing for limits[i] ---- */
     uint64_t *binds; /* by command id: the limits that are asked when the command wants to pass */

@@ -37,6 +37,24 @@ void variant_free(struct policy *variant)
     free(variant);
 }
 
+static void take_out_line(struct policy *policy, enum unit unit, const struct class *class)
+{
+    uint16_t kept = 0;
+    for (uint16_t i = 0; i < policy->n_limits; i++)
+        if (policy->limits[i].unit != unit || policy->limits[i].class != class)
+            policy->limits[kept++] = policy->limits[i];
+    policy->n_limits = kept;
+}
+
+/* Where the policy has all the limits that there may be, the last limit makes room. */
+void variant_deny(struct policy *variant, const struct limit *deny)
+{
+    take_out_line(variant, (enum unit)deny->unit, deny->class);
+    variant->limits = mem_realloc(variant->limits, variant->n_limits + 1U, sizeof *variant->limits);
+    size_t at = variant->n_limits < POLICY_MAX_LIMITS ? variant->n_limits++ : POLICY_MAX_LIMITS - 1U;
+    variant->limits[at] = *deny;
+}
+
 /* ---- those of single subjects ---- */
 
 /* Short names first. */
@@ -106,15 +124,6 @@ void variants_fini(struct variants *variants)
 }
 
 /* ---- lines ---- */
-
-static void take_out_line(struct policy *policy, enum unit unit, const struct class *class)
-{
-    uint16_t kept = 0;
-    for (uint16_t i = 0; i < policy->n_limits; i++)
-        if (policy->limits[i].unit != unit || policy->limits[i].class != class)
-            policy->limits[kept++] = policy->limits[i];
-    policy->n_limits = kept;
-}
 
 /* What one subject has of a limit of all would change what the others owe: its funnel is theirs, too. */
 static bool is_shared(const struct policy *policy, uint16_t first)

@@ -31,6 +31,9 @@ struct variants {
 struct policy *variant_new(const struct policy *policy, struct record *record);
 void variant_free(struct policy *variant);
 
+/* Replace the limits of the line of `deny`, an enrolled limit, by `deny`. Before the variant is bound. */
+void variant_deny(struct policy *variant, const struct limit *deny);
+
 /* The one of that subject and policy; NULL: there is none; variants_want makes it. */
 struct policy *variants_find(const struct variants *variants, struct slice subject, const struct policy *policy);
 struct policy *variants_want(struct variants *variants, struct slice subject, const struct policy *policy);

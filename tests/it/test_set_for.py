@@ -61,6 +61,30 @@ def test_one_rate_for_all_who_share_a_subject(n_workers, farm, redis, users):
         conn.close()
 
 
+@pytest.mark.parametrize("what", ["cmd.set", "cost", "bytes-in", "inflight"])
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_a_line_for_one_newcomer_charges_no_other(n_workers, what, farm, redis, users):
+    """max-subjects is used up: a line FOR one newcomer that the policy lacks has no effect on the shared subject."""
+    weir = farm.weir(redis, sections=USERS.replace("3/d", "1000/s"), workers=n_workers, max_subjects=1)
+    rate, debt = ("1", []) if what == "inflight" else ("3/h", ["burst", "3"])
+    conns = [login(weir, user) for user in users]
+    for conn in conns:
+        assert conn.call("SET", "k", "v") == "OK"
+    for i in (-1, -2):
+        give(weir, "SET", "u", what, rate, *debt, "FOR", f"user:{users[i]}")
+        assert passed(conns[i].ask(*["SET k v"] * 9)) == 9, "other newcomers share this subject"
+    give(weir, "SET", "u", "cmd.set", "deny", "FOR", f"user:{users[-1]}")
+    assert conns[-1].call("SET", "k", "v") == Error("NOPERM denied by policy u"), "deny holds at once"
+    assert conns[-2].call("SET", "k", "v") == "OK"
+    assert passed(conns[-1].ask(*["GET k"] * 9)) == 5, "the other lines are the policy's"
+    for conn in conns[:-2]:
+        conn.close()
+    newcomer = conns[-2]
+    wait_until(lambda: passed(newcomer.ask(*["SET k v"] * 9)) < 9, "the rate holds once the newcomer has a place")
+    for conn in conns[-2:]:
+        conn.close()
+
+
 def test_debts_stay(weir):
     with login(weir, "alice") as a:
         assert passed(a.ask(*["GET k"] * 4)) == 4
