@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/split.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/regime.h"
 #include "tests/sim/run.h"
@@ -195,13 +196,32 @@ static bool is_of_bad_file(const struct act *act, const struct reply *reply)
            (is_diff && reply_begins(reply, '-', SLICE("ERR the file cannot be compared: ")));
 }
 
+#define NEEDS_RESTART "OK, but needs a restart: "
+
+/* A reload names the keys that only a restart changes: those of the first configuration that the file has no more. */
+static bool is_of_restart(const struct act *act, const struct reply *reply)
+{
+    if (strcmp(orders[act->a % N_ORDERS].line, "LIMIT RELOAD") != 0 || !reply_begins(reply, '+', SLICE(NEEDS_RESTART)))
+        return false;
+    struct slice names = reply->text;
+    split_take(&names, strlen(NEEDS_RESTART));
+    struct slice name;
+    while (split_next(&names, ',', &name)) {
+        char line[64];
+        snprintf(line, sizeof line, "\n%.*s = ", (int)name.len, name.at);
+        if (strstr(run.plan.config, line) == NULL)
+            return false;
+    }
+    return true;
+}
+
 static const char *judge_order(struct client *client, const struct act *act, const struct reply *reply)
 {
     const struct order_form *order = &orders[act->a % N_ORDERS];
     bool is_wrong = order->form == AN_ERROR && strncmp(order->begins, "ERR wrong number", 16) == 0;
     if (!is_operator(client) && !is_wrong)
         return reply_begins(reply, '-', SLICE(NOT_FOR_YOU)) ? NULL : "not for it";
-    return is_of_bad_file(act, reply) ? NULL : judge_form(client, order, reply);
+    return is_of_bad_file(act, reply) || is_of_restart(act, reply) ? NULL : judge_form(client, order, reply);
 }
 
 /* ---- rates of single keys ---- */
