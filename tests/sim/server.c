@@ -164,6 +164,8 @@ static bool on_dialled(struct conn *conn)
     server.n_visitors++;
     conn->host = &visitor->party;
     conn->owner = visitor;
+    if (redis_wants_close(visitor->redis)) /* a Redis that sleeps turns no connection away before it wakes */
+        visitor->party.asleep_ns = server.party.asleep_ns;
     world_wake(&visitor->party);
     return true;
 }
