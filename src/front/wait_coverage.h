@@ -44,10 +44,14 @@ static inline void coverage_note_write(struct client *client)
         coverage_note_elsewhere(client);
 }
 
-/* True if a write on the client's lane is looked for: the client keeps a lane that covers only later writes. */
+/*
+ * True if a write on the client's lane is looked for: the client keeps a lane that covers only later writes. A pin keeps
+ * the lane, and so does `lanes = private`, where the client may have had another lane before RESET.
+ */
 static inline bool coverage_is_sought(const struct client *client)
 {
-    return client->wrote_at != 0 && client_has_own_lane(client) && client->pins != 0;
+    return client->wrote_at != 0 && client_has_own_lane(client) &&
+           (client->pins != 0 || client->front->settings->lanes_private);
 }
 
 /* True if the lane for this request is to be opened with a message. */

@@ -90,6 +90,28 @@ def test_replicas_that_keep_up_are_counted(farm, pair, lanes):
         assert str(a.ask("WAIT 0 0", "WAIT x 0")[-1]) == "ERR value is not an integer or out of range"
 
 
+@pytest.mark.parametrize("how", ["steps", "at once"])
+def test_a_write_after_reset_is_counted(farm, pair, lanes, how):
+    """After RESET the client has another lane, which a write proves: the replica has all before that write, too."""
+    weir = weir_of(farm, pair, lanes)
+    for history in (["SET k v", "RESET", "SET k w"], ["MULTI", "SET k v", "EXEC", "RESET", "INCR n"], ["SET k v", "RESET"]):
+        asked = [*history, "WAIT 1 10000", "WAIT 1 10000"]
+        with weir.connect() as a:
+            replies = a.ask(*asked) if how == "at once" else [a.ask(one)[0] for one in asked]
+            assert replies[-2:] == [1, 1], history
+
+
+@pytest.mark.parametrize("history", [["SET k v", "RESET", "SET k w"], ["SET k v", "RESET"]], ids=["a write", "no write"])
+def test_after_reset_no_replica_is_counted_that_stands_still(farm, pair, lanes, history):
+    weir = weir_of(farm, pair, lanes)
+    pair.stop()
+    with weir.connect() as a:
+        assert a.ask(*history, "WAIT 1 100")[-1] == 0
+        assert a.call("WAIT", 1, 100) == 0
+        pair.go_on()
+        assert a.call("WAIT", 1, 10_000) == 1
+
+
 @pytest.mark.parametrize("history", [["SET k v"], ["SET k v", "MULTI", "SET k w", "EXEC"]], ids=["a write", "and a transaction"])
 def test_what_a_restart_has_lost_is_on_no_replica(farm, pair, history):
     """Who had nothing in flight is still there afterwards, and hears nothing that is not true."""
