@@ -317,7 +317,7 @@ void lane_choice_note_name(struct client *client)
 
 void lane_choice_note_login(struct client *client)
 {
-    client->is_dressed = false;
+    client->is_dressed = pin_has(client, PIN_SESSION);
 }
 
 void lane_choice_note_refused(struct client *client)

@@ -65,7 +65,10 @@ void lane_choice_note_huge(struct client *client);
 /* The client has another name (CLIENT SETNAME, HELLO): a private lane that it has bears it, an earlier one does not. */
 void lane_choice_note_name(struct client *client);
 
-/* It has logged in on its own lane, which may have refused to bear its name before. */
+/*
+ * The client has logged in on its own lane. The lane may have refused the client's name before and is told the name
+ * again, unless a transaction may have given the lane another name, which Redis alone knows.
+ */
 void lane_choice_note_login(struct client *client);
 
 /* The lane that the client waited for could not be opened; lane_choice_end_refused: it has been told. */

@@ -259,3 +259,20 @@ def test_a_name_in_a_transaction_is_redis_alone(farm, redis):
         assert conn.call("LIMIT", "STATUS")[1] == b"name:before"
         assert conn.ask("CLIENT SETNAME third", "CLIENT GETNAME") == ["OK", b"third"]
         assert conn.call("LIMIT", "STATUS")[1] == b"name:third"
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+@pytest.mark.parametrize("how", ["steps", "at once"])
+@pytest.mark.parametrize("login", ["AUTH tenant pw", "HELLO 2 AUTH tenant pw"])
+@pytest.mark.parametrize("naming", ["CLIENT SETNAME after", "HELLO 2 SETNAME after"])
+@pytest.mark.parametrize("end, name", [("EXEC", b"after"), ("DISCARD", b"before")])
+def test_a_login_leaves_the_name_as_the_transaction_left_it(farm, naming, login, end, name, how, lanes):
+    redis = farm.redis()
+    redis.call("ACL", "SETUSER", "tenant", "on", ">pw", "~*", "&*", "+@all")
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    with weir.connect() as conn:
+        asked = ["CLIENT SETNAME before", "MULTI", naming, end, login, "CLIENT GETNAME", "ACL WHOAMI"]
+        replies = conn.ask(*asked) if how == "at once" else [conn.ask(one)[0] for one in asked]
+        assert replies[-2:] == [name, b"tenant"]
+        assert conn.ask(login, "GET k", "CLIENT GETNAME")[-1] == name
+        assert conn.ask("CLIENT SETNAME third", login, "CLIENT GETNAME")[-1] == b"third"
