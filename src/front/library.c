@@ -15,6 +15,13 @@ struct slice library_version(const struct library *library)
     return library != NULL ? slice_of(library->text + library->name_len, library->version_len) : slice_of("", 0);
 }
 
+struct library *library_get(struct library *library)
+{
+    if (library != NULL)
+        library->holders++;
+    return library;
+}
+
 void library_put(struct library *library)
 {
     if (library == NULL || --library->holders > 0)

@@ -27,7 +27,8 @@ struct library {
  */
 __attribute__((warn_unused_result)) bool library_change(struct list *known, struct library **held, bool is_version,
                                                         struct slice value);
-void library_put(struct library *library); /* NULL: nothing */
+struct library *library_get(struct library *library); /* one holder more; NULL: nothing */
+void library_put(struct library *library);            /* NULL: nothing */
 
 struct slice library_name(const struct library *library); /* NULL: empty */
 struct slice library_version(const struct library *library);

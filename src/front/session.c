@@ -20,8 +20,10 @@ struct session {
     uint8_t protocol;
     /* asked for by a request that is not answered yet */
     struct text asked_name;
+    struct library *asked_library; /* counted; NULL: none is left if EXEC runs */
     uint8_t asked_protocol;
     bool has_asked_name;
+    bool has_asked_library;
 };
 
 static struct slice known(const struct text *text)
@@ -152,6 +154,40 @@ void session_forget_library(struct client *client)
 
 /* ---- what is asked for ---- */
 
+bool session_has_asked_library(const struct client *client)
+{
+    return client->session != NULL && client->session->has_asked_library;
+}
+
+bool session_ask_library(struct client *client, bool is_version, struct slice value)
+{
+    struct session *session = need_session(client);
+    if (session == NULL)
+        return false;
+    if (!session->has_asked_library)
+        session->asked_library = library_get(session->library);
+    session->has_asked_library = true;
+    return library_change(&client->front->libraries, &session->asked_library, is_version, value);
+}
+
+void session_take_asked_library(struct client *client)
+{
+    struct session *session = client->session;
+    library_put(session->library);
+    session->library = session->asked_library;
+    session->asked_library = NULL;
+    session->has_asked_library = false;
+}
+
+void session_drop_asked_library(struct client *client)
+{
+    if (!session_has_asked_library(client))
+        return;
+    library_put(client->session->asked_library);
+    client->session->asked_library = NULL;
+    client->session->has_asked_library = false;
+}
+
 bool session_ask(struct client *client, uint8_t protocol, bool has_name, struct slice name)
 {
     struct session *session = need_session(client);
@@ -170,6 +206,7 @@ static void drop_texts(struct session *session)
     login_put(session->login);
     free(session->name.at);
     free(session->asked_name.at);
+    library_put(session->asked_library);
 }
 
 /* The lane of its session is another now, unless it has a lane of its own, which has changed along. */

@@ -35,6 +35,16 @@ __attribute__((warn_unused_result)) bool session_set_library(struct client *clie
                                                              struct slice value); /* False: out of memory. */
 void session_forget_library(struct client *client);
 
+/*
+ * The same of what is queued in a transaction. Nothing is known of EXEC's outcome then: session_take_asked_library makes
+ * it the library, session_drop_asked_library forgets it.
+ */
+__attribute__((warn_unused_result)) bool session_ask_library(struct client *client, bool is_version,
+                                                             struct slice value); /* False: out of memory. */
+bool session_has_asked_library(const struct client *client);
+void session_take_asked_library(struct client *client);
+void session_drop_asked_library(struct client *client);
+
 /* As in Redis: in RESP2 a subscribed client could take a reply for a message. */
 bool session_may_only_subscribe(const struct client *client);
 

@@ -68,19 +68,23 @@ bool setinfo_note(struct client *client, const struct request *request)
     return !is_good || session_set_library(client, word == WORD_VERSION, words[3]);
 }
 
-void setinfo_send(struct client *client, struct lane *lane, const struct request *request)
+bool setinfo_send(struct client *client, struct lane *lane, const struct request *request)
 {
     struct slice words[4] = {{NULL, 0}};
     enum word word;
     bool is_good = read_setinfo(request, words, &word);
     bool is_as_it_is = !is_good || is_for_good(client, lane);
+    bool is_queued = transaction_is_open(&client->transaction);
+    if (is_queued && is_good && !session_ask_library(client, word == WORD_VERSION, words[3]))
+        return false;
     calls_newest(&lane->calls)->argument = is_good; /* if it is refused all the same, no lane is told */
     if (is_as_it_is && client_has_own_lane(client))
-        lane_note_library(lane);
+        lane_spend(lane);
     if (!is_as_it_is)
         send_stand_in(client, lane, words[2]);
     else
         lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+    return true;
 }
 
 /* ---- telling ---- */

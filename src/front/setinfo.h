@@ -3,7 +3,8 @@
  *
  * A shared lane bears weir's own name in their place, since the lane is nobody's. A lane of a client's own is told
  * before the client asks what Redis shows of it (CLIENT ID, INFO, LIST ...), and then it is for nobody else: RESET does
- * not take that away.
+ * not take that away. A lane that bore one of the two as the client sent it is told both all the same: the client may
+ * have said the other on another lane.
  */
 #ifndef WEIR_FRONT_SETINFO_H
 #define WEIR_FRONT_SETINFO_H
@@ -16,8 +17,12 @@
 /* CLIENT SETINFO is about to be sent: what it says is remembered. False: out of memory. */
 bool setinfo_note(struct client *client, const struct request *request);
 
-/* Send it; its call is the lane's newest. */
-void setinfo_send(struct client *client, struct lane *lane, const struct request *request);
+/*
+ * Send it; its call is the lane's newest. Inside MULTI what it says is remembered until EXEC is answered. False: out of
+ * memory.
+ */
+__attribute__((warn_unused_result)) bool setinfo_send(struct client *client, struct lane *lane,
+                                                      const struct request *request);
 
 /* Does this request show what Redis knows of its connection? Then its lane must be told before. */
 bool setinfo_is_asked(const struct request *request);

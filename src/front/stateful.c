@@ -119,6 +119,7 @@ static void reset_answered(const struct answer *a)
 static void multi_sent(const struct sending *s)
 {
     s->client->extra->pause_ms = 0;
+    session_drop_asked_library(s->client);
 }
 
 static void multi_answered(const struct answer *a)
@@ -133,6 +134,8 @@ static void exec_sent(const struct sending *s)
         s->call->flags |= CALL_ADMITS;
     if (s->client->transaction.forges)
         lane_distrust(s->lane);
+    if (session_has_asked_library(s->client))
+        client_wait(s->client, WAIT_ANSWER); /* what the lane must be told depends on the answer */
 }
 
 /* CLIENT PAUSE ms WRITE has been carried out. */
@@ -142,8 +145,19 @@ static void pause_answered(const struct answer *a)
         node_pause(lane_node(a->client->rider.lane), clock_ns() + a->call->argument * NS_PER_MS);
 }
 
+/* EXEC answers an array if the queued commands have run, and a null array if a watched key has changed. */
+static void library_decided(const struct answer *a)
+{
+    if (!session_has_asked_library(a->client))
+        return;
+    if (glimpse_type(a->reply) == '*' && !glimpse_starts(a->reply, SLICE("*-1")))
+        session_take_asked_library(a->client);
+    client_resume(a->client, WAIT_ANSWER);
+}
+
 static void exec_answered(const struct answer *a)
 {
+    library_decided(a);
     pin_end(a->client, PIN_WATCH); /* whatever the answer is */
     pause_answered(a);
 }
@@ -294,8 +308,7 @@ static bool prepare_library(const struct sending *s)
 
 static bool send_library(const struct sending *s)
 {
-    setinfo_send(s->client, s->lane, s->request);
-    return true;
+    return setinfo_send(s->client, s->lane, s->request);
 }
 
 static void library_answered(const struct answer *a)

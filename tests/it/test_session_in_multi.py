@@ -276,3 +276,43 @@ def test_a_login_leaves_the_name_as_the_transaction_left_it(farm, naming, login,
         assert replies[-2:] == [name, b"tenant"]
         assert conn.ask(login, "GET k", "CLIENT GETNAME")[-1] == name
         assert conn.ask("CLIENT SETNAME third", login, "CLIENT GETNAME")[-1] == b"third"
+
+
+# ---- the library ----
+
+NAMED = ["CLIENT SETINFO LIB-NAME A", "CLIENT SETINFO LIB-VER 1"]
+LIBRARIES = {  # what is asked, and the name and version then
+    "EXEC": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-NAME B", "EXEC"], "B", "1"),
+    "the version": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-VER 2", "EXEC"], "A", "2"),
+    "both": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-VER 2", "CLIENT SETINFO LIB-NAME B", "EXEC"], "B", "2"),
+    "neither": ([*NAMED, "MULTI", "CLIENT SETINFO X y", "CLIENT SETINFO LIB-NAME b\x01", "EXEC"], "A", "1"),
+    "taken back": ([*NAMED, "MULTI", ["CLIENT", "SETINFO", "LIB-NAME", ""], "EXEC"], "", "1"),
+    "DISCARD": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-NAME B", "DISCARD"], "A", "1"),
+    "DISCARD, then EXEC": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-NAME B", "DISCARD", "MULTI", "PING", "EXEC"], "A", "1"),
+    "EXECABORT": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-NAME B", "NOSUCH", "EXEC"], "A", "1"),
+    "a watched key": ([*NAMED, "WATCH k", "SET k v", "MULTI", "CLIENT SETINFO LIB-NAME B", "EXEC"], "A", "1"),
+    "a watched key, RESP3": (["HELLO 3", *NAMED, "WATCH k", "SET k v", "MULTI", "CLIENT SETINFO LIB-NAME B", "EXEC"], "A", "1"),
+    "twice": ([*NAMED, *["MULTI", "CLIENT SETINFO LIB-NAME B", "EXEC", "MULTI", "CLIENT SETINFO LIB-VER 3", "EXEC"]], "B", "3"),
+    "RESET within": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-NAME B", "RESET"], "A", "1"),
+    "RESET behind": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-NAME B", "EXEC", "RESET"], "B", "1"),
+    "nothing before": (["MULTI", "CLIENT SETINFO LIB-NAME B", "EXEC", "CLIENT SETINFO LIB-VER 2"], "B", "2"),
+    "told before": ([*NAMED, "CLIENT ID", "MULTI", "CLIENT SETINFO LIB-NAME B", "EXEC"], "B", "1"),
+    "and told before": ([*NAMED, "CLIENT ID", "MULTI", "CLIENT SETINFO LIB-NAME B", "DISCARD"], "A", "1"),
+    "behind tracking": ([*NAMED, "CLIENT TRACKING ON BCAST PREFIX none REDIRECT 0", "CLIENT SETINFO LIB-VER 2"], "A", "2"),
+    "no MULTI, RESET": ([*NAMED, "RESET", "CLIENT SETINFO LIB-VER 2"], "A", "2"),
+}
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+@pytest.mark.parametrize("how", ["steps", "at once"])
+@pytest.mark.parametrize("case", LIBRARIES)
+def test_a_library_is_as_directly(farm, case, how, lanes):
+    redis = farm.redis()
+    if redis.call("CLIENT", "SETINFO", "LIB-NAME", "x") != "OK":
+        pytest.skip("this Redis knows of no libraries: CLIENT SETINFO came with 7.2")
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    asked, name, version = LIBRARIES[case]
+    for server in (redis, weir):
+        with server.connect() as conn:
+            replies = conn.ask(*asked, "CLIENT INFO") if how == "at once" else [conn.ask(one)[0] for one in [*asked, "CLIENT INFO"]]
+            assert f" lib-name={name} lib-ver={version}" in str(replies[-1])
