@@ -207,6 +207,45 @@ static void one_subject_has_limits_of_its_own(void **state)
     command_table_put(table);
 }
 
+static void the_overflow_subject_has_the_limits_of_the_policy_and_denials(void **state)
+{
+    (void)state;
+    char why[256];
+    struct policies *policies = policies_new(classes_new());
+    struct ledger *ledger = ledger_new();
+    struct variants variants = {0};
+    const struct line_span span = {0, true};
+    table = command_table_builtin();
+    struct policy *free_one = kit_policy(policies, "free");
+    kit_limit(policies, free_one, table, "read", "5/s, 9/m");
+    struct policy *ann = variants_want(&variants, SLICE("user:ann"), free_one);
+    struct policy *bob = variants_want(&variants, SLICE("user:bob"), free_one);
+    assert_true(policy_replace_line(policies, ann, table, SLICE("cost"), SLICE("7/s"), &span, why, sizeof why));
+    assert_true(policy_replace_line(policies, bob, table, SLICE("cost"), SLICE("7/s"), &span, why, sizeof why));
+    assert_true(policy_replace_line(policies, bob, table, SLICE("read"), SLICE("deny"), &span, why, sizeof why));
+
+    kit_bind(policies, ledger, table);
+    const struct exceptions_of of = {policies, table, ledger_record(ledger, SLICE("")), NULL, &variants, 0, NULL};
+    struct exceptions *exceptions = exceptions_new(&of);
+    struct subject *own = subject_new_detached(free_one->record, PER_SUBJECT);
+    const struct policy *for_ann = bind(exceptions, free_one, "user:ann");
+    assert_ptr_equal(exceptions_bind_on(for_ann, own), for_ann);
+    assert_ptr_equal(exceptions_bind_on(for_ann, free_one->record->overflow), free_one);
+    assert_ptr_equal(exceptions_bind_on(free_one, free_one->record->overflow), free_one);
+    assert_null(exceptions_bind_on(NULL, own));
+    const struct policy *for_bob =
+        exceptions_bind_on(bind(exceptions, free_one, "user:bob"), free_one->record->overflow);
+    assert_int_equal(for_bob->n_limits, 1);
+    assert_int_equal(for_bob->limits[0].action, OVER_DENY);
+    assert_ptr_equal(for_bob->record, free_one->record);
+    subject_free_detached(own);
+    exceptions_put(exceptions);
+    variants_fini(&variants);
+    policies_put(policies);
+    ledger_free(ledger);
+    command_table_put(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +253,7 @@ int main(void)
         cmocka_unit_test(many_are_kept_in_order),
         cmocka_unit_test(whoever_is_blocked_has_a_variant_of_its_policy),
         cmocka_unit_test(one_subject_has_limits_of_its_own),
+        cmocka_unit_test(the_overflow_subject_has_the_limits_of_the_policy_and_denials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
