@@ -24,9 +24,14 @@ struct sent {
     uint64_t at_ns;
 };
 
+struct test_rider {
+    struct rider rider;
+    bool is_held_up; /* set by ask, cleared by wake */
+};
+
 struct tenant {
     struct subject *subject;
-    struct rider riders[RIDERS];
+    struct test_rider riders[RIDERS];
     struct paced *paced[RIDERS];
     unsigned n_riders;
     uint32_t weight;
@@ -63,7 +68,7 @@ static unsigned n_woken;
 
 static void wake(struct rider *rider)
 {
-    rider->is_held_up = false;
+    container_of(rider, struct test_rider, rider)->is_held_up = false;
     n_woken++;
 }
 
@@ -98,7 +103,7 @@ static struct tenant *open_tenant(uint64_t number, unsigned n_riders, uint64_t c
     tenant->cost_ns = cost_ns;
     tenant->is_flood = true;
     for (unsigned i = 0; i < n_riders; i++) {
-        tenant->paced[i] = schedule_enter(&server->schedule, &tenant->riders[i], tenant->subject, server->now_ns);
+        tenant->paced[i] = schedule_enter(&server->schedule, &tenant->riders[i].rider, tenant->subject, server->now_ns);
         assert_non_null(tenant->paced[i]);
     }
     return tenant;

@@ -214,14 +214,14 @@ static void workers_share_by_what_waits_on_them(void **state)
     (void)state;
     struct contention contention = {0};
     struct schedule schedules[2];
-    struct rider riders[3] = {0};
+    struct test_rider riders[3] = {0};
     struct subject *subjects[] = {make_subject(1), make_subject(2)};
     for (int i = 0; i < 2; i++)
         schedule_init(&schedules[i], &contention, &pool, wake);
     struct paced *paced[] = {
-        schedule_enter(&schedules[0], &riders[0], subjects[0], NS_PER_S),
-        schedule_enter(&schedules[1], &riders[1], subjects[0], NS_PER_S),
-        schedule_enter(&schedules[1], &riders[2], subjects[1], NS_PER_S),
+        schedule_enter(&schedules[0], &riders[0].rider, subjects[0], NS_PER_S),
+        schedule_enter(&schedules[1], &riders[1].rider, subjects[0], NS_PER_S),
+        schedule_enter(&schedules[1], &riders[2].rider, subjects[1], NS_PER_S),
     };
     for (int i = 0; i < 3; i++) {
         schedule_set(paced[i], 100, false);
