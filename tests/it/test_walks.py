@@ -55,6 +55,18 @@ def sequence(walk, seed):
     return commands, [dice.randint(1, 6) for _ in range(dice.choice((0, 0, 2, 6)))]
 
 
+def without_logins_in_multi(commands):
+    """weir refuses them there, and another protocol: what remains is what it passes on."""
+    kept, is_open = [], False
+    for command in commands:
+        name, *arguments = command.split()
+        if is_open and (name == "AUTH" or (name == "HELLO" and arguments)):
+            continue
+        is_open = name == "MULTI" or (is_open and name not in ("EXEC", "DISCARD", "RESET"))
+        kept.append(command)
+    return kept
+
+
 def replies(address, redis, commands, pieces):
     redis.call("FLUSHALL")
     data = [encode(*command.split()) for command in commands] + [encode("RESET"), encode("ECHO", "end")]
@@ -110,6 +122,7 @@ def test_same_as_redis(lanes, walk, servers):
     redis, weirs = servers
 
     def both(commands, pieces=()):
+        commands = without_logins_in_multi(commands)
         return [replies(address, redis, commands, pieces) for address in (redis.address, weirs[lanes].address)]
 
     def differ(commands):
