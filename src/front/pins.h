@@ -27,6 +27,7 @@
 #define PIN_ROW(name, lasts) PIN_##name = 1U << PIN_BIT_##name,
 #define PIN_LASTS_ROW(name, lasts) | ((lasts) ? PIN_##name : 0U)
 enum { PINS(PIN_BIT_ROW) PIN_BITS };
+_Static_assert(PIN_BITS <= 16, "struct client has 16 bits for pins");
 enum pin { PINS(PIN_ROW) };
 enum { PINS_THAT_LAST = 0U PINS(PIN_LASTS_ROW) };
 #undef PIN_BIT_ROW

@@ -48,9 +48,9 @@ struct link_ops {
     struct link *(*on_passing)(struct link *link, size_t *most);
     /* So many bytes have gone there; on_data hears nothing of them. */
     void (*on_passed)(struct link *link, size_t n);
-    /* The peer has ended its side (UV_EOF), or the connection is broken (another libuv error). Nothing more is read. */
     /* After link_watch_end: the peer has ended its side behind bytes that the link does not read now. NULL: never asked. */
     void (*on_end_ahead)(struct link *link);
+    /* The peer has ended its side (UV_EOF), or the connection is broken (another libuv error). Nothing more is read. */
     void (*on_end)(struct link *link, int status);
     /* After link_wake. */
     void (*on_wake)(struct link *link);

@@ -188,6 +188,7 @@ static const char *broken_by(const struct client *client)
         return has_taken_all(client) ? NULL : "a client waits for nothing, and its requests are not taken";
     struct watched *at = find_watched(client);
     for (int row = 0; row < WAIT_ROWS; row++) {
+        assert(laws[row].holds != NULL); /* each reason has a law */
         if (client_waits_for(client, 1U << row) && !laws[row].holds(client))
             return laws[row].text;
         if (at != NULL && is_late(client, at, row))
