@@ -46,19 +46,23 @@ static bool has_arrays_aside(const struct lane *lane)
     return lane_is_subscribed(lane) && lane->key.protocol != 3;
 }
 
+bool aside_is_monitored(const struct lane *lane, struct slice head)
+{
+    return lane_is_monitoring(lane) && head.len > 1 && head.at[0] == '+' && (unsigned char)(head.at[1] - '0') <= 9;
+}
+
 bool aside_is(const struct lane *lane, struct slice word)
 {
     if (lane->scan.kind == '>')
         return true;
     if (lane->scan.kind == '*')
         return has_arrays_aside(lane) && is_message_word(word);
-    return lane->scan.kind == '+' && lane_is_monitoring(lane) && lane->glimpse.n_head > 1 &&
-           (unsigned char)(lane->glimpse.head[1] - '0') <= 9;
+    return aside_is_monitored(lane, slice_of(lane->glimpse.head, lane->glimpse.n_head));
 }
 
 bool aside_may_be_message(const struct lane *lane, struct slice head)
 {
-    if (head.at[0] == '>')
+    if (head.at[0] == '>' || aside_is_monitored(lane, head))
         return true;
     return head.at[0] == '*' && has_arrays_aside(lane) && !(head.len > 1 && head.at[1] == '2');
 }
@@ -79,8 +83,7 @@ static struct slice first_word(struct slice bytes)
 bool aside_begins(struct lane *lane, const struct call *call, struct slice bytes)
 {
     if (bytes.at[0] != '>')
-        return lane_is_monitoring(lane) && bytes.at[0] == '+' && bytes.len > 1 &&
-               (unsigned char)(bytes.at[1] - '0') <= 9;
+        return aside_is_monitored(lane, bytes);
     if (!aside_is_confirmed(call))
         return true;
     struct slice word = first_word(bytes);

@@ -29,10 +29,16 @@ uint32_t *aside_confirmed(struct lane *lane, struct slice word);
  */
 void aside_note_confirmation(struct lane *lane, uint32_t *count);
 
+/* True if the frame that begins so is a line of MONITOR: it answers no call. */
+bool aside_is_monitored(const struct lane *lane, struct slice head);
+
 /* Does the frame that has just ended answer no call? */
 bool aside_is(const struct lane *lane, struct slice word);
 
-/* In RESP2 a message is an array of three or four, in RESP3 a push; PING's answer among them is an array of two. */
+/*
+ * In RESP2 a message is an array of three or four, in RESP3 a push; PING's answer among them is an array of two. A line
+ * of MONITOR counts, too.
+ */
 bool aside_may_be_message(const struct lane *lane, struct slice head);
 
 /* Does a frame begin that answers no call? The oldest is `call`. Where that cannot be told yet: no. */

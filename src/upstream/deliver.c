@@ -373,7 +373,7 @@ static enum lane_framing framing_of(struct lane *lane, struct slice bytes)
 {
     const struct call *call = oldest(lane);
     bool is_push = bytes.at[0] == '>';
-    if (lane_is_monitoring(lane) && call == NULL && bytes.at[0] == '+' && own_words_in_line(bytes))
+    if (aside_is_monitored(lane, bytes) && own_words_in_line(bytes))
         return FRAMING_OWN_WORDS;
     if (is_push && may_push(lane) && !wants_push(lane))
         return FRAMING_DROPPED;

@@ -9,7 +9,7 @@ import pytest
 from kit.admin import ADMIN, get, stats
 from kit.harness import wait_until
 from kit.manager import Manager
-from kit.resp import encode
+from kit.resp import encode, pipeline
 
 CHECK = "50ms"  # three misses are less than what any of these states lasts
 LANES = ["shared", "private"]
@@ -254,6 +254,37 @@ def test_its_questions_are_not_shown_to_clients(farm):
         while "end" not in line:
             line = monitor.read()
             assert '"pING"' not in line
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_its_questions_are_not_shown_to_a_client_that_monitors_and_sends(lanes, farm):
+    """A line that comes while the client's own command is under way answers no command either."""
+    redis = farm.redis()
+    weir = farm.weir(redis, sections=ADMIN, upstream_check=CHECK, lanes=lanes)
+    with redis.connect() as direct, weir.connect() as monitor:
+        assert direct.call("MONITOR") == monitor.call("MONITOR") == "OK"
+        asked = 0
+        while asked < 20:
+            monitor.send(encode("ECHO", "mine"))
+            while monitor.read() != b"mine":
+                assert b'"pING"' not in monitor.buffer
+            direct.send(encode("ECHO", "direct"))
+            while (line := direct.read()) != b"direct":
+                asked += '"pING"' in line
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_a_monitor_misses_no_line_of_its_own_commands(lanes, farm):
+    """Also where weir asks Redis on that connection whether its answers can be believed."""
+    redis = farm.redis()
+    weir = farm.weir(redis, sections=ADMIN, lanes=lanes)
+    for _ in range(5):
+        with weir.connect() as monitor:
+            monitor.send(pipeline("MONITOR", "NOSUCH a", "PING", "HELLO 3", "ECHO last"))
+            seen = b""
+            while b"$4\r\nlast\r\n" not in seen:
+                seen += monitor.sock.recv(65536)
+            assert b'] "PING"' in seen
 
 
 def test_silent_from_the_start(farm):
