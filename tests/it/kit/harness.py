@@ -64,9 +64,12 @@ def rounds(n):
 
 def free_port():
     """A port nobody listens on, below the range the kernel takes ports from. For servers that weir connects to: it comes
-    again when they have gone, and is not to meet another test's server there."""
+    again when they have gone, and is not to meet another test's server there. Each process of the tests has ports of its
+    own: between here and the server's start no other process takes this one."""
+    n = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
-        port = random.randrange(10240, 32768)
+        port = random.randrange(10240 + worker % n, 32768, n)
         with socket.socket() as sock:
             try:
                 sock.bind(("127.0.0.1", port))
