@@ -276,7 +276,7 @@ static void reset_session(struct client *client)
 }
 
 /*
- * A lane that the client does not keep is left as it is, and whoever gets it next finds it clean or not at all. All that
+ * A lane that the client does not keep is left as it is, and its next owner finds it clean or not at all. All that
  * was asked before is answered first.
  */
 static enum route reset(struct client *client)

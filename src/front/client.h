@@ -13,8 +13,8 @@
  * Requests are taken in order, while the client is open (client_state.h) and waits for nothing. What it waits for is a
  * set, client.waits; each reason is a row of waits.def:
  *
- *   who finds that the next request cannot go: client_wait(REASON) --+--> waits --> set is empty: taken at the end of
- *   who has what the reason names:           client_resume(REASON) --+              the iteration
+ *   the next request cannot go:        client_wait(REASON) --+--> waits --> set is empty: taken at the end of
+ *   what the reason names has come:  client_resume(REASON) --+              the iteration
  *
  * Meanwhile its bytes stay in `intake`; when that is full its socket is not read.
  *

@@ -275,7 +275,7 @@ static enum route refuse_lane(struct client *client, struct request *request)
 }
 
 /*
- * Limits depend on who a client is, which only an auth lane says; and how replies are read depends on the protocol.
+ * Limits depend on the client's user, which only an auth lane says; and how replies are read depends on the protocol.
  * Returns the error for a request inside MULTI that would change them there; empty: there is none.
  */
 static struct slice refusal_in_multi(const struct client *client, const struct request *request)
@@ -291,7 +291,7 @@ static struct slice refusal_in_multi(const struct client *client, const struct r
     if (hello->has_auth)
         return SLICE("-ERR HELLO with AUTH is not allowed inside MULTI: log in before it\r\n");
     return hello->protocol != 0 && hello->protocol != session_protocol(client)
-               ? SLICE("-ERR HELLO may not change the protocol inside MULTI\r\n")
+               ? SLICE("-ERR HELLO may not change the protocol inside MULTI: change it before it\r\n")
                : SLICE("");
 }
 

@@ -240,7 +240,7 @@ static void unpause_answered(const struct answer *a)
     end_urgent(a->client);
 }
 
-/* ---- ACL LOAD, ACL SETUSER default ..., CONFIG SET requirepass ...: whom Redis takes a stranger for ---- */
+/* ---- ACL LOAD, ACL SETUSER default ..., CONFIG SET requirepass ...: what a connection without a login may do ---- */
 
 static bool admits(const struct request *request)
 {

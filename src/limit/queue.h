@@ -61,7 +61,7 @@ void queue_keep(struct kept_place *place);
 
 /*
  * The units of places that commands wait for are counted: while there are any the queue is not cut to its burst. What
- * lies before the first of them counts as used, whoever charged it.
+ * lies before the first of them counts as used.
  */
 void queue_wait(const struct kept_place *place);
 void queue_wait_no_more(const struct kept_place *place);

@@ -300,7 +300,7 @@ SCRIPTS = {
         a: MULTI | CLIENT REPLY SKIP | EXEC x | PING
         b: CLIENT REPLY SKIP | MULTI | SET k v | EXEC | MULTI | GET k | CLIENT REPLY SKIP | EXEC | PING | PING
     """,
-    "CLIENT REPLY of who hears, in a transaction": """
+    "CLIENT REPLY of a client that hears, in a transaction": """
         direct: SET k v
         a: MULTI | CLIENT REPLY ON | EXEC | PING | GET k
         c: MULTI | CLIENT REPLY ON | ECHO 1 | CLIENT REPLY OFF | ECHO 2 | EXEC | CLIENT REPLY ON | PING

@@ -39,8 +39,8 @@ REFUSED = {
     "AUTH": ("AUTH tenant pw", "ERR AUTH is not allowed inside MULTI: log in before it"),
     "AUTH of default": ("AUTH pw", "ERR AUTH is not allowed inside MULTI: log in before it"),
     "HELLO with a login": ("HELLO 2 AUTH tenant pw", "ERR HELLO with AUTH is not allowed inside MULTI: log in before it"),
-    "another protocol": ("HELLO 3", "ERR HELLO may not change the protocol inside MULTI"),
-    "another protocol, and a name": ("HELLO 3 SETNAME x", "ERR HELLO may not change the protocol inside MULTI"),
+    "another protocol": ("HELLO 3", "ERR HELLO may not change the protocol inside MULTI: change it before it"),
+    "another protocol, and a name": ("HELLO 3 SETNAME x", "ERR HELLO may not change the protocol inside MULTI: change it before it"),
     "no protocol": ("HELLO x", "ERR HELLO inside MULTI has wrong arguments"),
     "an option too few": ("HELLO 2 AUTH tenant", "ERR HELLO inside MULTI has wrong arguments"),
 }
@@ -165,7 +165,7 @@ def test_a_tracker_tracks(farm_with_users):
 
 
 def test_a_subscriber_that_says_hello_in_a_transaction_is_answered(farm_with_users):
-    """An array that begins as a message does is an answer in RESP3, whoever has said HELLO again."""
+    """An array that begins as a message does is an answer in RESP3, also after another HELLO."""
     weir, redis = farm_with_users
     with weir.connect() as conn:
         conn.call("HELLO", 3)
@@ -180,7 +180,7 @@ def test_a_subscriber_that_says_hello_in_a_transaction_is_answered(farm_with_use
 
 
 def test_a_reset_that_a_script_forges_is_not_believed(farm_with_users):
-    """Redis 7.0 passes line ends on in what a script returns: who is pinned keeps its lane, or is closed."""
+    """Redis 7.0 passes line ends on in what a script returns: a pinned client keeps its lane, or is closed."""
     weir, _ = farm_with_users
     for forged in ("RESET", "RESET\\r\\n+RESET", "x\\r\\n+RESET", "x\\r\\n+RESET\\r\\n+RESET"):
         with weir.connect() as conn:
