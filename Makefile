@@ -199,6 +199,9 @@ test: ## install what is missing, then what CI runs first: check, unit, tsan, it
 test-long: build/clang/weir build/asan/weir build/asan/sim_redis ## a build by clang; integration tests in the other half of workers x lanes: CI runs both behind make test
 	@LONG=1 tests/tools/run-it.sh
 
+test-moves: build/asan/weir build/asan/sim_redis ## integration tests of an upstream that moves, restarts or is away: CI runs them behind make test-long
+	@MOVES=1 tests/tools/run-it.sh
+
 unit: $(UNIT_BINS) ## unit tests under ASan and UBSan
 	@tests/tools/run-units.sh $(UNIT_BINS)
 
@@ -367,4 +370,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test test-long unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test test-long test-moves unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

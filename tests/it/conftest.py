@@ -127,13 +127,22 @@ def pytest_collection_finish():
     gc.enable()
 
 
+def has_mode(item):
+    return hasattr(item, "callspec") and any(value in MODES for value in item.callspec.params.values())
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "moves: runs in `make test-moves` only")
+
+
 def pytest_collection_modifyitems(config, items):
-    """The long run is of tests that have a mode, in the modes that the other run leaves out."""
-    if not harness.IS_LONG:
-        return
-    has_mode = [bool(hasattr(item, "callspec") and any(v in MODES for v in item.callspec.params.values())) for item in items]
-    config.hook.pytest_deselected(items=[item for item, has in zip(items, has_mode) if not has])
-    items[:] = [item for item, has in zip(items, has_mode) if has]
+    """Tests marked `moves` run by themselves. The long run has the tests with a mode, in the modes that are left."""
+    wanted = [
+        (item.get_closest_marker("moves") is not None) == harness.IS_MOVES and (has_mode(item) or not harness.IS_LONG)
+        for item in items
+    ]
+    config.hook.pytest_deselected(items=[item for item, is_wanted in zip(items, wanted) if not is_wanted])
+    items[:] = [item for item, is_wanted in zip(items, wanted) if is_wanted]
 
 
 @pytest.fixture(autouse=True)
