@@ -32,11 +32,14 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* How much is owed at most: a burst; of bytes also what was in flight when nothing more was let through. */
+/*
+ * How much is owed at most: a burst. Of bytes also what was in flight when nothing more was let through: not where a
+ * virtual clock charged them.
+ */
 static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rate *to, uint64_t debt_ns)
 {
     uint64_t most_ns = slot_burst_ns(to);
-    if (to->kind == SLOT_BYTES)
+    if (to->kind == SLOT_BYTES && from->queue == SLOT_QUEUE_NONE)
         most_ns += debt_at(less(debt_ns, slot_burst_ns(from)), slot_unit_time(from), slot_unit_time(to));
     return most_ns < RATE_LONGEST_NS ? most_ns : RATE_LONGEST_NS;
 }
@@ -190,7 +193,8 @@ static void convert_slot(struct subject *subject, uint16_t slot, const struct sl
 {
     struct funnel *funnel = subject_find_funnel(subject, slot);
     bool is_same_time = unit_time_is_same(slot_unit_time(from), slot_unit_time(to));
-    bool is_cut = to->rate.burst < from->rate.burst || to->queue < from->queue;
+    bool is_end = from->queue != SLOT_QUEUE_NONE && to->queue != from->queue; /* of a queue, or of virtual clocks */
+    bool is_cut = to->rate.burst < from->rate.burst || is_end;
     if (funnel == NULL)
         return;
     if (!is_same_time || is_cut) {

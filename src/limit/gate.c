@@ -444,12 +444,39 @@ static bool owes_bytes(const struct policy *policy)
     return ((policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & policy->shadows) != 0;
 }
 
+/*
+ * Those of `limits` that virtual clocks may charge in the future. Not where the holder has newer rules than this worker:
+ * its debt was cut to the burst, and stays below it.
+ */
+static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
+{
+    uint64_t ahead = 0;
+    for (; limits; limits &= limits - 1) {
+        const struct limit *limit = trial_limit(trial, lowest(limits));
+        const struct subject *holder = trial->account->holders[limit->scope];
+        enum slot_queue kind = limit_has_places(limit) ? SLOT_QUEUE_SHADOW : SLOT_AHEAD;
+        ahead |= subject_slot_queue(holder, limit->slot) == kind ? limits & -limits : 0;
+    }
+    return ahead;
+}
+
+/* The limits that a virtual clock may not charge are asked now, and charged within their bursts. */
+static enum gate foresee_or_decide(const struct trial *trial, uint64_t limits, struct verdict *found)
+{
+    uint64_t ahead = charged_ahead(trial, limits);
+    struct ask ask = ask_at(trial, trial->ask->now_ns);
+    ask.may_wait = false;
+    const struct trial now = {trial->account, &ask, trial->tallies, 0, trial->is_current};
+    enum gate gate = decide(&now, limits & ~ahead, true, found);
+    return gate == GATE_PASS && ahead != 0 ? foresee(trial, ahead, found) : gate;
+}
+
 static void ask_shadows(const struct trial *trial, uint64_t limits, struct verdict *verdict)
 {
     const struct policy *policy = trial->account->policy;
     struct verdict found = {0};
     bool can_delay = (limits & policy->of_action[OVER_DELAY]) != 0 || trial->ask->virtual_ns > trial->ask->now_ns;
-    enum gate gate = can_delay ? foresee(trial, limits, &found) : decide(trial, limits, true, &found);
+    enum gate gate = can_delay ? foresee_or_decide(trial, limits, &found) : decide(trial, limits, true, &found);
     bool may = gate == GATE_PASS;
     verdict->counted |= may ? found.counted : owes_bytes(policy) ? SHADOW_REFUSED : 0;
     verdict->is_shadowed = !may;

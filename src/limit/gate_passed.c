@@ -89,27 +89,45 @@ uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64
     return longest_ns;
 }
 
-static FUNNEL_RARE uint64_t owe_anew(const struct account *account, unsigned index, uint64_t n, uint64_t now_ns)
+/* When bytes have passed: now, or as a virtual clock says where it may charge the limit. */
+struct passed {
+    uint64_t now_ns, virtual_ns;
+};
+
+static uint64_t passed_at(struct passed passed, enum slot_queue queue)
 {
+    return queue == SLOT_AHEAD && passed.virtual_ns > passed.now_ns ? passed.virtual_ns : passed.now_ns;
+}
+
+static uint64_t passed_by_policy(struct passed passed, const struct account *account, const struct limit *limit)
+{
+    return passed_at(passed, (enum slot_queue)account->policy->rates[limit->scope]->at[limit->slot].queue);
+}
+
+static FUNNEL_RARE uint64_t owe_anew(const struct account *account, unsigned index, uint64_t n, struct passed passed)
+{
+    const struct limit *limit = &account->policy->limits[index];
     struct funnel *funnel = funnel_at(account, index);
-    (void)holders_lock(account, now_ns);
-    funnel_owe(funnel, now_ns, rate_span_ns(rate_of(account, &account->policy->limits[index]), n));
+    (void)holders_lock(account, passed.now_ns);
+    uint64_t at_ns = passed_at(passed, subject_slot_queue(account->holders[limit->scope], limit->slot));
+    funnel_owe(funnel, at_ns, rate_span_ns(rate_of(account, limit), n));
     uint64_t tat_ns = funnel_word(funnel);
     holders_unlock(account);
     return tat_ns;
 }
 
 /* Charge the limit, without the lock; returns the new value of the word. */
-static uint64_t owe(const struct account *account, unsigned index, uint64_t n, uint64_t now_ns)
+static uint64_t owe(const struct account *account, unsigned index, uint64_t n, struct passed passed)
 {
     const struct limit *limit = &account->policy->limits[index];
     struct funnel *funnel = funnel_at(account, index);
+    uint64_t at_ns = passed_by_policy(passed, account, limit);
     uint64_t tat_ns = funnel_peek(funnel), next_ns;
-    uint64_t span_ns = rate_span_ns(&limit->rate, n), latest_ns = now_ns + RATE_LONGEST_NS;
+    uint64_t span_ns = rate_span_ns(&limit->rate, n), latest_ns = at_ns + RATE_LONGEST_NS;
     do {
         if (!has_rates_of(account, limit))
-            return owe_anew(account, index, n, now_ns);
-        next_ns = (tat_ns > now_ns ? tat_ns : now_ns) + span_ns;
+            return owe_anew(account, index, n, passed);
+        next_ns = (tat_ns > at_ns ? tat_ns : at_ns) + span_ns;
         next_ns = next_ns < latest_ns ? next_ns : latest_ns;
     } while (!funnel_replace(funnel, &tat_ns, next_ns));
     return next_ns;
@@ -132,16 +150,16 @@ void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, u
 void gate_owe_bytes_then(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                          uint64_t virtual_ns, struct tally *tallies)
 {
-    uint64_t then_ns = virtual_ns > now_ns ? virtual_ns : now_ns;
+    const struct passed passed = {now_ns, virtual_ns};
     uint64_t exempt = counted & SHADOW_REFUSED ? account->policy->shadows : 0;
     for (uint64_t limits = held(account, account->policy->of_unit[unit] & ~exempt); limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = &account->policy->limits[i];
         bool is_shadow = (account->policy->shadows >> i & 1) != 0;
-        uint64_t at_ns = is_shadow ? then_ns : now_ns;
+        uint64_t at_ns = passed_by_policy(passed, account, limit);
         if ((is_shadow || (counted & GREETING) != 0) && overdraft_ns(account, i, at_ns) > 0)
             continue;
-        uint64_t tat_ns = owe(account, i, n, at_ns);
+        uint64_t tat_ns = owe(account, i, n, passed);
         tally_add(&tallies[limit->id].admitted, n);
         tally_note_near(limit, tat_ns, now_ns, tallies);
     }

@@ -34,6 +34,7 @@ struct policies {
     struct demand_plan demand; /* theirs */
     uint64_t order;            /* of its rates: limit/rate_table.h */
     bool is_shadow;
+    bool delays; /* a limit of any policy does; set by policy_add_limits */
 };
 
 static const char default_name[] = "default";
@@ -165,6 +166,11 @@ void policies_set_shadow(struct policies *policies, bool is_shadow)
 bool policies_is_shadow(const struct policies *policies)
 {
     return policies->is_shadow;
+}
+
+bool policies_delay(const struct policies *policies)
+{
+    return policies->delays;
 }
 
 const struct policy *policies_find(const struct policies *policies, struct slice name)
@@ -305,6 +311,8 @@ bool policy_add_limits(struct policies *policies, struct policy *policy, const s
         label(limit, policy, limit_line(limit));
         count++;
     }
+    for (uint16_t i = 0; i < count; i++)
+        policies->delays |= limits[i].action == OVER_DELAY;
     policy->limits = mem_realloc(policy->limits, policy->n_limits + count, sizeof *limits);
     memcpy(policy->limits + policy->n_limits, limits, count * sizeof *limits);
     policy->n_limits = (uint16_t)(policy->n_limits + count);
@@ -396,6 +404,7 @@ struct policies *policies_rebind(struct policies *policies, const struct command
     copy->origin = policies_get(origin);
     copy->costs = (struct costs){.at = origin->costs.at, .n = origin->costs.n};
     copy->is_shadow = origin->is_shadow;
+    copy->delays = origin->delays;
     copy->unlimited = origin->unlimited;
     copy->index = origin->index;
     copy->otherwise = origin->otherwise;

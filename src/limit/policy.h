@@ -86,6 +86,9 @@ __attribute__((warn_unused_result)) bool policy_add_limits(struct policies *poli
 void policies_set_shadow(struct policies *policies, bool is_shadow);
 bool policies_is_shadow(const struct policies *policies);
 
+/* True if a limit of any policy of the set delays. */
+bool policies_delay(const struct policies *policies);
+
 /* A line of [cost], and the cost of one request: limit/cost.h. */
 __attribute__((warn_unused_result)) bool policies_add_cost(struct policies *policies, const struct command_table *table,
                                                            struct slice what, struct slice cost, char *why,

@@ -1,16 +1,31 @@
 /* The rates of a policy's funnels: what the ledger knows of all its slots, and the policy's own limits over that. */
 #include "limit/policy.h"
 
+static bool has_delay(const struct policy *policy)
+{
+    for (size_t i = 0; i < policy->n_limits; i++)
+        if (policy->limits[i].action == OVER_DELAY)
+            return true;
+    return false;
+}
+
+static enum slot_queue queue_of(const struct limit *limit, bool is_shadow, bool has_clocks)
+{
+    if (limit_has_places(limit))
+        return is_shadow ? SLOT_QUEUE_SHADOW : SLOT_QUEUE;
+    return is_shadow && has_clocks ? SLOT_AHEAD : SLOT_QUEUE_NONE;
+}
+
 static struct rate_table *own_rates(const struct policy *policy, enum scope scope, const struct policies *set)
 {
     struct rate_table *table = ledger_rates(policy->record, scope, policies_order(set));
+    bool has_clocks = policies_delay(set) || has_delay(policy);
     for (size_t i = 0; i < policy->n_limits; i++) {
         const struct limit *limit = &policy->limits[i];
         if (limit->scope != scope)
             continue;
         slot_rate_set(&table->at[limit->slot], limit);
-        if (limit_has_places(limit))
-            table->at[limit->slot].queue = policies_is_shadow(set) ? SLOT_QUEUE_SHADOW : SLOT_QUEUE;
+        table->at[limit->slot].queue = (uint8_t)queue_of(limit, policies_is_shadow(set), has_clocks);
     }
     return table;
 }

@@ -21,8 +21,16 @@
 
 enum slot_kind { SLOT_OTHER, SLOT_UNITS, SLOT_BYTES }; /* SLOT_OTHER: no debt, but a gauge or a departure's word */
 
-/* Whether places are owed beyond the burst: not at all; as counted in shadow mode; or those of commands that wait. */
-enum slot_queue { SLOT_QUEUE_NONE, SLOT_QUEUE_SHADOW, SLOT_QUEUE };
+/*
+ * When a limit's funnel may hold more than its burst. AHEAD and QUEUE_SHADOW: in mode = shadow, where virtual clocks charge
+ * in the future.
+ */
+enum slot_queue {
+    SLOT_QUEUE_NONE,   /* never */
+    SLOT_AHEAD,        /* in mode = shadow, beside a limit that delays: charged by virtual clocks, without a queue */
+    SLOT_QUEUE_SHADOW, /* in mode = shadow, of a limit that delays: the positions that commands would have */
+    SLOT_QUEUE         /* of a limit that delays: the positions of commands that wait */
+};
 
 /* What the ledger knows of one slot: the rate that its limit had last. */
 struct slot_rate {

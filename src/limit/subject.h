@@ -118,11 +118,17 @@ static inline const struct rate *subject_rate(const struct subject *subject, con
     return &atomic_load_explicit(&subject->rates, memory_order_relaxed)->at[limit->slot].rate;
 }
 
+/* When the funnel of that slot may hold more than its burst, by the newest rates the subject has met; under the lock. */
+static inline enum slot_queue subject_slot_queue(const struct subject *subject, uint16_t slot)
+{
+    const struct rate_table *rates = atomic_load_explicit(&subject->rates, memory_order_relaxed);
+    return rates != NULL && slot < rates->n ? (enum slot_queue)rates->at[slot].queue : SLOT_QUEUE_NONE;
+}
+
 /* True if commands wait there in the queue of a limit; under the lock. */
 static inline bool subject_has_queue(const struct subject *subject, uint16_t slot)
 {
-    const struct rate_table *rates = atomic_load_explicit(&subject->rates, memory_order_relaxed);
-    return rates != NULL && slot < rates->n && rates->at[slot].queue == SLOT_QUEUE;
+    return subject_slot_queue(subject, slot) == SLOT_QUEUE;
 }
 
 struct slice subject_name(const struct subject *subject);

@@ -431,9 +431,67 @@ static void old_rules_wait_for_newer_ones(void **state)
     tear_down(NULL);
 }
 
+/* n writes of one connection in shadow mode, under the rules of `of`; returns the connection's virtual clock. */
+static uint64_t write_virtually(const struct account *of, int n, uint64_t clock_ns)
+{
+    for (int i = 0; i < n; i++) {
+        struct ask wish = ask_of("set", 1, START);
+        wish.virtual_ns = clock_ns;
+        assert_int_equal(gate_ask(of, &wish, tallies, &verdict), GATE_PASS);
+        clock_ns = verdict.virtual_ns != 0 ? verdict.virtual_ns : clock_ns;
+    }
+    return clock_ns;
+}
+
+/* The positions that commands would have had in shadow mode are owed up to the burst by the rules that follow. */
+static void shadow_mode_leaves_the_burst_at_most(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *write, *bytes;
+        bool is_shadow;
+    } next[] = {{"200/s burst 3 over delay 5s", "1000/s over delay 5s", false},
+                {"200/s burst 3", "1000/s", false},
+                {"200/s burst 3 over close", "1000/s", true},
+                {"1000/s burst 5 over close", "1mb/s burst 2mb", true},
+                {"1000/s burst 5 over delay 1s", "1000/s", false}};
+    for (size_t k = 0; k < sizeof next / sizeof next[0]; k++)
+        for (int is_old = 0; is_old < 2; is_old++) { /* the worker with the old rules goes on charging */
+            set_up(NULL);
+            limit("write", "200/s burst 3 over delay 5s");
+            limit("all", "10000/s burst 5");
+            limit("bytes-out", "1000/s over delay 5s");
+            policies_set_shadow(policies, true);
+            open_gate();
+            uint64_t clock_ns = write_virtually(&account, 900, 0);
+            gate_owe_bytes_then(&account, UNIT_BYTES_OUT, 1000, 0, START, clock_ns, tallies);
+            assert_in_range(clock_ns, START + 4 * S, START + 6 * S);
+            assert_in_range(word(0), START + 4 * S, START + 6 * S);
+            assert_in_range(word(1), START + 4 * S, START + 6 * S);
+            assert_in_range(word(2), START + 4 * S, START + 7 * S);
+            const struct account old = account;
+            new_rules();
+            policies_set_shadow(policies, next[k].is_shadow);
+            limit("write", next[k].write);
+            limit("all", "10000/s burst 5");
+            limit("bytes-out", next[k].bytes);
+            open_gate();
+            gate_settle(&account, START);
+            for (int i = 0; is_old && i < 5; i++) {
+                clock_ns = write_virtually(&old, 30, clock_ns);
+                gate_owe_bytes_then(&old, UNIT_BYTES_OUT, 1, 0, START, clock_ns, tallies);
+            }
+            for (unsigned i = 0; i < 3; i++)
+                assert_in_range(word(i), START,
+                                START + policy->limits[i].rate.burst_ns + (i == 2 && is_old ? 10 * MS : 0));
+            tear_down(NULL);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shadow_mode_leaves_the_burst_at_most),
         cmocka_unit_test(a_queue_that_ends_leaves_what_has_left),
         cmocka_unit_test(a_queue_that_ends_lets_nothing_pass_twice),
         cmocka_unit_test(a_queue_that_begins_again),
