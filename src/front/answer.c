@@ -106,7 +106,7 @@ void answer_count(struct client *client, const struct request *request, enum cou
 {
     front_count(client->front, request->command, result);
     if (result == RESULT_THROTTLED || result == RESULT_LOCAL || result == RESULT_ERROR)
-        timing_local(client, timing_tag(request->command, request->argc), 1);
+        timing_local(client, timing_tag(client, request->command, request->argc), 1);
 }
 
 /* The gate has refused it. */

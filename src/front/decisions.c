@@ -38,7 +38,7 @@ static void start_time(const struct client *client, const struct request *reques
     decision->arrived_ns = decision->ask.wait_ns == 0 ? client->rider.arrived_ns : 0;
     decision->waited_us = client->rider.waited_us;
     decision->turn_us = client->front->nodes.commons.turn_us;
-    decision->tag = timing_tag(request->command, request->argc);
+    decision->tag = timing_tag(client, request->command, request->argc);
 }
 
 void decisions_ask(struct client *client, const struct request *request)
@@ -62,7 +62,7 @@ void decisions_ask(struct client *client, const struct request *request)
     struct slice name = slice_of(request->command->name, request->command->name_len);
     struct decision *decision = quota_begin(client->front->quota, &context, name, request->bytes, client, &error);
     if (decision == NULL) {
-        timing_local(client, timing_tag(request->command, request->argc), 1);
+        timing_local(client, timing_tag(client, request->command, request->argc), 1);
         if (error.is_broken)
             client_close_starved(client);
         else

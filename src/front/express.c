@@ -108,7 +108,7 @@ static inline bool note(struct client *client, struct lane *lane, const struct s
     uint32_t bytes = (uint32_t)(end - stretch->at);
     lane_choice_note_read(client, stretch->command);
     lane_count_sent(rider, SHARED_CALLS_FEW, bytes);
-    if (!lane_call(lane, rider, timing_tag(stretch->command, stretch->argc), n)) {
+    if (!lane_call(lane, rider, timing_tag(client, stretch->command, stretch->argc), n)) {
         client_close_starved(client);
         return false;
     }
@@ -124,7 +124,7 @@ static enum route refuse(struct client *client, const struct stretch *stretch, u
                          const struct verdict *verdict)
 {
     front_count_many(client->front, stretch->command, RESULT_THROTTLED, n);
-    timing_local(client, timing_tag(stretch->command, stretch->argc), n);
+    timing_local(client, timing_tag(client, stretch->command, stretch->argc), n);
     return answer_over(client, verdict, n);
 }
 

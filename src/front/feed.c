@@ -46,14 +46,28 @@ static void start_time(struct client *client, const struct intake *in)
     client->rider.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
     client->rider.waited_us = 0;
     client->front->nodes.commons.turn_us = 0;
+    client->front->slow.waits = in->waits;
+}
+
+/* The next request has not gone since then, and waits for what the client waits for now, besides what it waited for. */
+static void hold(const struct client *client, struct intake *in, uint64_t since_ns)
+{
+    in->held_ns = since_ns;
+    in->waits = (uint16_t)(client->front->slow.waits | client->waits);
+}
+
+static void end_hold(struct intake *in)
+{
+    in->held_ns = 0;
+    in->waits = 0;
 }
 
 static void note_held(struct client *client, struct intake *in, bool is_held)
 {
     if (is_held) {
-        in->held_ns = client->rider.arrived_ns;
+        hold(client, in, client->rider.arrived_ns);
     } else if (in->held_ns != 0) {
-        in->held_ns = 0;
+        end_hold(in);
         start_time(client, in); /* for those that have waited behind it */
     }
 }
@@ -91,13 +105,15 @@ static void take_all(struct client *client, struct intake *in)
     start_time(client, in);
     bool is_held_up = pacing_is_held_up(client);
     if (is_held_up)
-        in->held_ns = 0;
+        end_hold(in);
     pacing_begin(client, &pace);
     while (result == ROUTE_TAKEN && can_go_on(client)) {
         assert(in->taken <= in->scanned && in->scanned <= in->filled && in->filled <= in->capacity);
         bool is_next = in->taken == in->scanned;
         if (is_next && in->taken < in->filled && !pacing_may_go(client, &pace)) {
-            in->held_ns = pace.is_used ? client->front->loop->now_ns : client->rider.arrived_ns;
+            if (pace.is_used)
+                start_time(client, in);
+            hold(client, in, client->rider.arrived_ns);
             break;
         }
         if (is_held_up && is_next && in->taken < in->filled)
@@ -139,6 +155,8 @@ static void take_all(struct client *client, struct intake *in)
 static void take(struct client *client, struct intake *in)
 {
     if (client->waits != 0) {
+        if (in->held_ns != 0)
+            in->waits |= client->waits;
         if (!client_waits_for(client, WAIT_SHARE | WAIT_WORKER))
             pacing_stop(client); /* what it has been granted meanwhile is for others */
         return;
@@ -147,6 +165,7 @@ static void take(struct client *client, struct intake *in)
         return;
     take_all(client, in);
     client->front->nodes.commons.turn_us = 0;
+    client->front->slow.waits = 0;
     pacing_end(client);
     outbox_flush(&client->front->nodes.commons.outbox);
 }

@@ -99,6 +99,7 @@ struct slow {
     uint64_t since_ns; /* of this second */
     unsigned n;        /* entries in it */
     uint64_t table_ns; /* when the command table last became another */
+    uint16_t waits;    /* set of enum client_wait: what the request that is being taken has waited for */
 };
 
 /* Runs while requests wait for their turn (then it is quick), or riders are counted for it. */

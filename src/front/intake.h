@@ -23,6 +23,7 @@ struct intake {
     struct request_scan scan;
     uint32_t taken, scanned, filled, capacity; /* taken <= scanned <= filled <= capacity */
     bool has_frame;                            /* [taken, scanned) is a whole request that could not go yet */
+    uint16_t waits;                            /* set of enum client_wait: what the next one waits for since held_ns */
     uint64_t held_ns;                          /* since when the next one cannot go; 0: it can, as far as is known */
     char *data;
 };

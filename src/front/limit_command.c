@@ -271,7 +271,8 @@ static void tell_log(struct client *client, const struct limit_words *words, str
 /* LIMIT SLOWLOG subcommand [count] */
 static void tell_slow(struct client *client, const struct limit_words *words, struct build *out)
 {
-    slow_report(out, client->front->settings->slowlog, words->at + 2, words->n - 2);
+    _Static_assert(CLIENT_WAITS_ROOM <= SLOW_WAITS_ROOM, "the names of all waits have room");
+    slow_report(out, client->front->settings->slowlog, words->at + 2, words->n - 2, client_waits_print);
 }
 
 /* A pattern that is a policy's name, or begins as REFUSING does, fits nothing: say what is meant. False: `out` is an error. */

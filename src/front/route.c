@@ -37,7 +37,7 @@ static enum route out_of_memory(struct client *client)
 
 static bool note_call(struct client *client, struct lane *lane, const struct request *request)
 {
-    uint32_t tag = timing_tag(request->command, request->argc);
+    uint64_t tag = timing_tag(client, request->command, request->argc);
     if (request->counted == 0 && client->rider.waited_us == 0 && client_counts(client, UNIT_BYTES_OUT))
         return lane_call_apart(lane, &client->rider, tag, 1); /* they are counted one by one */
     if (request->counted == 0 && client->rider.waited_us == 0)

@@ -120,7 +120,7 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     /* By enum word_heard. */
     static const uint8_t flags[] = {0, CALL_MUTE, CALL_MUTE_ERROR, CALL_MUTE_UNLESS_ERROR};
     enum reply_word word = request_reply_word(request);
-    uint32_t tag = timing_tag(request->command, request->argc);
+    uint64_t tag = timing_tag(client, request->command, request->argc);
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
     if (call == NULL)
         return false;
@@ -211,7 +211,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (!is_queued && row->prepare != NULL && !row->prepare(&s))
         return false;
     enum flow flow = is_queued ? FLOW_ONE : flow_of(request);
-    uint32_t tag = timing_tag(request->command, request->argc);
+    uint64_t tag = timing_tag(client, request->command, request->argc);
     struct call *call = lane_call_special(lane, &client->rider, (uint8_t)flow, frames_of(request, flow), tag);
     if (call == NULL)
         return false;

@@ -20,14 +20,14 @@ static uint64_t now_ns(const struct client *client)
 static bool may_log(struct slow *slow, uint64_t now)
 {
     if (now - slow->since_ns >= NS_PER_S)
-        *slow = (struct slow){.since_ns = now, .table_ns = slow->table_ns};
+        *slow = (struct slow){.since_ns = now, .table_ns = slow->table_ns, .waits = slow->waits};
     return slow->n++ < SLOW_PER_S;
 }
 
 /* A tag of another command table than the one that holds now names nothing any more. */
-static struct slice name_of(const struct front *front, uint32_t tag, uint64_t arrived_ns)
+static struct slice name_of(const struct front *front, uint64_t tag, uint64_t arrived_ns)
 {
-    size_t id = tag >> 16;
+    size_t id = tag >> 16 & UINT16_MAX;
     if (id == 0 || arrived_ns <= front->slow.table_ns || id >= command_table_count(front->commands))
         return SLICE("unknown");
     const struct command *command = command_table_row(front->commands, id);
@@ -47,7 +47,7 @@ static uint64_t undelayed_ns(const struct timed *timed)
     return total_ns > waited_ns ? total_ns - waited_ns : 0;
 }
 
-static void add_entry(const struct client *client, const struct timed *timed, uint32_t tag)
+static void add_entry(const struct client *client, const struct timed *timed, uint64_t tag)
 {
     const struct front *front = client->front;
     uint64_t upstream_ns =
@@ -60,6 +60,7 @@ static void add_entry(const struct client *client, const struct timed *timed, ui
         .upstream_us = upstream_ns / NS_PER_US,
         .turn_us = timed->turn_us,
         .argc = tag & UINT16_MAX,
+        .waits = (uint16_t)(tag >> 32),
     };
     session_print_address(client, address);
     print(entry.command, sizeof entry.command, name_of(front, tag, timed->arrived_ns));
@@ -69,7 +70,7 @@ static void add_entry(const struct client *client, const struct timed *timed, ui
 }
 
 /* False: there have been enough in this second. */
-static bool log_slow(struct client *client, const struct timed *timed, uint32_t tag)
+static bool log_slow(struct client *client, const struct timed *timed, uint64_t tag)
 {
     if (!may_log(&client->front->slow, timed->answered_ns))
         return false;
@@ -113,7 +114,7 @@ void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
         log_run(client, &timed);
 }
 
-void timing_local(struct client *client, uint32_t tag, uint32_t n)
+void timing_local(struct client *client, uint64_t tag, uint32_t n)
 {
     const struct timed timed = {
         .arrived_ns = client->rider.arrived_ns,

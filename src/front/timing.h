@@ -14,17 +14,18 @@
 #include "quota/decision.h"
 #include "upstream/calls.h"
 
-/* What is remembered of a request on its way: the tag of its call. */
-static inline uint32_t timing_tag(const struct command *command, uint32_t argc)
+/* The tag of the call of the client's next request: the set of what it waited for, its command, its number of words. */
+static inline uint64_t timing_tag(const struct client *client, const struct command *command, uint32_t argc)
 {
-    return (uint32_t)command->id << 16 | (argc < UINT16_MAX ? argc : UINT16_MAX);
+    return (uint64_t)client->front->slow.waits << 32 | (uint32_t)command->id << 16 |
+           (argc < UINT16_MAX ? argc : UINT16_MAX);
 }
 
 /* Redis has answered n of the client's requests: for rider_ops. */
 void timing_answered(struct rider *rider, const struct call *call, uint32_t n);
 
 /* weir has answered the client's next n requests, which all have this tag. */
-void timing_local(struct client *client, uint32_t tag, uint32_t n);
+void timing_local(struct client *client, uint64_t tag, uint32_t n);
 
 /* A LIMIT command has been decided; measured unless its arrived_ns is 0. */
 void timing_decided(struct client *client, const struct decision *call);

@@ -26,6 +26,7 @@ struct slow_entry {
     uint64_t upstream_us; /* the part of total_us between sending to Redis and the reply */
     uint64_t turn_us;     /* the part of it that it waited for its turn */
     uint32_t argc;        /* the command's name included */
+    uint16_t waits;       /* set of reasons for which the command waited in weir; the reader knows their names */
     char command[COMMAND_NAME_MAX + 1];
     char address[SLOWLOG_ADDRESS_MAX + 1];
     char client[SLOWLOG_NAME_MAX + 1]; /* CLIENT SETNAME; "": none */

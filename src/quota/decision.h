@@ -69,7 +69,7 @@ struct decision {
     uint64_t arrived_ns; /* 0: not measured */
     uint32_t waited_us;
     uint32_t turn_us;
-    uint32_t tag; /* upstream/tags.h */
+    uint64_t tag; /* upstream/tags.h */
     char token[33];
     char text[];
 };

@@ -5,7 +5,7 @@
 
 #include "base/num.h"
 
-#define ENTRY_FIELDS 9
+#define ENTRY_FIELDS 10
 #define USUAL 10 /* entries, when nobody says how many */
 
 /* The name, and of what follows it only how much there is. */
@@ -24,8 +24,9 @@ static void number(struct build *out, uint64_t value)
     build_int(out, value < INT64_MAX ? (int64_t)value : INT64_MAX);
 }
 
-static void entry(struct build *out, const struct slow_entry *entry)
+static void entry(struct build *out, const struct slow_entry *entry, slow_waits_print *print_waits)
 {
+    char waits[SLOW_WAITS_ROOM];
     build_array(out, ENTRY_FIELDS);
     number(out, entry->id);
     number(out, entry->unix_ms / 1000);
@@ -36,9 +37,10 @@ static void entry(struct build *out, const struct slow_entry *entry)
     number(out, entry->waited_us);
     number(out, entry->upstream_us);
     number(out, entry->turn_us);
+    build_bulk(out, slice_of(waits, print_waits(entry->waits, waits)));
 }
 
-static void list(struct build *out, struct slowlog *slowlog, size_t most)
+static void list(struct build *out, struct slowlog *slowlog, size_t most, slow_waits_print *print_waits)
 {
     size_t room = most < SLOWLOG_MOST ? most : SLOWLOG_MOST;
     struct slow_entry *entries = calloc(room > 0 ? room : 1, sizeof *entries);
@@ -49,11 +51,12 @@ static void list(struct build *out, struct slowlog *slowlog, size_t most)
     size_t n = slowlog_last(slowlog, entries, room);
     build_array(out, n);
     for (size_t i = 0; i < n; i++)
-        entry(out, &entries[i]);
+        entry(out, &entries[i], print_waits);
     free(entries);
 }
 
-static void get(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n)
+static void get(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n,
+                slow_waits_print *print_waits)
 {
     int64_t most = USUAL;
     if (n == 2 && !num_parse(words[1], &most))
@@ -61,7 +64,7 @@ static void get(struct build *out, struct slowlog *slowlog, const struct slice *
     else if (most < -1)
         build_error(out, SLICE("ERR count should be greater than or equal to -1"));
     else
-        list(out, slowlog, most == -1 ? SIZE_MAX : (size_t)most);
+        list(out, slowlog, most == -1 ? SIZE_MAX : (size_t)most, print_waits);
 }
 
 static void help(struct build *out)
@@ -73,7 +76,8 @@ static void help(struct build *out)
         "    Entries are made of:",
         "    id, timestamp, time in microseconds, command name and number of arguments,",
         "    client IP and port, client name, besides the time: waited for a limit,",
-        "    of the time: spent in Redis, waited for its turn",
+        "    of the time: spent in Redis, waited for its turn,",
+        "    what it waited for in weir",
         "LEN",
         "    Return the length of the slow log.",
         "RESET",
@@ -86,11 +90,12 @@ static void help(struct build *out)
         build_status(out, slice_str(lines[i]));
 }
 
-void slow_report(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n)
+void slow_report(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n,
+                 slow_waits_print *print_waits)
 {
     bool is_get = slice_eq_nocase(words[0], SLICE("get"));
     if (is_get && n <= 2) {
-        get(out, slowlog, words, n);
+        get(out, slowlog, words, n, print_waits);
     } else if (n == 1 && slice_eq_nocase(words[0], SLICE("len"))) {
         number(out, slowlog_length(slowlog));
     } else if (n == 1 && slice_eq_nocase(words[0], SLICE("reset"))) {

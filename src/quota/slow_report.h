@@ -10,7 +10,13 @@
 #include "limit/slowlog.h"
 #include "resp/build.h"
 
+#define SLOW_WAITS_ROOM 128
+
+/* Prints the names of a set of waits, with commas between them. Returns how many bytes, without the NUL. */
+typedef size_t slow_waits_print(unsigned waits, char out[SLOW_WAITS_ROOM]);
+
 /* Append the reply to LIMIT SLOWLOG followed by these n > 0 words. Out of memory: `out` is broken. */
-void slow_report(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n);
+void slow_report(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n,
+                 slow_waits_print *print_waits);
 
 #endif

@@ -299,7 +299,7 @@ static inline void audit(const struct lane *lane, const struct rider *rider)
 #endif
 
 /* One entry, with n tags. */
-static struct call *push(struct lane *lane, struct rider *rider, uint32_t tag, uint32_t n)
+static struct call *push(struct lane *lane, struct rider *rider, uint64_t tag, uint32_t n)
 {
     if (!tags_push(&lane->tags, tag, n))
         return NULL;
@@ -319,7 +319,7 @@ static struct call *push(struct lane *lane, struct rider *rider, uint32_t tag, u
     return call;
 }
 
-bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag, uint32_t n)
+bool lane_call_apart(struct lane *lane, struct rider *rider, uint64_t tag, uint32_t n)
 {
     struct call *call = push(lane, rider, tag, n);
     if (call == NULL)
@@ -329,7 +329,7 @@ bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag, uint3
     return true;
 }
 
-struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow, uint32_t replies, uint32_t tag)
+struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow, uint32_t replies, uint64_t tag)
 {
     struct call *call = push(lane, rider, tag, 1);
     if (call == NULL)

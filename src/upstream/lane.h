@@ -354,11 +354,11 @@ bool lane_has_others_waiting(const struct lane *lane);
  * Note that `rider` will send n > 0 requests with this tag, each of which is answered by one plain reply. False: out of
  * memory, and none of them is noted.
  */
-__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag,
+__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct rider *rider, uint64_t tag,
                                                          uint32_t n);
 
 /* The same; they become one with an equal call before them that came with them. */
-__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct rider *rider, uint32_t tag,
+__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct rider *rider, uint64_t tag,
                                                                  uint32_t n)
 {
     if (!calls_is_empty(&lane->calls)) {
@@ -374,7 +374,7 @@ __attribute__((warn_unused_result)) static inline bool lane_call(struct lane *la
 
 /* Note any other request: `replies` frames for FLOW_SUBSCRIBE, else 1. NULL: out of memory. */
 __attribute__((warn_unused_result)) struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow,
-                                                                   uint32_t replies, uint32_t tag);
+                                                                   uint32_t replies, uint64_t tag);
 
 /*
  * What the rider hears behind its newest call, or if none is in flight behind the frame being read, is not this lane's:

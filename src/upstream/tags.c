@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_CAPACITY 16
+#define FIRST_CAPACITY 8
 
 void tags_shed(struct tags *tags)
 {
@@ -22,7 +22,7 @@ void tags_fini(struct tags *tags)
 bool tags_grow(struct tags *tags)
 {
     uint32_t capacity = tags->capacity == 0 ? FIRST_CAPACITY : tags->capacity * 2;
-    uint32_t *ring = malloc(capacity * sizeof *ring);
+    uint64_t *ring = malloc(capacity * sizeof *ring);
     if (ring == NULL)
         return false;
     for (uint32_t at = tags->head; at != tags->tail; at++)

@@ -1,6 +1,6 @@
 /*
  * A number for each request in flight on one lane, oldest first, whose meaning is its sender's (front/timing.h: which
- * command it was). Requests of one run (upstream/calls.h) may differ in it, hence a queue of its own.
+ * command it was, and what it waited for). Requests of one run (upstream/calls.h) may differ in it, hence a queue of its own.
  */
 #ifndef WEIR_UPSTREAM_TAGS_H
 #define WEIR_UPSTREAM_TAGS_H
@@ -14,7 +14,7 @@
 
 struct tags {
     struct pool *pool; /* where the memory is counted; set before the first tag */
-    uint32_t *ring;    /* heap */
+    uint64_t *ring;    /* heap */
     uint32_t capacity; /* entries in it, a power of two; 0: no ring */
     uint32_t head;     /* position of the oldest; positions only grow, and wrap */
     uint32_t tail;     /* position behind the newest */
@@ -26,7 +26,7 @@ void tags_fini(struct tags *tags);
 __attribute__((warn_unused_result)) bool tags_grow(struct tags *tags);
 
 /* The same tag n times. False: out of memory, and there is none of them. */
-__attribute__((warn_unused_result)) static inline bool tags_push(struct tags *tags, uint32_t tag, uint32_t n)
+__attribute__((warn_unused_result)) static inline bool tags_push(struct tags *tags, uint64_t tag, uint32_t n)
 {
     while (tags->capacity - (tags->tail - tags->head) < n)
         if (!tags_grow(tags))
@@ -37,7 +37,7 @@ __attribute__((warn_unused_result)) static inline bool tags_push(struct tags *ta
 }
 
 /* Number i, the oldest being 0; there must be more than i. */
-static inline uint32_t tags_at(const struct tags *tags, uint32_t i)
+static inline uint64_t tags_at(const struct tags *tags, uint32_t i)
 {
     return tags->ring[(tags->head + i) & (tags->capacity - 1)];
 }

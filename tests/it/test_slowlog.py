@@ -25,14 +25,15 @@ def slow(request, farm, redis):
 
 
 def entries(weir, name=None):
-    """The newest first, as (command, arguments, microseconds, waited, upstream, address, client)."""
+    """The newest first, as (command, arguments, microseconds, waited, upstream, address, client, waits)."""
     found = []
     for entry in plain(order(weir, "SLOWLOG", "GET", "-1")):
-        number, unix_s, total, words, address, client, waited, upstream, turn = entry
+        number, unix_s, total, words, address, client, waited, upstream, turn, waits = entry
         assert number >= 0 and abs(unix_s - time.time()) < 300
         assert upstream + turn <= total + 2
         n = int(words[1].split("(")[1].split()[0]) if len(words) > 1 else 0
-        found.append((words[0], n, total, waited, upstream, address, client))
+        assert (waited > 0) == ("delay" in waits) and (turn == 0 or waits)
+        found.append((words[0], n, total, waited, upstream, address, client, waits))
     return [entry for entry in found if name in (None, entry[0])]
 
 
@@ -48,7 +49,7 @@ def test_what_redis_is_slow_with(slow):
     with weir.connect() as conn:
         conn.call("CLIENT", "SETNAME", "billing")
         assert conn.call("DEBUG", "SLEEP", "0.3") == "OK"
-        _, _, total, waited, upstream, address, client = one(weir, "debug", 2)
+        _, _, total, waited, upstream, address, client, _ = one(weir, "debug", 2)
         assert total >= upstream >= 0.3 * US and waited == 0
         assert (address, client) == (conn.name, "billing")
 
@@ -57,8 +58,8 @@ def test_what_a_limit_makes_wait_is_beside_it(slow):
     weir = slow("cmd.set = 2/s burst 1 over delay 5s", slowlog_log_slower_than="0")
     with weir.connect() as conn:
         conn.ask("SET a 1", "SET b 2 EX 60")
-    _, _, total, waited, upstream, _, client = one(weir, "set", 4)
-    assert client == ""
+    _, _, total, waited, upstream, _, client, waits = one(weir, "set", 4)
+    assert (client, waits) == ("", "delay")
     assert waited > 0.45 * US and upstream <= total + 1
 
 
@@ -143,7 +144,7 @@ def test_an_entry_of_the_slow_log_has_redis_form(protocol, farm, redis):
         op.call("HELLO", protocol)
         op.call("SET", "k", "v")
         found = op.call("LIMIT", "SLOWLOG", "GET", 1)
-        assert [type(field) for field in found[0]] == [int, int, int, list, bytes, bytes, int, int, int]
+        assert [type(field) for field in found[0]] == [int, int, int, list, bytes, bytes, int, int, int, bytes]
         assert found[0][3] == [b"set", b"... (2 arguments)"] and found[0][4] == b"unix"
         assert len(op.call("LIMIT", "SLOWLOG", "HELP")) > 8
         info = op.call("COMMAND", "INFO", "LIMIT|SLOWLOG")[0]

@@ -55,6 +55,7 @@ def test_how_often_and_how_long_one_has_waited(weir):
     assert rows[0]["subject"] == FLOOD and rows[0]["turn_us_per_s"] > 0
     slow = [entry for entry in plain(order(weir, "SLOWLOG", "GET", "-1")) if entry[3][0] == "bitcount"]
     assert any(entry[8] > 0 for entry in slow)
+    assert all(set(entry[9].split(",")) & {"share", "worker"} for entry in slow if entry[8] > 0)
     assert all(entry[6] == 0 and entry[7] + entry[8] <= entry[2] + 2 for entry in slow)
     found = {}
 

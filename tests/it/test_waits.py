@@ -143,3 +143,23 @@ def test_who_waits_for_nothing(farm, redis):
         assert conn.call("PING") == "PONG"
         half.send(b"*1\r\n$4\r\nPI")
         assert waits_of(weir, conn) == "" and waits_of(weir, half) == ""
+
+
+TIMED_WHILE_STOPPED = {"watch": ("lane", "WATCH k"), "limit|status": ("decision", "LIMIT FUNNEL k 5/s", "LIMIT STATUS")}
+
+
+@pytest.mark.parametrize("command", TIMED_WHILE_STOPPED)
+def test_what_a_slow_command_waited_for(command, farm):
+    name, *requests = TIMED_WHILE_STOPPED[command]
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, sections=OPERATOR, slowlog_log_slower_than="0", **PATIENT)
+    with weir.connect() as conn:
+        assert conn.call("LIMIT", "FUNNEL", "warm", "5/s")[0] == 0
+        with stopped(redis):
+            ask(conn, *requests)
+            wait_until(lambda: waits_of(weir, conn) == name, f"it waits for {name}")
+        for _ in requests:
+            conn.read()
+        assert conn.call("PING") == "PONG"
+    rows = {row[3][0]: row[9] for row in plain(order(weir, "SLOWLOG", "GET", "-1"))}
+    assert (rows[command], rows["ping"], rows["limit|funnel"]) == (name, "", "")
