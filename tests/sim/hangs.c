@@ -129,11 +129,17 @@ static bool is_right(const struct reply *reply, char wanted)
            (is_decision(reply, 1) && regime_may_say("limit-when-down = deny"));
 }
 
-/* True if weir does not take the connection: nothing else is answered on it. */
-static bool is_turned_away(const struct reply *reply)
+#define TURNED_AWAY "-ERR max number of clients reached\r\n"
+
+/* True if weir does not take the connection: one write, which may be short, then the end. */
+static bool is_turned_away(const struct asking *one)
 {
     bool may_be_full = regime_may_say("max-clients = ") || run.plan.odds.fds < KERNEL_FDS_ENOUGH;
-    return may_be_full && reply_is(reply, '-', SLICE("ERR max number of clients reached"));
+    const struct slice here = conn_here(one->conn), whole = SLICE(TURNED_AWAY);
+    bool is_first = one->wanted == one->question->wanted;
+    bool is_whole = here.len == whole.len || (run.plan.odds.cut_write > 0 && conn_has_ended(one->conn));
+    return may_be_full && is_first && is_whole && here.len > 0 && here.len <= whole.len &&
+           memcmp(here.at, whole.at, here.len) == 0;
 }
 
 /* True if all replies have come. */
@@ -142,10 +148,10 @@ static bool take_replies(struct asking *one)
     struct reply reply;
     while (*one->wanted != '\0') {
         size_t n = reply_read(conn_here(one->conn), &reply);
-        if (n == REPLY_MORE && !conn_is_over(one->conn))
-            return false;
-        if (n != REPLY_MORE && n != REPLY_BAD && is_turned_away(&reply))
+        if (is_turned_away(one))
             return true;
+        if (n == REPLY_MORE && !conn_has_ended(one->conn))
+            return false;
         if (n == REPLY_MORE || n == REPLY_BAD || !is_right(&reply, *one->wanted)) {
             fail(one, "not the answer that when-down says");
             return false;

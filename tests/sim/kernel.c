@@ -320,9 +320,14 @@ void conn_close(struct conn *conn, bool with_reset)
     free_if_over(conn);
 }
 
+bool conn_has_ended(const struct conn *conn)
+{
+    return conn->to_host.end != PIPE_OPEN;
+}
+
 bool conn_is_over(const struct conn *conn)
 {
-    return conn->to_host.end != PIPE_OPEN && conn->to_host.arrived == conn->to_host.head;
+    return conn_has_ended(conn) && conn->to_host.arrived == conn->to_host.head;
 }
 
 void conn_note_read(struct conn *conn, size_t n)

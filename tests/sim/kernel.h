@@ -121,6 +121,8 @@ void conn_take(struct conn *conn, size_t n);
 void conn_shut(struct conn *conn);
 /* The host is done with it; with a reset weir is told so. The pointer is invalid afterwards. */
 void conn_close(struct conn *conn, bool with_reset);
+/* True if no more bytes arrive: the connection has ended or is broken. Those that are here may be unread. */
+bool conn_has_ended(const struct conn *conn);
 /* Nothing more will come: the end was read, or the connection is broken. */
 bool conn_is_over(const struct conn *conn);
 /*

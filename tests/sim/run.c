@@ -73,7 +73,7 @@ void run_fail(unsigned conn, const char *format, ...)
     if (outcome != NULL && outcome->blame[0] == '\0')
         run_blame("run", format);
     tell_end();
-    scenario_note_end();
+    scenario_note_failure();
     trace_tell(stderr, TOLD_OF_EACH);
     fprintf(stderr, "sim: FAILED seed %" PRIu64 " steps %" PRIu64 " at step %" PRIu64 " after %" PRIu64 " commands: ",
             run.plan.seed, run.plan.steps, world.steps, run.commands);

@@ -405,13 +405,23 @@ void scenario_note_line(const struct line *line)
     fflush(record);
 }
 
-void scenario_note_end(void)
+static void note_end(uint64_t step, uint64_t at_ns)
 {
     if (record == NULL)
         return;
-    write_end(record, world.steps, world.now_ns - SIM_START_NS);
+    write_end(record, step, at_ns - SIM_START_NS);
     fflush(record);
     record = NULL;
+}
+
+void scenario_note_end(void)
+{
+    note_end(world.steps, world.now_ns);
+}
+
+void scenario_note_failure(void)
+{
+    note_end(world.steps + 1, world.now_ns + 1);
 }
 
 void scenario_note(uint32_t party, const char *name, uint64_t a, uint64_t b, uint64_t c)

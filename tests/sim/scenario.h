@@ -51,8 +51,11 @@ struct scenario *scenario_load(const char *path);
 __attribute__((warn_unused_result)) bool scenario_save(const struct scenario *scenario, const char *path);
 void scenario_free(struct scenario *scenario);
 
-/* The run goes on, and says no more: clients only wait for what they have asked. Once; a run that fails before ends so. */
+/* The run goes on, and says no more: clients only wait for what they have asked. Once. */
 void scenario_note_end(void);
+
+/* The run fails. Where nothing else has ended it, its end is behind this step and moment, which are to fail again. */
+void scenario_note_failure(void);
 
 /* What is replayed in this run. */
 void scenario_replay(struct scenario *scenario);
