@@ -230,7 +230,8 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     struct script_conn *conn = conn_of(rider);
     char named[LACK_ERROR_ROOM];
     forget(conn);
-    keep_refusal(conn, end == END_LOGIN_REFUSED ? lack_error(LACK_LOGIN, SLICE("-NOAUTH"), named) : reply);
+    keep_refusal(conn, end == END_LOGIN_REFUSED ? lack_error(node_login_lack(node_of(conn)), SLICE("-NOAUTH"), named)
+                                                : reply);
     conn->is_away = end == END_LOST || end == END_LATE;
     if (!conn->is_away)
         circuit_close(&conn->circuit); /* a refusal is an answer */

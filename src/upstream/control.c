@@ -162,12 +162,14 @@ static enum control_verdict judge_auth(struct control *control, const struct red
     enum control_verdict verdict = control_judge_auth(reply, why);
     if (verdict == CONTROL_UNFIT)
         return verdict;
-    note_lack(control, STEP_AUTH, verdict, LACK_LOGIN);
+    note_lack(control, STEP_AUTH, verdict, node_login_lack(control->node));
+    node_note_login(control->node, verdict == CONTROL_GOOD);
     if (verdict == CONTROL_GOOD)
         node_lacks_no_more(control->node, LACK_USER);
     if (verdict == CONTROL_GOOD || !control->node->upstream->lends_login)
         return verdict;
-    *why = "it does not accept upstream-user and upstream-password-file";
+    *why = control->node->upstream->has_user ? "it does not accept upstream-user and upstream-password-file"
+                                             : "it does not accept the password in upstream-password-file";
     return CONTROL_UNFIT;
 }
 

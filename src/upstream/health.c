@@ -60,6 +60,8 @@ static void on_ready(struct lane *lane)
     if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
         lend_list(lane); /* HELLO has told its owner the id */
     lanes_sweep(lanes);
+    if (lane->key.login != NULL && lane->key.login->is_weirs)
+        node_note_login(lanes_node(lanes), true);
     if (lane->key.login == NULL && lane->use != USE_AGAIN)
         node_note_auth(lanes_node(lanes), lane->greeting.needs_auth);
     if (lanes->down != ERR_NONE &&
@@ -144,9 +146,9 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
 {
     /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
     if (lane->end == END_LOGIN_REFUSED && lane->key.login->is_weirs) {
-        log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
-               "upstream %s does not accept upstream-user and upstream-password-file: no new connections of weir's own",
-               lanes_node(lanes)->text);
+        log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN, "upstream %s does not accept %s: no new connections of weir's own",
+               lanes_node(lanes)->text, node_login_keys(lanes_node(lanes)));
+        node_note_login(lanes_node(lanes), false);
         lanes->login_refused_ns = clock_ns();
         return;
     }

@@ -40,6 +40,25 @@ int node_connect(struct node *node, struct link *link, struct loop *loop, const 
     return status;
 }
 
+const char *node_login_keys(const struct node *node)
+{
+    return node->upstream->has_user ? "upstream-user and upstream-password-file"
+                                    : "the password in upstream-password-file";
+}
+
+enum lack node_login_lack(const struct node *node)
+{
+    return node->upstream->has_user ? LACK_LOGIN : LACK_PASSWORD;
+}
+
+void node_note_login(struct node *node, bool is_accepted)
+{
+    if (atomic_load_explicit(&node->is_told_login, memory_order_relaxed) != is_accepted)
+        return;
+    if (atomic_exchange_explicit(&node->is_told_login, !is_accepted, memory_order_relaxed) && is_accepted)
+        log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s accepts %s now", node->text, node_login_keys(node));
+}
+
 void node_lacks(struct node *node, enum lack lack)
 {
     uint32_t bit = UINT32_C(1) << lack;

@@ -25,6 +25,7 @@ struct node {
     _Atomic bool is_barred;           /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
     _Atomic uint32_t lacks;           /* what weir does not get of it: a bit for each enum lack */
     _Atomic bool is_silent;           /* it does not answer weir's own question (heartbeat.h) */
+    _Atomic bool is_told_login;       /* the log says that it does not accept weir's own login */
     _Atomic bool is_told_away;        /* the log says that it is away: workers find it out at the same time */
     _Atomic bool is_doubted;          /* auth_probe is to ask whether it still wants a password */
     _Atomic uint32_t epoch;           /* node_epoch */
@@ -57,6 +58,13 @@ static inline bool node_is_silent(const struct node *node)
 /* Note that weir does not get this of it; the log says so once, until node_lacks_no_more. */
 void node_lacks(struct node *node, enum lack lack);
 void node_lacks_no_more(struct node *node, enum lack lack);
+
+/* The keys of weir's own login, for the log; and what weir lacks where the node does not accept that login. */
+const char *node_login_keys(const struct node *node);
+enum lack node_login_lack(const struct node *node);
+
+/* Note whether the node accepts weir's own login. The log says so when a refused login is accepted. Any thread. */
+void node_note_login(struct node *node, bool is_accepted);
 
 /* It may not want a password any more: have it asked. */
 static inline void node_doubt(struct node *node)

@@ -27,6 +27,7 @@ struct upstream {
     uint64_t connect_timeout_ns; /* for connecting, and for each answer until a connection is ready */
     uint64_t timeout_ns;         /* for any answer to a call that does not block; 0: none */
     uint64_t check_ns;           /* how often each node is asked whether it still answers; 0: never */
+    bool has_user;               /* upstream-user is set; else weir logs in as Redis' user default */
     bool lends_login;            /* clients that do not log in travel as weir's own user */
     struct room room;            /* for clients' connections to all nodes together */
     pthread_mutex_t sheds_lock;  /* of the next */

@@ -189,7 +189,7 @@ def test_readiness_follows_the_upstream(farm, lanes):
 
 def check_still_ready(weir, redis):
     """weir's own connection has failed; clients are served all the same, until Redis is killed."""
-    lost = re.compile("the control connection failed|cannot be served|does not accept upstream-user")
+    lost = re.compile("the control connection failed|cannot be served|does not accept (upstream-user|the password)")
     wait_until(lambda: lost.search(weir.log()), "control connection lost")
     wait_until(lambda: get(weir, "/readyz")[0] == 200, "ready without it")
     assert value(metrics(weir), "weir_upstream_up", upstream=redis.upstream) == 1

@@ -9,6 +9,7 @@ from kit.admin import ADMIN, get, stats
 from kit.decisions import UNAVAILABLE, Decision, decision, fresh
 from kit.harness import REPO, Redis, free_port, wait_until
 from kit.manager import Manager
+from kit.reloading import signal_reload
 from kit.server import REDIS_SERVER, at_least
 
 HURRY = {"WEIR_HURRY": "30"}  # what is asked again every 10 s is asked three times a second
@@ -79,13 +80,31 @@ def test_a_password_that_is_not_accepted(farm, secret):
     weir = farm.weir(redis, sections=ADMIN, env=HURRY, upstream_password_file=secret)
     assert is_ready(weir)
     wait_lacks(weir, "login")
-    assert weir.log().count("does not accept upstream-user and upstream-password-file: LIMIT") == 1
+    said = "does not accept the password in upstream-password-file: LIMIT"
+    told = [line for line in weir.log().splitlines() if said in line]
+    assert len(told) == 1 and "user default (requirepass)" in told[0], told
+    assert "upstream-user" not in weir.log() and "ACL SETUSER" not in weir.log()
     with weir.connect() as conn:
         assert conn.call("AUTH", "right") == "OK"
         assert conn.call("SET", "k", "v") == "OK"
-        redis.call("CONFIG", "SET", "requirepass", "pw")
+        answer = str(limit(conn))
+        assert answer.startswith("NOAUTH Redis does not accept the password in upstream-password-file"), answer
+        assert "requirepass" in answer and "upstream-user" not in answer, answer
+        secret.write_text("right")
+        assert signal_reload(weir)
         wait_lacks(weir)
         wait_until(lambda: type(decision(limit(conn))) is Decision, "it decides")
+        weir.wait_for_log("accepts the password in upstream-password-file now")
+
+
+def test_a_user_of_its_own_that_is_not_accepted(farm, secret):
+    redis = farm.redis("--user", "weir", "on", ">other", "~*", "&*", "+@all")
+    weir = farm.weir(redis, sections=ADMIN, env=HURRY, upstream_user="weir", upstream_password_file=secret)
+    wait_lacks(weir, "login")
+    assert weir.log().count("does not accept upstream-user and upstream-password-file: LIMIT") == 1
+    redis.call("ACL", "SETUSER", "weir", ">pw")
+    wait_lacks(weir)
+    weir.wait_for_log("accepts upstream-user and upstream-password-file now")
 
 
 RENAMED = {

@@ -142,7 +142,7 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         return true;
     /* Redis wants another password than weir knows, or did a moment ago. */
     bool may_be_outside = run.plan.may_change_password || run.passwords > 0;
-    if (may_be_outside && reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept upstream-user")))
+    if (may_be_outside && reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept ")))
         return true;
     return !run_is_whole() &&
            (reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("LOADING ")) ||
