@@ -295,10 +295,34 @@ static struct slice refusal_in_multi(const struct client *client, const struct r
                : SLICE("");
 }
 
+/*
+ * True if the request is CLIENT MAINT_NOTIFICATIONS and weir refuses it: a server that knows it would send the client
+ * to other addresses, past weir.
+ */
+static bool asks_for_maintenance(const struct client *client, const struct request *request)
+{
+    return !client->front->rules->passes_maintenance && slice_is_word(request->args[0], SLICE("maint_notifications")) &&
+           slice_is_word(request->name, SLICE("client"));
+}
+
+/* The gate counts it as any CLIENT. */
+static enum route refuse_maintenance(struct client *client, struct lane *lane, struct request *request,
+                                     struct slice reply)
+{
+    struct verdict verdict;
+    enum route result = answer_unless_passed(client, lane, request, &verdict);
+    if (result != ROUTE_GOES_ON)
+        return result;
+    account_answered(client, verdict.counted);
+    account_bytes_in(client, request->n_bytes, verdict.counted);
+    return client_is_closed(client) ? ROUTE_STOP : answer_error(client, lane, request, reply);
+}
+
 /* What Redis is not asked about. Inside MULTI the lane must hear of it, so that EXEC carries out nothing. */
 static enum route refuse(struct client *client, struct lane *lane, struct request *request)
 {
     char unknown[UNKNOWN_ROOM];
+    bool is_before_7 = front_is_before_7(client->front);
     struct slice refusal = refusal_in_multi(client, request);
     if (refusal.len > 0)
         return answer_error(client, lane, request, refusal);
@@ -307,11 +331,13 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
     if (payer_is_hidden(client, request))
         return answer_error(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
     if (unknown_by_luck(request->name))
-        return answer_error(client, lane, request, unknown_command(request, front_is_before_7(client->front), unknown));
+        return answer_error(client, lane, request, unknown_command(request, is_before_7, unknown));
     if (request->command->flow == FLOW_OWN)
         return refuse_own(client, lane, request);
     if (unknown_by_luck(request->args[0]) && has_subcommands(client->front, request->name))
-        return answer_error(client, lane, request, unknown_subcommand(request, unknown));
+        return answer_error(client, lane, request, unknown_subcommand(request, is_before_7, unknown));
+    if (asks_for_maintenance(client, request))
+        return refuse_maintenance(client, lane, request, unknown_subcommand(request, is_before_7, unknown));
     return ROUTE_GOES_ON;
 }
 

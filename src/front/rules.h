@@ -46,6 +46,7 @@ struct rules {
     struct named *named;   /* one reference */
     enum quota_when_down when_down;
     enum quota_cell cell;
+    bool passes_maintenance; /* CLIENT MAINT_NOTIFICATIONS goes to Redis; else weir refuses it */
     char limit_prefix[PREFIX_MAX + 1];
     struct tls_context *tls;          /* of listeners; one reference; NULL: none of them speaks it */
     struct tls_context *upstream_tls; /* one reference; NULL: plain */

@@ -57,9 +57,10 @@ struct slice unknown_command(const struct request *request, bool is_before_7, ch
     return slice_of(out, len);
 }
 
-struct slice unknown_subcommand(const struct request *request, char *out)
+struct slice unknown_subcommand(const struct request *request, bool is_before_7, char *out)
 {
-    size_t len = append(out, SLICE("-ERR unknown subcommand '"));
+    size_t len = append(out, is_before_7 ? SLICE("-ERR Unknown subcommand or wrong number of arguments for '")
+                                         : SLICE("-ERR unknown subcommand '"));
     len += append_printable(out + len, request->args[0], UNKNOWN_SHOWN);
     len += append(out + len, SLICE("'. Try "));
     for (size_t i = 0; i < request->name.len; i++)

@@ -25,6 +25,6 @@ static inline bool unknown_by_luck(struct slice name)
 struct slice unknown_command(const struct request *request, bool is_before_7, char *out);
 
 /* The same for the first argument of a command that has subcommands. */
-struct slice unknown_subcommand(const struct request *request, char *out);
+struct slice unknown_subcommand(const struct request *request, bool is_before_7, char *out);
 
 #endif
