@@ -101,6 +101,8 @@ static enum finding find_none(struct client *client, const struct request *reque
 
 static void give_back(struct client *client);
 static bool may_give_back(const struct client *client);
+static bool must_leave(const struct client *client);
+static bool end_on_demoted(struct client *client);
 
 /* NULL: there is none. */
 static struct lane *borrow(struct client *client, const struct request *request, const struct lane_key *key)
@@ -126,7 +128,9 @@ static enum finding find_private(struct client *client, const struct request *re
 {
     struct rider *rider = &client->rider;
     note_unclean(client);
-    if (must_change(client, request)) {
+    if (end_on_demoted(client))
+        return LANE_NONE;
+    if (must_change(client, request) || must_leave(client)) {
         if (rider->in_flight > 0) {
             client_wait_for_replies(client);
             return LANE_NOT_YET;
@@ -224,12 +228,30 @@ static void give_back(struct client *client)
     client->is_dressed &= lease_holds(kept) && kept->lane == lane; /* another that is kept may bear another name */
 }
 
+/* True if its own lane leads to a node that is not in the topology any more. */
+static bool is_on_retired(const struct client *client)
+{
+    return client_has_own_lane(client) && client->rider.lane != NULL && !lane_is_closed(client->rider.lane) &&
+           lanes_of(client->rider.lane)->is_retired;
+}
+
 static bool may_give_back(const struct client *client)
 {
     const struct rider *rider = &client->rider;
-    return client_has_own_lane(client) && !is_strict(client) && client->pins == 0 &&
+    return client_has_own_lane(client) && (!is_strict(client) || is_on_retired(client)) && client->pins == 0 &&
            !transaction_is_open(&client->transaction) && client_extra(client)->passage == NULL && rider->lane != NULL &&
            rider->in_flight == 0 && lane_is_clean(rider->lane);
+}
+
+/* True if nothing more may be sent on its own lane, which leads elsewhere than commands go now. */
+static bool must_leave(const struct client *client)
+{
+    if (!is_on_retired(client))
+        return false;
+    const struct lane *lane = client->rider.lane;
+    bool keeps = client->pins != 0 || transaction_is_open(&client->transaction) || lane_is_subscribed(lane) ||
+                 lane_is_monitoring(lane) || lane_is_passthrough(lane) || client_extra(client)->passage != NULL;
+    return !keeps || node_is_demoted(lane_node(lane));
 }
 
 static void leave_own_lane(struct client *client)
@@ -295,10 +317,35 @@ static bool is_about_to_use(const struct client *client)
     return (client->own_lane == OWN_NEW || client->own_lane == OWN_URGENT_NEW) && client_has_more(client);
 }
 
+/* Nothing more is sent to a replica that was a master. True: the client is closed. */
+static bool end_on_demoted(struct client *client)
+{
+    const struct lane *lane = client->rider.lane;
+    if (!is_on_retired(client) || !node_is_demoted(lane_node(lane)) || may_give_back(client))
+        return false;
+    if (client->rider.in_flight > 0 && !lane_waits(lane) && !lane_is_subscribed(lane))
+        return false; /* its replies are on their way */
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "the server of its own connection is a replica now");
+    client_close_for(client, CLOSED_UPSTREAM);
+    return true;
+}
+
 void lane_choice_release(struct client *client)
 {
-    if (!is_heavy(client) && may_give_back(client) && !is_about_to_use(client))
+    bool keeps = !is_on_retired(client) && (is_heavy(client) || is_about_to_use(client));
+    if (!keeps && may_give_back(client))
         give_back(client);
+    else
+        (void)end_on_demoted(client);
+}
+
+void lane_choice_note_retired(struct client *client)
+{
+    if (!is_on_retired(client))
+        return;
+    lane_choice_release(client);
+    if (!client_is_closed(client) && client_has_own_lane(client))
+        client->rider.wants_idle |= client->rider.in_flight > 0;
 }
 
 void lane_choice_note_sent(struct client *client)

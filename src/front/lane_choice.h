@@ -38,6 +38,12 @@ void lane_choice_leave(struct client *client);
 void lane_choice_withdraw(struct client *client);
 
 /* Give the client's private lane back if nothing needs it any more. */
+/*
+ * The node that its lane leads to may not be in the topology any more: a private lane is given back when nothing is left
+ * on it. If that node is a replica now, a client that it keeps waiting, or has state on its lane, is closed.
+ */
+void lane_choice_note_retired(struct client *client);
+
 void lane_choice_release(struct client *client);
 
 /* Is it the first request on shared lanes that reads something? Then the size of what it reads is asked first. */

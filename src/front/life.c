@@ -15,6 +15,7 @@
 #include "front/connection.h"
 #include "front/decisions.h"
 #include "front/drain.h"
+#include "front/lane_choice.h"
 #include "front/pacing.h"
 #include "front/remains.h"
 #include "front/session.h"
@@ -172,7 +173,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     alarms_init(&front->turns, loop, QUOTA_ALARMS);
     timeouts_init(front);
     client_drain_init(front);
-    nodes_init(&front->nodes, loop, front->topology, !settings->lanes_private, &lanes_ops, front);
+    nodes_init(&front->nodes, loop, front->topology, settings->lanes_private, &lanes_ops, front);
     adopt_password(front);
     adopt_room(front);
     pacing_init(front);
@@ -180,19 +181,43 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->quota = quota_new(&front_home(front)->lanes, &front->turns, &settings->quota, decisions_done);
 }
 
+/* Clients come to another home node: to each it is as if it had just connected there. */
+static void move_home(struct front *front)
+{
+    struct list *next;
+    front->nodes.commons.n_broken++; /* what a client has written elsewhere no WAIT here can speak for */
+    quota_move(front->quota, &front_home(front)->lanes);
+    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
+        struct client *client = container_of(at, struct client, in_front);
+        next = at->next;
+        session_begin(client);
+        lane_choice_note_retired(client);
+    }
+}
+
+static void adopt_topology(struct front *front)
+{
+    const struct node *before = front_home_node(front);
+    nodes_adopt(&front->nodes, front->topology);
+    if (front_home_node(front) != before)
+        move_home(front);
+}
+
 void front_adopt(struct front *front, const struct tables *tables)
 {
-    assert(topology_home(tables->topology) == topology_home(front->topology));
     assert(!front_is_binding(front));
     if (tables->commands != front->commands)
         front->slow.table_ns = front->loop->now_ns;
     command_table_put(front->commands);
-    topology_put(front->topology);
+    struct topology *topology_before = front->topology;
     front->rules_before = front->rules;
     front->commands = tables->commands;
     front->rules = tables->rules;
     front->generation ^= 1;
     front->topology = tables->topology;
+    if (front->topology != topology_before)
+        adopt_topology(front);
+    topology_put(topology_before);
     slowlog_keep(front->settings->slowlog, front->rules->slow_entries);
     memset(&front->recent, 0, sizeof front->recent);
     adopt_password(front);

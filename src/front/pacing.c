@@ -11,7 +11,7 @@
 /* What a client's requests go to: to the home node, as commands have no slots yet. */
 static struct schedule *schedule_of(const struct client *client)
 {
-    return &front_home(client->front)->lanes.base.schedule;
+    return front_home(client->front)->lanes.base.schedule;
 }
 
 static struct paced *paced_of(const struct client *client)
@@ -23,7 +23,7 @@ static struct paced *paced_of(const struct client *client)
 
 static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
 {
-    struct contention *contention = &front_home_node(client->front)->contention;
+    struct contention *contention = front_home_node(client->front)->contention;
     bool are_riders = mixture_note(&contention->riders, client, now_ns);
     if (mixture_note(&contention->subjects, client->subject, now_ns))
         return PACE_SEVERAL;
@@ -228,7 +228,7 @@ static void on_tick(uv_timer_t *timer)
     loop_tick(front->loop);
     front->pacing.is_quick = false;
     for (size_t i = 0; i < front->nodes.n; i++) {
-        struct schedule *schedule = &front->nodes.rows[i].lanes.base.schedule;
+        struct schedule *schedule = front->nodes.rows[i]->lanes.base.schedule;
         if (schedule_is_waited_for(schedule))
             schedule_tick(schedule, front->loop->now_ns);
         else
@@ -294,12 +294,12 @@ bool pacing_on_turn(struct loop *loop)
     struct front *front = loop->owner;
     bool are_several = false;
     for (size_t i = 0; i < front->nodes.n; i++) {
-        struct lanes *lanes = &front->nodes.rows[i].lanes;
-        bool is_open = !mixture_is(&lanes_node(lanes)->contention.subjects, loop->now_ns) ||
+        struct lanes *lanes = &front->nodes.rows[i]->lanes;
+        bool is_open = !mixture_is(&lanes_node(lanes)->contention->subjects, loop->now_ns) ||
                        node_is_paused(lanes_node(lanes), loop->now_ns);
-        audit(&lanes->base.schedule);
-        look_at_thread(front, &lanes->base.schedule);
-        schedule_turn(&lanes->base.schedule, is_open, loop->now_ns);
+        audit(lanes->base.schedule);
+        look_at_thread(front, lanes->base.schedule);
+        schedule_turn(lanes->base.schedule, is_open, loop->now_ns);
         are_several |= !is_open;
     }
     return are_several;
@@ -309,7 +309,7 @@ bool pacing_is_unsettled(struct loop *loop)
 {
     struct front *front = loop->owner;
     for (size_t i = 0; i < front->nodes.n; i++)
-        if (schedule_is_unsettled(&front->nodes.rows[i].lanes.base.schedule, loop->now_ns))
+        if (schedule_is_unsettled(front->nodes.rows[i]->lanes.base.schedule, loop->now_ns))
             return true;
     return false;
 }

@@ -430,6 +430,11 @@ void exchange_init(struct exchange *exchange, struct lanes *lanes, struct alarms
     script_conn_init(&exchange->conn, lanes, login, &conn_ops);
 }
 
+void exchange_move(struct exchange *exchange, struct lanes *lanes)
+{
+    script_conn_move(&exchange->conn, lanes);
+}
+
 static void drop_all(struct list *batches)
 {
     while (!list_is_empty(batches)) {

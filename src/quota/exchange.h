@@ -62,6 +62,9 @@ void exchange_init(struct exchange *exchange, struct lanes *lanes, struct alarms
                    const struct quota_settings *settings, const struct exchange_ops *ops);
 
 /* Frees the calls that are still in it: their owners have gone. */
+/* From now on at the node that these lead to. */
+void exchange_move(struct exchange *exchange, struct lanes *lanes);
+
 void exchange_fini(struct exchange *exchange);
 
 uint64_t exchange_hash(const struct exchange *exchange, struct slice key);

@@ -462,6 +462,12 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     return quota;
 }
 
+void quota_move(struct quota *quota, struct lanes *lanes)
+{
+    exchange_move(&quota->exchange, lanes);
+    release_listener_move(&quota->listener, lanes);
+}
+
 /* All clients have gone: what is left belongs to nobody. */
 void quota_free(struct quota *quota)
 {

@@ -29,6 +29,10 @@ typedef void (*quota_on_done)(struct decision *decision);
 /* `alarms` have room for QUOTA_ALARMS. */
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done);
+
+/* From now on at the node that these lead to: the scripts, and what they publish. */
+void quota_move(struct quota *quota, struct lanes *lanes);
+
 void quota_free(struct quota *quota);
 
 /*

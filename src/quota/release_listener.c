@@ -188,6 +188,16 @@ void release_listener_init(struct release_listener *listener, struct lanes *lane
     list_init(&listener->waiting);
 }
 
+void release_listener_move(struct release_listener *listener, struct lanes *lanes)
+{
+    close_lane(listener);
+    listener->base.lanes = lanes;
+    alarm_stop(listener->alarms, &listener->again);
+    wake(listener, false, SLICE(""));
+    if (listener->channel != NULL)
+        open_if_needed(listener);
+}
+
 void release_listener_fini(struct release_listener *listener)
 {
     weir_lane_fini(&listener->base);

@@ -31,6 +31,9 @@ struct release_listener {
 /* Takes over the reference on `login`. In `alarms` there is room for one. */
 void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct alarms *alarms,
                            struct login *login, void (*on_wake)(struct decision *decision));
+/* From now on to the node that these lead to: calls that wait ask again. */
+void release_listener_move(struct release_listener *listener, struct lanes *lanes);
+
 void release_listener_fini(struct release_listener *listener);
 
 /* Before the call asks: from now on releases of its key are noted, or wake it. */

@@ -191,6 +191,8 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
         keep_sha(conn, call->argument, reply);
     else
         conn->ops->on_reply(conn, reply);
+    if (conn->next != NULL)
+        script_conn_wake(conn);
 }
 
 /* ---- coming and going ---- */
@@ -199,6 +201,9 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
 static void forget(struct script_conn *conn)
 {
     weir_lane_lost(&conn->base);
+    if (conn->next != NULL)
+        conn->base.lanes = conn->next;
+    conn->next = NULL;
     conn->is_let_in = false;
     conn->whole_ns = 0;
     conn->n_sent = 0;
@@ -351,8 +356,34 @@ static void load_again(struct script_conn *conn)
         conn->n_loads = 0;
 }
 
+/* False: something has been asked at the old node, and is not answered yet. */
+static bool has_moved(struct script_conn *conn)
+{
+    if (conn->next == NULL)
+        return true;
+    if (conn->base.is_open && conn->base.rider.in_flight > 0)
+        return false;
+    weir_lane_close(&conn->base);
+    forget(conn);
+    conn->n_lost = 0;
+    circuit_close(&conn->circuit);
+    return true;
+}
+
+void script_conn_move(struct script_conn *conn, struct lanes *lanes)
+{
+    conn->next = lanes;
+    if (!has_moved(conn))
+        return;
+    keep_refusal(conn, SLICE(""));
+    conn->is_away = false;
+    script_conn_wake(conn);
+}
+
 enum script_conn_state script_conn_find(struct script_conn *conn)
 {
+    if (!has_moved(conn))
+        return SCRIPT_CONN_NOT_YET;
     if (!conn->base.is_open && !open_lane(conn))
         return SCRIPT_CONN_NONE;
     struct lane *lane = conn->base.rider.lane;

@@ -34,6 +34,7 @@ struct script_conn_ops {
 struct script_conn {
     const struct script_conn_ops *ops;
     struct weir_lane base;
+    struct lanes *next;  /* where it is opened once what was asked is answered; NULL: it stays */
     struct login *login; /* that it logs in by, one reference; NULL: not at all */
     char shas[SCRIPT_COUNT][SCRIPT_SHA_LEN + 1];
     unsigned n_loads;   /* how many SCRIPT LOADs were answered; SCRIPT_COUNT: all of shas are known */
@@ -126,6 +127,9 @@ struct slice script_conn_sha(const struct script_conn *conn, enum script script)
 
 /* Send a question: a complete request. False: out of memory. */
 __attribute__((warn_unused_result)) bool script_conn_ask(struct script_conn *conn, const char *request, size_t n);
+
+/* From now on to the node that these lead to: what is asked next goes there, behind the answers to what was asked. */
+void script_conn_move(struct script_conn *conn, struct lanes *lanes);
 
 /* Gives up the connection; no callback follows. */
 void script_conn_fini(struct script_conn *conn);

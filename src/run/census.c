@@ -76,15 +76,12 @@ static bool is_connected(const struct census *census, size_t row)
 {
     if (census->controls == NULL || node_is_barred(census->topology->rows[row].node))
         return false;
-    uint64_t down = 0;
-    uint64_t ready = 0;
-    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++) {
-        const struct lane_counts *counts = &crew_front(census->crew, w)->nodes.rows[row].lanes.base.counts;
-        down += count_read(&counts->is_down);
-        ready += count_ready(counts);
-    }
-    return down == 0 &&
-           (controls_is_up(census->controls, row) || (ready > 0 && controls_is_turned_away(census->controls, row)));
+    struct nodes_sum sum = {0};
+    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
+        nodes_sum(&crew_front(census->crew, w)->nodes, row, &sum);
+    return count_read(&sum.counts.is_down) == 0 &&
+           (controls_is_up(census->controls, row) ||
+            (count_ready(&sum.counts) > 0 && controls_is_turned_away(census->controls, row)));
 }
 
 static enum node_state state_of(const struct census *census, size_t row)
@@ -166,11 +163,11 @@ static void take_node(struct snapshot *s, const struct census *census, size_t ro
     health->state = state_of(census, row);
     if (health->state != NODE_AWAY)
         health->silence_ns = controls_silence_ns(census->controls, row, s->taken_ns);
-    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++) {
-        const struct lanes *lanes = &crew_front(census->crew, w)->nodes.rows[row].lanes;
-        counts_add(&to->lanes, &lanes->base.counts, sizeof to->lanes);
-        health->oldest_ns = larger(health->oldest_ns, atomic_load_explicit(&lanes->oldest_ns, memory_order_relaxed));
-    }
+    struct nodes_sum sum = {0};
+    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
+        nodes_sum(&crew_front(census->crew, w)->nodes, row, &sum);
+    counts_add(&to->lanes, &sum.counts, sizeof to->lanes);
+    health->oldest_ns = sum.oldest_ns;
 }
 
 /* To what is said of all nodes together. */

@@ -14,9 +14,10 @@
 static uint64_t worker_bytes(const struct front *front)
 {
     uint64_t lanes = 0;
-    for (size_t i = 0; i < front->nodes.n; i++)
-        for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
-            lanes += count_read(&front->nodes.rows[i].lanes.base.counts.lists[in]);
+    struct nodes_sum sum = {0};
+    nodes_sum(&front->nodes, 0, &sum);
+    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
+        lanes += count_read(&sum.counts.lists[in]);
     return count_read(&front->loop->pool.held) + lanes * sizeof(struct lane);
 }
 

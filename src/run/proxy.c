@@ -86,7 +86,7 @@ static bool find_upstream(struct proxy *proxy)
         log_error("upstream %s: %s", text, why);
         return false;
     }
-    struct node *node = node_new(&proxy->upstream, &endpoint, text);
+    struct node *node = node_new(&proxy->upstream, &endpoint, text, NULL);
     proxy->topology = topology_new(&node, 1);
     node_put(node);
     proxy->upstream.connect_timeout_ns = config->connect_timeout_ns;

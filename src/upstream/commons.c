@@ -2,9 +2,9 @@
 
 #include "upstream/rider.h"
 
-void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream)
+void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream, bool is_private)
 {
-    *commons = (struct commons){.loop = loop, .upstream = upstream};
+    *commons = (struct commons){.loop = loop, .upstream = upstream, .is_private = is_private};
     list_init(&commons->hoping);
 }
 

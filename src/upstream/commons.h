@@ -21,6 +21,7 @@ struct rider;
 struct commons {
     struct loop *loop;
     struct upstream *upstream;
+    bool is_private; /* each client has a lane of its own: no shared lane is kept open */
     struct outbox outbox;
     struct login *login; /* weir's own login, as it is now: one reference; NULL: it does not log in */
     struct list hoping;  /* riders, by rider.waiting: woken when a lane is given back, or in a moment */
@@ -30,7 +31,7 @@ struct commons {
     uint32_t turn_us;    /* how long the client whose requests are being taken has waited for its turn; 0: not at all */
 };
 
-void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream);
+void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream, bool is_private);
 void commons_fini(struct commons *commons);
 
 /* Weir's own login from now on, for lanes that are opened; those that are open stay. Out of memory: nothing changes. */

@@ -4,7 +4,7 @@
  * and how far it is.
  *
  * Any thread; atomics only, and written seldom: what is known already is not said again. While a client sends alone each
- * of its reads costs two comparisons.
+ * of its reads costs two comparisons. Counted by references: a node shares it with the node that takes its place.
  */
 #ifndef WEIR_UPSTREAM_CONTENTION_H
 #define WEIR_UPSTREAM_CONTENTION_H
@@ -28,6 +28,7 @@ struct mixture {
 };
 
 struct contention {
+    _Atomic unsigned holders;
     struct mixture subjects;
     struct mixture riders;
     _Atomic uint64_t weights; /* of the subjects that wait for their turn, on all workers */
@@ -36,6 +37,11 @@ struct contention {
     _Atomic uint64_t huge_ns; /* what huge requests and replies may have cost Redis, of all that was seen so far */
     _Atomic uint64_t ping_ns; /* the least that a PING of weir's own took lately; 0: that is not known */
 };
+
+/* With one reference. Out of memory ends the process. */
+struct contention *contention_new(void);
+struct contention *contention_get(struct contention *contention);
+void contention_put(struct contention *contention);
 
 static inline bool mixture_is(const struct mixture *mixture, uint64_t now_ns)
 {

@@ -84,9 +84,9 @@ static void note_answered(struct lane *lane, const struct call *call, uint32_t n
     bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
     inflight_end(&lane->base->counts, call, n);
     if (lane->passed_bytes >= LANE_HUGE && lane->calls.head == lane->passed_at)
-        schedule_note_huge(&lane->base->schedule, lane->passed_bytes);
+        schedule_note_huge(lane->base->schedule, lane->passed_bytes);
     if (call->rider != NULL && call->rider->paced != 0)
-        schedule_answered(schedule_at(&lane->base->schedule, call->rider->paced), n, call->sent_ns,
+        schedule_answered(schedule_at(lane->base->schedule, call->rider->paced), n, call->sent_ns,
                           (struct seen){loop->now_ns, loop->looked_ns});
     if (is_timed)
         call->rider->ops->on_timed(call->rider, call, n);
@@ -115,7 +115,7 @@ static inline void note_progress(struct lane *lane, enum scan_result result, siz
     }
     lane->frame_bytes += used;
     if (stall_is_in_huge(lane))
-        schedule_note_huge(&lane->base->schedule, lane->frame_bytes == used ? used + lane->scan.bulk_left : used);
+        schedule_note_huge(lane->base->schedule, lane->frame_bytes == used ? used + lane->scan.bulk_left : used);
 }
 
 /*

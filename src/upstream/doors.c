@@ -155,12 +155,24 @@ static bool open_door(struct door *door)
     return true;
 }
 
+static void close_free(struct doors *doors)
+{
+    for (unsigned i = 0; i < DOORS_MAX; i++)
+        if (doors->doors[i].base.is_open && !doors->doors[i].is_busy)
+            weir_lane_close(&doors->doors[i].base);
+}
+
 /* Who waits goes to a door that is free; while somebody has to wait another is opened, one at a time. */
 static void pump(struct doors *doors)
 {
     struct door *closed = NULL;
     bool is_opening = false;
     bool is_any = false;
+    if (doors->doors[0].base.lanes->is_retired) {
+        judge_all(doors);
+        close_free(doors);
+        return;
+    }
     for (unsigned i = 0; i < DOORS_MAX; i++) {
         struct door *door = &doors->doors[i];
         if (!door->base.is_open)
@@ -198,6 +210,17 @@ void doors_ask(struct doors *doors, struct question *question)
     doors->is_refused = false;
     list_push(&doors->waiting, &question->in_doors);
     wake(&doors->doors[0]);
+}
+
+void doors_retire(struct doors *doors, struct doors *heir)
+{
+    close_free(doors);
+    while (!list_is_empty(&doors->waiting)) {
+        struct question *question = question_of(doors->waiting.next);
+        list_take(&question->in_doors);
+        list_push(&heir->waiting, &question->in_doors);
+    }
+    wake(&heir->doors[0]);
 }
 
 void doors_ask_once(struct question *question)

@@ -54,6 +54,12 @@ struct doors {
 void doors_init(struct doors *doors, struct lanes *lanes);
 void doors_fini(struct doors *doors); /* questions in flight are judged JUDGED_LOST */
 
+/*
+ * Its node is not in the topology any more: what waits is asked at `heir`, what has been asked is answered, and then the
+ * lanes are closed.
+ */
+void doors_retire(struct doors *doors, struct doors *heir);
+
 /* on_judged follows, later, unless doors_forget comes first. */
 void doors_ask(struct doors *doors, struct question *question);
 

@@ -55,7 +55,7 @@ static void on_ready(struct lane *lane)
     lane->deadline_ns = 0;
     lane->ready_ns = lane->moved_ns = clock_ns();
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
-    window_note_greeting(&lanes->base.schedule.window, lane->round_trip_ns);
+    window_note_greeting(&lanes->base.schedule->window, lane->round_trip_ns);
     lanes_move(lane, list_when_ready(lane));
     if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
         lend_list(lane); /* HELLO has told its owner the id */
@@ -96,6 +96,8 @@ static void log_closed(const struct lanes *lanes, const struct lane *lane, const
 static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     log_closed(lanes, lane, why);
+    if (lanes->is_retired)
+        return;
     if (lane->role != LANE_SHARED || lane->use == USE_SPARE || shared_find(lanes, &lane->key) != NULL)
         return;
     /* Opened again at once: if its user has been deleted, its clients have to hear of it. But not for ever. */
@@ -211,6 +213,8 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
     lanes->base.commons->n_broken += was_ready;
     if (lanes->is_closing || is_idle || lane->use == USE_SPARE)
         return was_ready;
+    if (lanes->is_retired && !was_ready) /* it is given up, and others are opened to the node in its place */
+        return is_clients((enum lane_role)lane->role);
     count_add(&lanes->base.counts.lost[loss_of(lane, was_ready)], 1);
     bool is_storm = lanes_is_newcomers(lanes, lane) && lane->use == USE_RETRY && broke_at_once(lane);
     if (lane->use == USE_AGAIN && !was_ready) {
@@ -263,6 +267,13 @@ static void on_watched(struct lane *lane)
     lanes_sweep(lanes_of(lane));
 }
 
+static void on_empty(struct lane_base *base)
+{
+    struct lanes *lanes = container_of(base, struct lanes, base);
+    if (lanes->on_unused != NULL)
+        lanes->on_unused(lanes);
+}
+
 const struct lane_ops health_ops = {
     .on_greeting = on_greeting,
     .on_ready = on_ready,
@@ -273,6 +284,7 @@ const struct lane_ops health_ops = {
     .on_emptied = shared_end_retirement,
     .on_unleased = shared_note_unleased,
     .on_watched = on_watched,
+    .on_empty = on_empty,
 };
 
 /* ---- trying ---- */
@@ -280,7 +292,7 @@ const struct lane_ops health_ops = {
 void health_start(struct lanes *lanes)
 {
     const struct lane_key newcomer = lanes_newcomer(lanes);
-    if (lanes->keeps_shared)
+    if (lanes->keeps_shared && node_has_address(lanes_node(lanes)))
         (void)shared_open(lanes, &newcomer, NULL);
 }
 

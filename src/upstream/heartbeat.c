@@ -128,7 +128,8 @@ static bool begins(struct slice frame, struct slice with)
 
 static void note_trip(const struct heartbeat *heartbeat)
 {
-    atomic_store_explicit(&heartbeat->node->contention.ping_ns, pulse_trip_ns(&heartbeat->pulse), memory_order_relaxed);
+    atomic_store_explicit(&heartbeat->node->contention->ping_ns, pulse_trip_ns(&heartbeat->pulse),
+                          memory_order_relaxed);
 }
 
 void heartbeat_answer(struct heartbeat *heartbeat, struct slice frame, uint64_t now_ns)

@@ -413,7 +413,7 @@ void lane_passed(struct rider *rider, size_t n)
     lane->passed_bytes = is_same ? lane->passed_bytes + n : n;
     lane->passed_at = rider->last_call;
     if (lane->passed_bytes >= LANE_HUGE)
-        schedule_note_huge(&lane->base->schedule, n);
+        schedule_note_huge(lane->base->schedule, n);
 }
 
 void lane_withdraw(struct rider *rider)

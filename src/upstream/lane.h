@@ -46,6 +46,8 @@
 #include "upstream/tags.h"
 
 /* What a lane tells whoever keeps it (lanes.h), at once. */
+struct lane_base;
+
 struct lane_ops {
     /*
      * It is connected, or lent to another owner, and its greeting is about to be sent: how long may the answers take?
@@ -70,6 +72,8 @@ struct lane_ops {
      * calls that have just been sent.
      */
     void (*on_watched)(struct lane *lane);
+    /* The last connection of a lane has been closed in full: no lane of these is left. */
+    void (*on_empty)(struct lane_base *base);
 };
 
 /* What all lanes of one worker to one node have in common: the part of struct lanes that a lane knows. */
@@ -78,7 +82,8 @@ struct lane_base {
     struct node *node;       /* where they lead; one reference */
     const struct lane_ops *ops;
     struct lane_counts counts;
-    struct schedule schedule; /* whose turn it is to send */
+    uint32_t n_links;          /* connections of lanes that have not been closed in full */
+    struct schedule *schedule; /* whose turn it is to send; one reference */
 };
 
 /* What it is opened as, and stays until it is closed. */
@@ -458,7 +463,7 @@ void lane_pass_through(struct lane *lane);
 static inline void lane_discount(const struct lane *lane, const struct rider *rider)
 {
     if (rider != NULL && rider->paced != 0)
-        schedule_forget(schedule_at(&lane->base->schedule, rider->paced));
+        schedule_forget(schedule_at(lane->base->schedule, rider->paced));
 }
 
 /* ---- waiting ---- */

@@ -193,7 +193,10 @@ static void on_closed(struct link *link)
     free(lane->cover);
     login_put(lane->key.login);
     login_put(lane->last_login);
+    struct lane_base *base = lane->base;
     lane_end_link(lane);
+    if (--base->n_links == 0)
+        base->ops->on_empty(base);
 }
 
 static const struct link_ops link_ops = {
@@ -227,6 +230,7 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
         return NULL;
     }
     assert(owner == NULL || !link_is_closed(rider_link(owner)));
+    base->n_links++;
     lane_set_key(lane, key);
     if (owner != NULL)
         owner->lane = lane;

@@ -17,19 +17,30 @@ static void wake(struct rider *rider)
     link_wake_now(rider_link(rider));
 }
 
-void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, bool keeps_shared,
+static struct schedule *schedule_for(const struct commons *commons, const struct node *node, const struct lanes *before)
+{
+    if (before != NULL && before->base.schedule->contention == node->contention)
+        return schedule_get(before->base.schedule);
+    return schedule_new(node->contention, &commons->loop->pool, wake);
+}
+
+void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
                 const struct lanes_ops *ops, void *arg)
 {
     memset(lanes, 0, sizeof *lanes);
     lanes->base.commons = commons;
     lanes->base.node = node_get(node);
-    schedule_init(&lanes->base.schedule, &node->contention, &commons->loop->pool, wake);
+    lanes->base.schedule = schedule_for(commons, node, before);
     lanes->upstream = node->upstream;
-    lanes->keeps_shared = keeps_shared;
+    lanes->keeps_shared = !commons->is_private;
     lanes->ops = ops;
     lanes->arg = arg;
     for (int in = 0; in < LIST_COUNT; in++)
         list_init(&lanes->lists[in]);
+    if (!node_has_address(node)) {
+        lanes->down = ERR_UPSTREAM_UNAVAILABLE;
+        count_set(&lanes->base.counts.is_down, 1);
+    }
 }
 
 static void close_all(struct list *list)
@@ -45,8 +56,48 @@ void lanes_close(struct lanes *lanes)
         close_all(&lanes->lists[in]);
     for (unsigned i = 0; i < LANES_NO_RESET; i++)
         login_put(lanes->no_reset[i]);
-    schedule_fini(&lanes->base.schedule);
     node_put(lanes->base.node);
+}
+
+void lanes_fini(struct lanes *lanes)
+{
+    schedule_put(lanes->base.schedule);
+}
+
+/* Its calls are finished; timers.c closes it then. */
+static void retire_shared(struct lane *lane)
+{
+    lane_become(lane, LANE_RETIRED);
+    lanes_move(lane, LIST_RETIRED);
+    lane_end_leases(lane);
+    lane_wake_waiting(lane);
+}
+
+/* Those who wait for it ask again. */
+static void give_up_opening(struct lanes *lanes)
+{
+    struct list now;
+    list_take_all(&now, &lanes->lists[LIST_OPENING]);
+    while (!list_is_empty(&now)) {
+        struct lane *lane = lanes_at(now.next);
+        lanes_move(lane, LIST_OPENING);
+        if (lane->role == LANE_SHARED || lane->role == LANE_PRIVATE)
+            lane_fail(lane, END_LOST, "its node has been replaced");
+    }
+}
+
+void lanes_retire(struct lanes *lanes)
+{
+    lanes->is_retired = true;
+    lanes->keeps_shared = false;
+    give_up_opening(lanes);
+    while (!list_is_empty(&lanes->lists[LIST_SHARED]))
+        retire_shared(lanes_at(lanes->lists[LIST_SHARED].next));
+    while (!list_is_empty(&lanes->lists[LIST_SPARE]))
+        lane_close(lanes_at(lanes->lists[LIST_SPARE].next));
+    while (lanes_close_idle(lanes))
+        ;
+    lanes_tick(lanes);
 }
 
 struct lane_key lanes_newcomer(const struct lanes *lanes)
@@ -162,7 +213,7 @@ bool lanes_close_unleased(struct lanes *lanes, unsigned most)
 
 bool lanes_are_up(const struct lanes *lanes)
 {
-    if (node_is_barred(lanes_node(lanes)))
+    if (node_is_barred(lanes_node(lanes)) || !node_has_address(lanes_node(lanes)) || lanes->is_retired)
         return false;
     /* Without a shared lane to probe with, whoever asks when the back-off is over is the probe. */
     return lanes->down == ERR_NONE || (!lanes->keeps_shared && clock_ns() >= lanes->backoff.due_ns);
@@ -178,7 +229,7 @@ enum err lanes_why_none(const struct lanes *lanes)
 void lanes_go_down(struct lanes *lanes, enum err why)
 {
     lanes->down = why;
-    window_note_greeting(&lanes->base.schedule.window, 0);
+    window_note_greeting(&lanes->base.schedule->window, 0);
     count_set(&lanes->base.counts.is_down, 1);
     backoff_fail(&lanes->backoff, clock_ns());
     lanes_tick(lanes);

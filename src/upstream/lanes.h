@@ -32,6 +32,7 @@ struct lanes {
     struct upstream *upstream; /* the node's */
     bool keeps_shared;         /* a shared lane for new clients is kept open; else lanes are opened when asked for */
     bool is_closing;
+    bool is_retired; /* its node is not in the topology any more: lanes end as they are done, none is opened */
     const struct lanes_ops *ops;
     void *arg;
 
@@ -43,6 +44,8 @@ struct lanes {
         oldest_ns;       /* how long the oldest call had waited at the last sweep (lane_owes_ns); any thread reads */
     uv_timer_cb on_tick; /* timers.c's */
     uv_timer_cb on_sweep;
+    unsigned n_timers;                      /* that are not closed in full */
+    void (*on_unused)(struct lanes *lanes); /* its last lane or timer is closed in full; NULL: nobody is told */
 
     uint64_t wary_until_ns; /* a huge reply has come on a shared lane not long ago, see shared_be_wary; 0: none has */
     uint64_t login_refused_ns; /* when Redis refused weir's own login last; 0: it has not since it was set */
@@ -59,12 +62,24 @@ struct lanes {
     unsigned next_no_reset;
 };
 
-/* To this node; `ops` are called with `arg`. timers_init is to follow. */
-void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, bool keeps_shared,
+/*
+ * To this node; `ops` are called with `arg`. timers_init is to follow. `before` are the lanes to the node whose place it
+ * takes, with whom it shares its schedule; NULL: there are none.
+ */
+void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
                 const struct lanes_ops *ops, void *arg);
+
+/*
+ * Its node is not in the topology any more: no lane is opened. Shared lanes finish their calls, private ones go when
+ * their owners give them back; those who wait for one that is being opened look again. Weir's own stay.
+ */
+void lanes_retire(struct lanes *lanes);
 
 /* Close every lane. No rider may be left. */
 void lanes_close(struct lanes *lanes);
+
+/* After the last lane and timer has been closed in full. */
+void lanes_fini(struct lanes *lanes);
 
 static inline struct lanes *lanes_of(const struct lane *lane)
 {

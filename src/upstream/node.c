@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-struct node *node_new(struct upstream *upstream, const struct endpoint *endpoint, const char *text)
+struct node *node_new(struct upstream *upstream, const struct endpoint *endpoint, const char *text,
+                      const struct node *before)
 {
     struct node *node = mem_zalloc(1, sizeof *node);
     atomic_init(&node->holders, 1);
@@ -14,6 +15,7 @@ struct node *node_new(struct upstream *upstream, const struct endpoint *endpoint
     node->endpoint = *endpoint;
     node->text = mem_strndup(text, strlen(text));
     node->owned = owned_new();
+    node->contention = before != NULL ? contention_get(before->contention) : contention_new();
     return node;
 }
 
@@ -28,12 +30,15 @@ void node_put(struct node *node)
     if (node == NULL || atomic_fetch_sub_explicit(&node->holders, 1, memory_order_acq_rel) > 1)
         return;
     owned_free(node->owned);
+    contention_put(node->contention);
     free(node->text);
     free(node);
 }
 
 int node_connect(struct node *node, struct link *link, struct loop *loop, const struct link_ops *ops)
 {
+    if (!node_has_address(node))
+        return UV_EAI_NONAME;
     struct tls_context *tls = upstream_tls(node->upstream);
     int status = link_connect(link, loop, RANK_LANE, &node->endpoint, tls, ops);
     tls_context_put(tls);

@@ -30,19 +30,36 @@ struct node {
     _Atomic bool is_doubted;          /* auth_probe is to ask whether it still wants a password */
     _Atomic uint32_t epoch;           /* node_epoch */
     _Atomic uint32_t maxclients;      /* connections that it takes, as far as is known; 0: it is not */
-    struct contention contention;     /* who sends to it, on all workers */
+    struct contention *contention;    /* who sends to it, on all workers; one reference */
+    _Atomic bool is_demoted;          /* it was a master and is a replica: nothing more is sent to it */
     _Atomic uint64_t left_bytes;      /* what clients that have gone left under way, as far as known: front/remains.h */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };
 
-/* With one reference. Out of memory ends the process. */
-struct node *node_new(struct upstream *upstream, const struct endpoint *endpoint, const char *text);
+/*
+ * With one reference. `before` is the node whose place it takes, or NULL; an endpoint of length 0 is an address that is
+ * not known. Out of memory ends the process.
+ */
+struct node *node_new(struct upstream *upstream, const struct endpoint *endpoint, const char *text,
+                      const struct node *before);
 struct node *node_get(struct node *node);
 void node_put(struct node *node); /* safe on NULL */
 
 /* As link_connect, to this node. */
 __attribute__((warn_unused_result)) int node_connect(struct node *node, struct link *link, struct loop *loop,
                                                      const struct link_ops *ops);
+
+/* False: its name has not been resolved yet, or leads nowhere now. No connection to it can be had. */
+static inline bool node_has_address(const struct node *node)
+{
+    return node->endpoint.length > 0;
+}
+
+/* True if it was a master and says that it is a replica. */
+static inline bool node_is_demoted(const struct node *node)
+{
+    return atomic_load_explicit(&node->is_demoted, memory_order_relaxed);
+}
 
 static inline bool node_is_barred(const struct node *node)
 {

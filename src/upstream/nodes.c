@@ -6,10 +6,15 @@
 #include "upstream/health.h"
 #include "upstream/timers.h"
 
+static struct nodes_row *retired_at(const struct list *at)
+{
+    return container_of(at, struct nodes_row, in_retired);
+}
+
 static bool close_idle(struct nodes *nodes)
 {
     for (size_t i = 0; i < nodes->n; i++)
-        if (lanes_close_idle(&nodes->rows[i].lanes))
+        if (lanes_close_idle(&nodes->rows[i]->lanes))
             return true;
     return false;
 }
@@ -23,7 +28,7 @@ static void on_shed(uv_async_t *async)
     struct nodes *nodes = async->data;
     struct room *room = &nodes->commons.upstream->room;
     for (size_t i = 0; i < nodes->n; i++)
-        while (lanes_close_unleased(&nodes->rows[i].lanes, 0))
+        while (lanes_close_unleased(&nodes->rows[i]->lanes, 0))
             ;
     while (room_is_wanted(room))
         if (!close_idle(nodes)) {
@@ -32,62 +37,198 @@ static void on_shed(uv_async_t *async)
         }
 }
 
-static void init_row(struct nodes *nodes, struct nodes_row *row, struct node *node, bool keeps_shared,
-                     const struct lanes_ops *ops, void *arg)
+/* ---- a row comes and goes ---- */
+
+static void free_row(struct nodes_row *row)
 {
-    lanes_init(&row->lanes, &nodes->commons, node, keeps_shared, ops, arg);
+    lanes_fini(&row->lanes);
+    free(row);
+}
+
+/* Its counters go on in `past`; what is there now is gone. */
+static void end_row(struct nodes_row *row)
+{
+    struct nodes *nodes = row->nodes;
+    row->is_ending = true;
+    pthread_mutex_lock(&nodes->lock);
+    list_take(&row->in_retired);
+    counts_add(&nodes->past, &row->lanes.base.counts, sizeof nodes->past);
+    pthread_mutex_unlock(&nodes->lock);
+    doors_fini(&row->doors);
+    lanes_close(&row->lanes);
+    timers_close(&row->lanes);
+}
+
+/* A lane or a timer has gone. */
+static void on_unused(struct lanes *lanes)
+{
+    struct nodes_row *row = container_of(lanes, struct nodes_row, lanes);
+    if (!lanes->is_retired || lanes->base.n_links > 0)
+        return;
+    if (!row->is_ending)
+        end_row(row);
+    else if (lanes->n_timers == 0)
+        free_row(row);
+}
+
+static struct nodes_row *new_row(struct nodes *nodes, struct node *node, const struct lanes *before)
+{
+    struct nodes_row *row = mem_zalloc(1, sizeof *row);
+    row->nodes = nodes;
+    list_init(&row->in_retired);
+    lanes_init(&row->lanes, &nodes->commons, node, before, nodes->ops, nodes->arg);
     row->lanes.base.ops = &health_ops;
+    row->lanes.on_unused = on_unused;
     timers_init(&row->lanes);
     doors_init(&row->doors, &row->lanes);
     prober_init(&row->prober, &row->lanes);
+    return row;
 }
 
-void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *topology, bool keeps_shared,
+static void retire(struct nodes *nodes, struct nodes_row *row)
+{
+    count_set(&row->lanes.base.counts.is_down, 0);
+    lanes_retire(&row->lanes);
+    doors_retire(&row->doors, &nodes_home(nodes)->doors);
+    on_unused(&row->lanes);
+}
+
+/* ---- the worker's ---- */
+
+void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *topology, bool is_private,
                 const struct lanes_ops *ops, void *arg)
 {
     struct upstream *upstream = topology_home(topology)->upstream;
-    commons_init(&nodes->commons, loop, upstream);
+    commons_init(&nodes->commons, loop, upstream, is_private);
+    pthread_mutex_init(&nodes->lock, NULL);
+    list_init(&nodes->retired);
+    nodes->ops = ops;
+    nodes->arg = arg;
     nodes->n = topology->n_rows;
-    nodes->rows = mem_zalloc(nodes->n, sizeof *nodes->rows);
+    nodes->rows = mem_zalloc(nodes->n, sizeof(struct nodes_row *));
     for (size_t i = 0; i < nodes->n; i++)
-        init_row(nodes, &nodes->rows[i], topology->rows[i].node, keeps_shared, ops, arg);
+        nodes->rows[i] = new_row(nodes, topology->rows[i].node, NULL);
     uv_async_init(&loop->uv, &nodes->shed.async, on_shed);
     nodes->shed.async.data = nodes;
     upstream_enter_shed(upstream, &nodes->shed);
+}
+
+static bool has_node(const struct topology *topology, const struct node *node)
+{
+    for (size_t i = 0; i < topology->n_rows; i++)
+        if (topology->rows[i].node == node)
+            return true;
+    return false;
+}
+
+static struct nodes_row *find_row(const struct nodes *nodes, const struct node *node)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        if (lanes_node(&nodes->rows[i]->lanes) == node)
+            return nodes->rows[i];
+    return NULL;
+}
+
+/* The lanes whose place a new node in this row takes; NULL: it takes none. */
+static const struct lanes *lanes_before(const struct nodes *nodes, const struct topology *topology, size_t row)
+{
+    const struct lanes *before = row < nodes->n ? &nodes->rows[row]->lanes : NULL;
+    return before != NULL && !has_node(topology, lanes_node(before)) ? before : NULL;
+}
+
+void nodes_adopt(struct nodes *nodes, const struct topology *topology)
+{
+    struct nodes_row **before = nodes->rows;
+    size_t n_before = nodes->n;
+    struct nodes_row **now = mem_zalloc(topology->n_rows, sizeof(struct nodes_row *));
+    for (size_t i = 0; i < topology->n_rows; i++)
+        now[i] = find_row(nodes, topology->rows[i].node);
+    for (size_t i = 0; i < topology->n_rows; i++)
+        if (now[i] == NULL) {
+            now[i] = new_row(nodes, topology->rows[i].node, lanes_before(nodes, topology, i));
+            health_start(&now[i]->lanes);
+        }
+    pthread_mutex_lock(&nodes->lock);
+    nodes->rows = now;
+    nodes->n = topology->n_rows;
+    for (size_t i = 0; i < n_before; i++)
+        if (!has_node(topology, lanes_node(&before[i]->lanes)))
+            list_push(&nodes->retired, &before[i]->in_retired);
+    pthread_mutex_unlock(&nodes->lock);
+    for (size_t i = 0; i < n_before; i++)
+        if (!has_node(topology, lanes_node(&before[i]->lanes)))
+            retire(nodes, before[i]);
+    free(before);
+    lanes_tick(&nodes_home(nodes)->lanes); /* riders that hope for room looked again in the time of another row */
 }
 
 void nodes_set_login(struct nodes *nodes, struct slice user, struct slice password)
 {
     commons_set_login(&nodes->commons, user, password);
     for (size_t i = 0; i < nodes->n; i++)
-        nodes->rows[i].lanes.login_refused_ns = 0;
+        nodes->rows[i]->lanes.login_refused_ns = 0;
 }
 
 void nodes_start(struct nodes *nodes)
 {
     for (size_t i = 0; i < nodes->n; i++)
-        health_start(&nodes->rows[i].lanes);
+        health_start(&nodes->rows[i]->lanes);
 }
 
 void nodes_sweep(struct nodes *nodes)
 {
     for (size_t i = 0; i < nodes->n; i++)
-        lanes_sweep(&nodes->rows[i].lanes);
+        lanes_sweep(&nodes->rows[i]->lanes);
+    for (struct list *at = nodes->retired.next; at != &nodes->retired; at = at->next)
+        lanes_sweep(&retired_at(at)->lanes);
+}
+
+static void close_row(struct nodes_row *row)
+{
+    doors_fini(&row->doors);
+    lanes_close(&row->lanes);
+    timers_close(&row->lanes);
 }
 
 void nodes_close(struct nodes *nodes)
 {
     upstream_leave_shed(nodes->commons.upstream, &nodes->shed);
     uv_close((uv_handle_t *)&nodes->shed.async, NULL);
-    for (size_t i = 0; i < nodes->n; i++) {
-        doors_fini(&nodes->rows[i].doors);
-        lanes_close(&nodes->rows[i].lanes);
-        timers_close(&nodes->rows[i].lanes);
-    }
+    for (size_t i = 0; i < nodes->n; i++)
+        close_row(nodes->rows[i]);
+    while (!list_is_empty(&nodes->retired))
+        end_row(retired_at(nodes->retired.next));
     commons_fini(&nodes->commons);
 }
 
 void nodes_fini(struct nodes *nodes)
 {
+    for (size_t i = 0; i < nodes->n; i++)
+        free_row(nodes->rows[i]);
     free(nodes->rows);
+    pthread_mutex_destroy(&nodes->lock);
+}
+
+/* ---- counting ---- */
+
+static void sum_lanes(struct nodes_sum *sum, const struct lanes *lanes)
+{
+    uint64_t oldest_ns = atomic_load_explicit(&lanes->oldest_ns, memory_order_relaxed);
+    counts_add(&sum->counts, &lanes->base.counts, sizeof sum->counts);
+    sum->oldest_ns = oldest_ns > sum->oldest_ns ? oldest_ns : sum->oldest_ns;
+}
+
+/* What is no longer in the topology had the place of the first row. */
+void nodes_sum(const struct nodes *nodes, size_t row, struct nodes_sum *sum)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&nodes->lock;
+    pthread_mutex_lock(lock);
+    if (row == 0) {
+        for (struct list *at = nodes->retired.next; at != &nodes->retired; at = at->next)
+            sum_lanes(sum, &retired_at(at)->lanes);
+        counts_add(&sum->counts, &nodes->past, sizeof nodes->past);
+    }
+    if (row < nodes->n)
+        sum_lanes(sum, &nodes->rows[row]->lanes);
+    pthread_mutex_unlock(lock);
 }

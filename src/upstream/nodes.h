@@ -1,9 +1,10 @@
 /*
- * Everything that one worker has to each node of its topology: lanes, doors, and a prober; and what all of these have
- * in common.
+ * Everything that one worker has to each node of its topology: lanes, auth lanes, and a prober; and what all of these
+ * have in common.
  *
- * The worker's thread only. Which nodes there are is settled at the start; closing is asynchronous, and ends with the
- * loop.
+ * Nodes come and go with the topologies that the worker is handed. A row whose node is in none any more is retired: its
+ * lanes end as they are done, and the last takes the row along. The worker's thread only, but for nodes_sum; closing is
+ * asynchronous, and ends with the loop.
  */
 #ifndef WEIR_UPSTREAM_NODES_H
 #define WEIR_UPSTREAM_NODES_H
@@ -17,18 +18,32 @@ struct nodes_row {
     struct lanes lanes;
     struct doors doors;
     struct prober prober;
+    struct nodes *nodes;
+    struct list in_retired; /* in nodes.retired; itself while its node is in the topology */
+    bool is_ending;         /* retired, and no lane is left: its timers are being closed */
 };
 
 struct nodes {
     struct commons commons;
-    struct shed shed;       /* other workers need the connections that this one only keeps */
-    struct nodes_row *rows; /* in the order of the topology's; heap */
+    struct shed shed;        /* other workers need the connections that this one only keeps */
+    struct nodes_row **rows; /* in the order of the topology's; heap, and each of them too */
     size_t n;
+    struct list retired; /* rows of nodes that are in the topology no more */
+    const struct lanes_ops *ops;
+    void *arg;
+    pthread_mutex_t lock;    /* of rows, n, retired and past: this thread writes them under it, others read them */
+    struct lane_counts past; /* of rows that are gone */
 };
 
 /* As lanes_init, for each of them. Out of memory ends the process. */
-void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *topology, bool keeps_shared,
+void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *topology, bool is_private,
                 const struct lanes_ops *ops, void *arg);
+
+/*
+ * The nodes are those of this topology from now on. Nodes that are new get rows, which open what is kept open for new
+ * clients; rows of nodes that are no longer there are retired. Out of memory ends the process.
+ */
+void nodes_adopt(struct nodes *nodes, const struct topology *topology);
 
 /* Weir's own login from now on, for lanes that are opened. Out of memory: nothing changes. */
 void nodes_set_login(struct nodes *nodes, struct slice user, struct slice password);
@@ -45,10 +60,19 @@ void nodes_close(struct nodes *nodes);
 /* After the loop has ended. */
 void nodes_fini(struct nodes *nodes);
 
+/* What is counted of the lanes to the node in this row of the topology. */
+struct nodes_sum {
+    struct lane_counts counts; /* with those of nodes that had its place before, but for is_down */
+    uint64_t oldest_ns;        /* how long the oldest call has waited */
+};
+
+/* Any thread. To what is in `sum`. */
+void nodes_sum(const struct nodes *nodes, size_t row, struct nodes_sum *sum);
+
 /* The row of topology_home. */
 static inline struct nodes_row *nodes_home(const struct nodes *nodes)
 {
-    return &nodes->rows[0];
+    return nodes->rows[0];
 }
 
 /* The row of the node that the lane leads to. */

@@ -66,6 +66,7 @@ struct lesson {
 };
 
 struct schedule {
+    unsigned holders;              /* schedule_get; not counted where it is part of something else */
     struct contention *contention; /* the node's */
     struct pool *pool;             /* where memory is counted */
     void (*wake)(struct rider *rider);
@@ -111,6 +112,11 @@ struct schedule {
 
 void schedule_init(struct schedule *schedule, struct contention *contention, struct pool *pool,
                    void (*wake)(struct rider *rider));
+
+/* As schedule_init, with one reference. Out of memory ends the process. */
+struct schedule *schedule_new(struct contention *contention, struct pool *pool, void (*wake)(struct rider *rider));
+struct schedule *schedule_get(struct schedule *schedule);
+void schedule_put(struct schedule *schedule); /* the last calls schedule_fini */
 
 /* No rider may be paced any more. */
 void schedule_fini(struct schedule *schedule);

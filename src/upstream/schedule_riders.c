@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "upstream/rider.h"
 
 #define FIRST_BUCKETS 16
@@ -35,6 +36,29 @@ void schedule_fini(struct schedule *schedule)
     schedule->buckets = NULL;
     schedule->paced = NULL;
     schedule->n_buckets = schedule->n_slots = 0;
+}
+
+struct schedule *schedule_new(struct contention *contention, struct pool *pool, void (*wake)(struct rider *rider))
+{
+    struct schedule *schedule = mem_alloc(sizeof *schedule);
+    schedule_init(schedule, contention_get(contention), pool, wake);
+    schedule->holders = 1;
+    return schedule;
+}
+
+struct schedule *schedule_get(struct schedule *schedule)
+{
+    schedule->holders++;
+    return schedule;
+}
+
+void schedule_put(struct schedule *schedule)
+{
+    if (--schedule->holders > 0)
+        return;
+    schedule_fini(schedule);
+    contention_put(schedule->contention);
+    free(schedule);
 }
 
 /* ---- backlogs, by subject ---- */

@@ -109,7 +109,7 @@ void shared_be_wary(struct lane *lane)
 bool shared_retire(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
-    if (lanes_is_past(lanes, &lane->key))
+    if (lanes_is_past(lanes, &lane->key) || lanes->is_retired)
         return false;
     lane_become(lane, LANE_RETIRED);
     lanes_move(lane, LIST_RETIRED);
@@ -121,6 +121,8 @@ bool shared_retire(struct lane *lane)
 
 void shared_end_retirement(struct lane *lane)
 {
+    if (lanes_of(lane)->is_retired)
+        return; /* timers.c closes it */
     lane_become(lane, LANE_READY);
     lane->deadline_ns = 0;
     lane->use = USE_SPARE;
@@ -147,6 +149,6 @@ bool shared_bring_back(struct lanes *lanes, const struct lane_key *key)
 void shared_note_unleased(const struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
-    if (lane->role == LANE_SHARED && !lanes->is_closing)
+    if (lane->role == LANE_SHARED && !lanes->is_closing && !lanes->is_retired)
         (void)lanes_close_unleased(lanes, UNLEASED_MAX);
 }

@@ -63,10 +63,24 @@ static void wake_hoping(struct lanes *lanes)
         ;
 }
 
+/* Those to a node that is not in the topology any more have nothing else to do. */
+static void close_done(struct lanes *lanes)
+{
+    struct list *next;
+    for (struct list *at = lanes->lists[LIST_RETIRED].next; at != &lanes->lists[LIST_RETIRED]; at = next) {
+        struct lane *lane = lanes_at(at);
+        next = at->next;
+        if (calls_is_empty(&lane->calls))
+            lane_close(lane);
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct lanes *lanes = timer->data;
     uint64_t now_ns = clock_ns();
+    if (lanes->is_retired)
+        close_done(lanes);
     expire_opening(lanes, now_ns);
     expire_stalled(lanes, LIST_RETIRED, now_ns);
     expire_stalled(lanes, LIST_SHARED, now_ns);
@@ -244,6 +258,7 @@ void timers_init(struct lanes *lanes)
 {
     uv_timer_init(&lanes_loop(lanes)->uv, &lanes->tick);
     uv_timer_init(&lanes_loop(lanes)->uv, &lanes->sweep);
+    lanes->n_timers = 2;
     lanes->tick.data = lanes;
     lanes->sweep.data = lanes;
     lanes->on_tick = on_tick;
@@ -252,8 +267,15 @@ void timers_init(struct lanes *lanes)
         lanes_sweep(lanes);
 }
 
+static void on_closed(uv_handle_t *handle)
+{
+    struct lanes *lanes = handle->data;
+    if (--lanes->n_timers == 0 && lanes->on_unused != NULL)
+        lanes->on_unused(lanes);
+}
+
 void timers_close(struct lanes *lanes)
 {
-    uv_close((uv_handle_t *)&lanes->tick, NULL);
-    uv_close((uv_handle_t *)&lanes->sweep, NULL);
+    uv_close((uv_handle_t *)&lanes->tick, on_closed);
+    uv_close((uv_handle_t *)&lanes->sweep, on_closed);
 }

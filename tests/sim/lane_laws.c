@@ -6,24 +6,24 @@
 #include "tests/sim/loops.h"
 #include "upstream/lanes.h"
 
-#define LANES_MAX 16 /* struct lanes of one process: one for each worker and node */
+#define LANES_MAX 64 /* struct lanes of one process: one for each worker and node */
 
 static struct lanes *known[LANES_MAX];
 static unsigned n_known;
 
 /* ---- which there are: the linker puts these in the place of weir's own (WATCHED in Makefile) ---- */
 
-void __real_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, bool keeps_shared,
+void __real_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
                        const struct lanes_ops *ops, void *arg);
-void __wrap_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, bool keeps_shared,
+void __wrap_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
                        const struct lanes_ops *ops, void *arg);
 void __real_lanes_close(struct lanes *lanes);
 void __wrap_lanes_close(struct lanes *lanes);
 
-void __wrap_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, bool keeps_shared,
+void __wrap_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
                        const struct lanes_ops *ops, void *arg)
 {
-    __real_lanes_init(lanes, commons, node, keeps_shared, ops, arg);
+    __real_lanes_init(lanes, commons, node, before, ops, arg);
     assert(n_known < LANES_MAX);
     known[n_known++] = lanes;
 }

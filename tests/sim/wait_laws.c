@@ -73,7 +73,7 @@ static bool will_have_paid(const struct client *client)
 
 static bool will_have_share(const struct client *client)
 {
-    const struct schedule *schedule = &front_home(client->front)->lanes.base.schedule;
+    const struct schedule *schedule = front_home(client->front)->lanes.base.schedule;
     const struct paced *paced = client->rider.paced != 0 ? schedule_at(schedule, client->rider.paced) : NULL;
     return paced != NULL && (!list_is_empty(&paced->in_backlog) || paced->is_crowding);
 }
