@@ -113,8 +113,8 @@ static struct lane *borrow(struct client *client, const struct request *request,
         bool wants_new = client->own_lane == OWN_WANTS_NEW || request->command->pins;
         return lend_private(lanes, key, &client->rider, &client->extra->kept, wants_new);
     }
-    char channel[COVERAGE_CHANNEL_ROOM];
-    return lend_covering(lanes, key, &client->rider, coverage_channel(client, channel));
+    char written[COVERAGE_KEY_ROOM];
+    return lend_covering(lanes, key, &client->rider, coverage_key(client, written));
 }
 
 /* Does the lane that it has not speak for what it has written, and does nothing bind it to that? */

@@ -9,9 +9,9 @@ enum { ANSWER_REDIS, ANSWER_NOTHING, ANSWER_WAIT, ANSWER_WAITAOF };
 static const struct slice no_replica = {":0\r\n", 4};
 static const struct slice no_disk_no_replica = {"*2\r\n:0\r\n:0\r\n", 12};
 
-struct slice coverage_channel(const struct client *client, char out[COVERAGE_CHANNEL_ROOM])
+struct slice coverage_key(const struct client *client, char out[COVERAGE_KEY_ROOM])
 {
-    return prefix_channel(slice_str(client->front->rules->limit_prefix), out);
+    return prefix_cover(slice_str(client->front->rules->limit_prefix), out);
 }
 
 void coverage_note_lane(struct client *client, struct lane *lane)

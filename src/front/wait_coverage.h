@@ -3,8 +3,9 @@
  *
  * Redis answers them for the last command of their own connection that replicas were sent. So the first WAIT of a
  * client that may have written on another lane pins it to a private lane, for its writes and further WAITs. That lane is
- * opened with a message that replicas are sent (lend_covering): all earlier writes went before that message.
- * In three cases no such lane is opened: weir may not publish, the client is pinned to another lane already, or a lane
+ * opened with a write (lend_covering): all earlier writes went before that one. A message would not do: Redis sends it to
+ * replicas, but not to its append-only file.
+ * In three cases no such lane is opened: weir may not write the key, the client is pinned to another lane already, or a lane
  * to Redis was lost since the client wrote. Then no replica is counted until a write on the client's lane is answered.
  * Inside MULTI, WAIT is about its lane alone.
  */
@@ -16,7 +17,7 @@
 #include "front/rules.h"
 #include "upstream/calls.h"
 
-#define COVERAGE_CHANNEL_ROOM PREFIX_CHANNEL_ROOM
+#define COVERAGE_KEY_ROOM PREFIX_COVER_ROOM
 
 /* commons.n_broken as client.wrote_at has it: never 0. */
 static inline uint32_t coverage_time(const struct client *client)
@@ -54,7 +55,7 @@ static inline bool coverage_is_sought(const struct client *client)
            (client->pins != 0 || client->front->settings->lanes_private);
 }
 
-/* True if the lane for this request is to be opened with a message. */
+/* True if the lane for this request is to be opened with a write. */
 static inline bool coverage_is_wanted(const struct client *client, const struct request *request)
 {
     return client->wrote_at != 0 && request_effect(request) == EFFECT_WAIT &&
@@ -67,8 +68,8 @@ static inline bool coverage_must_wait(const struct client *client, const struct 
     return coverage_is_sought(client) && client->rider.in_flight > 0 && request_effect(request) == EFFECT_WAIT;
 }
 
-/* Where the message is published, in `out`: weir's own user may publish there. */
-struct slice coverage_channel(const struct client *client, char out[COVERAGE_CHANNEL_ROOM]);
+/* The key that is written, in `out`: one of those that weir's own user has for LIMIT. */
+struct slice coverage_key(const struct client *client, char out[COVERAGE_KEY_ROOM]);
 
 /* The client has this private lane, which is ready. */
 void coverage_note_lane(struct client *client, struct lane *lane);

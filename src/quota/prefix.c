@@ -84,7 +84,8 @@ bool prefix_of(struct slice text, struct slice user, char *out, struct slice *pr
     return true;
 }
 
-struct slice prefix_channel(struct slice text, char *out)
+/* What stands in front of %u, and `name` behind it. */
+static struct slice for_all_users(struct slice text, struct slice name, char *out)
 {
     char *at = out;
     for (size_t i = 0; i < text.len; i++) {
@@ -93,7 +94,16 @@ struct slice prefix_channel(struct slice text, char *out)
         *at++ = text.at[i];
         i += text.at[i] == '%';
     }
-    const struct slice released = SLICE("released");
-    memcpy(at, released.at, released.len);
-    return slice_of(out, (size_t)(at - out) + released.len);
+    memcpy(at, name.at, name.len);
+    return slice_of(out, (size_t)(at - out) + name.len);
+}
+
+struct slice prefix_channel(struct slice text, char *out)
+{
+    return for_all_users(text, SLICE("released"), out);
+}
+
+struct slice prefix_cover(struct slice text, char *out)
+{
+    return for_all_users(text, SLICE(PREFIX_COVER), out);
 }

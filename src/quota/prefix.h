@@ -17,6 +17,8 @@
 #define PREFIX_USER_MAX 255 /* bytes of a user's name; longer ones are refused */
 #define PREFIX_ROOM (PREFIX_MAX + 3 * PREFIX_USER_MAX)
 #define PREFIX_CHANNEL_ROOM (PREFIX_MAX + sizeof "released")
+#define PREFIX_COVER "weir:written"
+#define PREFIX_COVER_ROOM (PREFIX_MAX + sizeof PREFIX_COVER)
 
 /* False: `why` says what is wrong with it. */
 __attribute__((warn_unused_result)) bool prefix_check(struct slice text, char *why, size_t why_size);
@@ -32,5 +34,8 @@ __attribute__((warn_unused_result)) bool prefix_of(struct slice text, struct sli
  * The channel, the same for all users: what stands in front of %u, and "released". `out` has PREFIX_CHANNEL_ROOM bytes.
  */
 struct slice prefix_channel(struct slice text, char *out);
+
+/* The key of WAIT coverage, the same for all users: what stands in front of %u, and PREFIX_COVER; PREFIX_COVER_ROOM. */
+struct slice prefix_cover(struct slice text, char *out);
 
 #endif

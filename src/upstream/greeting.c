@@ -13,7 +13,7 @@
 enum step {
     STEP_RESET,
     STEP_OWN_LOGIN,
-    STEP_PUBLISH,
+    STEP_WRITE,
     STEP_SELECT,
     STEP_LOGIN,
     STEP_SELECT_AGAIN,
@@ -40,11 +40,11 @@ void greeting_init(struct greeting *greeting, const struct lane_key *key, enum g
     bool is_again = greeting_is_again(kind);
     if (is_again)
         add(greeting, STEP_RESET);
-    if (cover != NULL && cover->channel != NULL) {
+    if (cover != NULL && cover->key != NULL) {
         greeting->cover = *cover;
         if (cover->login != NULL && key->login != NULL)
             add(greeting, STEP_OWN_LOGIN);
-        add(greeting, STEP_PUBLISH);
+        add(greeting, STEP_WRITE);
     }
     if (key->database != 0)
         add(greeting, STEP_SELECT);
@@ -73,10 +73,10 @@ static size_t say_hello(char *out, const struct lane_key *key)
     return emit_array(out, words, key->protocol == 3 ? 2 : 1);
 }
 
-static size_t say_publish(char *out, const char *channel)
+static size_t say_write(char *out, const char *key)
 {
-    const struct slice words[] = {SLICE(OWN_PUBLISH), slice_str(channel), SLICE("")};
-    return emit_array(out, words, 3);
+    const struct slice words[] = {SLICE(OWN_SET), slice_str(key), SLICE(""), SLICE("PX"), SLICE("1")};
+    return emit_array(out, words, 5);
 }
 
 static size_t say_step(const struct greeting *greeting, enum step step, const struct lane_key *key,
@@ -88,8 +88,8 @@ static size_t say_step(const struct greeting *greeting, enum step step, const st
         return emit_array(out, reset, 1);
     case STEP_OWN_LOGIN:
         return login_emit(greeting->cover.login, SLICE(OWN_AUTH), false, out);
-    case STEP_PUBLISH:
-        return say_publish(out, greeting->cover.channel);
+    case STEP_WRITE:
+        return say_write(out, greeting->cover.key);
     case STEP_SELECT:
     case STEP_SELECT_AGAIN:
         return say_select(out, key);
@@ -115,7 +115,7 @@ char *greeting_say(struct greeting *greeting, const struct lane_key *key, const 
     const struct greeting_cover *cover = &greeting->cover;
     size_t room = ROOM + (key->login != NULL ? login_room(key->login) : 0);
     room += greeting->said == 0 && cover->login != NULL ? login_room(cover->login) : 0; /* which is said first */
-    room += cover->channel != NULL ? strlen(cover->channel) : 0;
+    room += cover->key != NULL ? strlen(cover->key) : 0;
     char *out = malloc(room);
     if (out == NULL)
         return NULL;
@@ -147,10 +147,10 @@ static enum greeting_verdict judge_fresh(struct greeting *greeting, enum step st
         if (glimpse_is(answer, SLICE("+OK\r\n")))
             return GREETING_GOOD;
         return glimpse_starts(answer, SLICE("-WRONGPASS")) ? GREETING_LOGIN_REFUSED : GREETING_REFUSED;
-    case STEP_OWN_LOGIN: /* if not: whoever it is then may publish, or not */
+    case STEP_OWN_LOGIN: /* if not: the connection's user may write the key, or not */
         return GREETING_GOOD;
-    case STEP_PUBLISH:
-        greeting->is_covered = glimpse_type(answer) == ':';
+    case STEP_WRITE:
+        greeting->is_covered = glimpse_is(answer, SLICE("+OK\r\n"));
         return GREETING_GOOD;
     case STEP_HELLO:
         greeting->needs_auth = glimpse_starts(answer, SLICE("-NOAUTH"));
@@ -193,7 +193,7 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
         is_good = nonce_is_answered(nonce, answer);
         break;
     case STEP_OWN_LOGIN:
-    case STEP_PUBLISH:
+    case STEP_WRITE:
         break;
     }
     return is_good ? GREETING_GOOD : GREETING_UNCLEAN;

@@ -31,11 +31,11 @@ static inline bool greeting_is_again(enum greeting_kind kind)
 
 /*
  * What makes a new connection speak for all that Redis has been sent before it: WAIT and WAITAOF tell of the last
- * command of their own connection that replicas were sent, so weir publishes an empty message on it, before the
- * client's login.
+ * command of their own connection that replicas or the append-only file were sent, so weir writes a key on it, before
+ * the client's login. The key is empty and ends within a millisecond.
  */
 struct greeting_cover {
-    const char *channel;       /* where; NULL: no cover is wanted */
+    const char *key;           /* which; NULL: no cover is wanted */
     const struct login *login; /* weir's own login, for that moment; NULL: nobody's. Only where a login follows; needed
                               * until greeting_say has been called once */
 };
@@ -50,7 +50,7 @@ struct greeting {
     bool is_selected;
     bool is_asking;  /* HELLO is said for what it tells, and may be refused */
     bool needs_auth; /* clients that have not logged in will hear NOAUTH from Redis */
-    bool is_covered; /* its message has been published */
+    bool is_covered; /* its key has been written */
     struct greeting_cover cover;
 };
 

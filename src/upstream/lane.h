@@ -168,7 +168,7 @@ struct lane {
     struct room_share share; /* which counts of the room it is in */
     struct nonce nonce;      /* asked, and not answered yet */
     struct bytes held; /* what is looked at as a whole: an answer to a greeting, to a door's login; raw_end.h; heap */
-    char *cover;       /* greeting_cover.channel, heap; NULL: it is to speak for no other connection */
+    char *cover;       /* greeting_cover.key, heap; NULL: it is to speak for no other connection */
     uint8_t state;     /* enum lane_state; set by lane_become */
     uint8_t trust;     /* enum lane_trust; moved by lane.c alone */
     uint8_t use;       /* enum lane_use */

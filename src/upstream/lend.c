@@ -114,12 +114,12 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
     return left != NULL ? renew(lanes, left, key, owner) : open_new(lanes, key, owner);
 }
 
-struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice channel)
+struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice written)
 {
     lanes->why_none = ERR_NONE;
     struct lane *lane = lanes_are_up(lanes) ? open_new(lanes, key, owner) : NULL;
     if (lane != NULL)
-        lane->cover = strndup(channel.at, channel.len); /* out of memory: it is not covered */
+        lane->cover = strndup(written.at, written.len); /* out of memory: it is not covered */
     return lane;
 }
 

@@ -24,7 +24,7 @@ static const struct shape {
     {TEXT("\"" OWN_AUTH "\" \"(redacted)\""), TEXT("")},
     {TEXT("\"" OWN_SELECT "\""), TEXT("")},
     {TEXT("\"" OWN_CLIENT "\" \"SETINFO\" "), TEXT("")},
-    {TEXT("\"" OWN_PUBLISH "\" "), TEXT("released\" \"\"\r\n")},
+    {TEXT("\"" OWN_SET "\" "), TEXT("weir:written\" \"\" \"PX\" \"1\"\r\n")},
 };
 
 static bool fits(struct slice text, const struct shape *shape)

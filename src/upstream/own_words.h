@@ -13,7 +13,7 @@
 #define OWN_ECHO "eCHO"
 #define OWN_PING "pING"
 #define OWN_RESET "rESET"
-#define OWN_PUBLISH "pUBLISH"
+#define OWN_SET "sET"
 #define OWN_CLIENT "cLIENT"
 #define OWN_QUIT "qUIT"
 #define OWN_SELECT "sELECT"

@@ -473,7 +473,7 @@ static size_t read_inline(struct slice in, struct question *question)
 
 static bool is_weirs_own(const struct line *line, const struct question *question)
 {
-    static const char *const spelled[] = {"hELLO", "rESET", "pUBLISH", "cLIENT", "sELECT", "aUTH", "WEIR.NONCE"};
+    static const char *const spelled[] = {"hELLO", "rESET", "sET", "cLIENT", "sELECT", "aUTH", "WEIR.NONCE"};
     for (size_t i = 0; i < sizeof spelled / sizeof spelled[0]; i++)
         if (slice_eq(question->words[0], slice_str(spelled[i])))
             return true;
@@ -512,7 +512,7 @@ static void note_who(struct line *line, struct question *question)
     question->who = mark_find(bytes_slice(&question->bytes), &question->number);
     line->is_weirs |= is_word(question, 0, "slowlog") ||
                       (is_word(question, 0, "script") && is_word(question, 1, "load")) ||
-                      (is_word(question, 0, "info") && question->n > 1) || is_word(question, 1, "limit:released");
+                      (is_word(question, 0, "info") && question->n > 1) || is_word(question, 1, "limit:weir:written");
     question->is_own = is_weirs_own(line, question);
     if (question->who != 0 && !line->is_weirs)
         line->users |= question->who == 'A' ? CLIENT_A : CLIENT_B;

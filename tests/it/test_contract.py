@@ -725,13 +725,13 @@ def test_nobody_hides_from_a_monitor(farm):
     weir = farm.weir(redis, workers=1)
     with weir.connect() as monitor, weir.connect() as a:
         assert monitor.call("MONITOR") == "OK"
-        a.ask("pUBLISH secret x", "pUBLISH secret ''", "cLIENT TRACKINGINFO", "sET k v", "gET rESET", "rESET x", "ECHO end")
+        a.ask("pUBLISH secret x", "pUBLISH secret ''", "cLIENT TRACKINGINFO", "sET k v", "sET weir:written x", "gET rESET", "rESET x", "ECHO end")
         seen = []
         while not seen or '"ECHO"' not in seen[-1]:
             seen.append(monitor.read().split("] ", 1)[1])
         assert sum('"pUBLISH" "secret"' in line for line in seen) == 2
         assert not at_least(7) or any(line.startswith('"cLIENT" "TRACKINGINFO"') for line in seen)
-        assert {'"sET" "k" "v"', '"gET" "rESET"'} <= set(seen)
+        assert {'"sET" "k" "v"', '"sET" "weir:written" "x"', '"gET" "rESET"'} <= set(seen)
 
 
 def test_a_stranger_with_few_rights_is_asked_for_nothing(farm):

@@ -111,8 +111,8 @@ static void what_a_fresh_one_may_hear(void **state)
     login_put(login);
 }
 
-/* A message before the client's login, as weir itself where it has a login; whether it may is all that its answers tell. */
-static void a_covering_one_publishes_first(void **state)
+/* A write before the client's login, as weir itself where it has a login; whether it may is all that its answers tell. */
+static void a_covering_one_writes_first(void **state)
 {
     struct login *login = login_new(SLICE("u"), SLICE("p"));
     struct login *own = login_new(SLICE("weir"), SLICE("w"));
@@ -122,10 +122,10 @@ static void a_covering_one_publishes_first(void **state)
     struct greeting greeting;
     (void)state;
     greeting_init(&greeting, &key, GREETING_OWNED, &cover);
-    assert_string_equal(said(&greeting, &key), "aUTH weir w,pUBLISH c ");
+    assert_string_equal(said(&greeting, &key), "aUTH weir w,sET c  PX 1");
     assert_int_equal(judge(&greeting, "+OK\r\n"), GREETING_GOOD);
     assert_false(greeting_goes_on(&greeting));
-    assert_int_equal(judge(&greeting, ":0\r\n"), GREETING_GOOD);
+    assert_int_equal(judge(&greeting, "+OK\r\n"), GREETING_GOOD);
     assert_true(greeting_goes_on(&greeting) && greeting.is_covered);
     assert_string_equal(said(&greeting, &key), "aUTH u p,hELLO");
     assert_int_equal(judge(&greeting, "-WRONGPASS no\r\n"), GREETING_LOGIN_REFUSED);
@@ -135,7 +135,7 @@ static void a_covering_one_publishes_first(void **state)
     assert_int_equal(judge(&greeting, "-NOAUTH no\r\n"), GREETING_GOOD);
     assert_false(greeting.is_covered);
     greeting_init(&greeting, &nobody, GREETING_OWNED, &cover);
-    assert_string_equal(said(&greeting, &nobody), "pUBLISH c ,hELLO");
+    assert_string_equal(said(&greeting, &nobody), "sET c  PX 1,hELLO");
     assert_int_equal(judge(&greeting, "-ERR max number of clients reached\r\n"), GREETING_TURNED_AWAY);
     login_put(login);
     login_put(own);
@@ -231,7 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fresh_one_has_nothing_pending_when_it_logs_in),
         cmocka_unit_test(what_a_fresh_one_may_hear),
-        cmocka_unit_test(a_covering_one_publishes_first),
+        cmocka_unit_test(a_covering_one_writes_first),
         cmocka_unit_test(a_used_one_answers_exactly_or_is_not_clean),
         cmocka_unit_test(a_used_one_without_an_id_is_asked_for_it),
         cmocka_unit_test(nonces),

@@ -26,6 +26,12 @@ static void expect(const char *text, struct slice user, const char *prefix, cons
     found = prefix_channel(slice_str(text), name);
     assert_int_equal(found.len, strlen(channel));
     assert_memory_equal(found.at, channel, found.len);
+    char cover[PREFIX_COVER_ROOM];
+    size_t before = found.len - strlen("released");
+    found = prefix_cover(slice_str(text), cover);
+    assert_int_equal(found.len, before + strlen(PREFIX_COVER));
+    assert_memory_equal(found.at, channel, before);
+    assert_memory_equal(found.at + before, PREFIX_COVER, strlen(PREFIX_COVER));
 }
 
 static void users_have_their_own(void **state)
