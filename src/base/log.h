@@ -49,7 +49,6 @@ void log_close(void);
 uint64_t log_lost(void);
 
 #define log_line(level, ...) log_at(LOG_SITE_NONE, level, __VA_ARGS__)
-#define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
 #define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
 #define log_warn(...) log_line(LOG_WARN, __VA_ARGS__)
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)

@@ -228,11 +228,6 @@ bool policy_add_match(struct policy *policy, struct slice terms, char *why, size
     return true;
 }
 
-bool policy_can_match(const struct policy *policy)
-{
-    return policy->n_matches > 0 || strcmp(policy->name, default_name) == 0;
-}
-
 /* A limit on class control may delay or close, never refuse. */
 static bool suits_control(const struct limit *limit, char *why, size_t why_size)
 {
@@ -446,14 +441,4 @@ bool policies_match_keys(const struct policies *policies)
 size_t policies_patterns(const struct policies *policies)
 {
     return policies->index->n_tried;
-}
-
-bool policies_limit_connections(const struct policies *policies)
-{
-    for (size_t i = 0; i < policies->count; i++) {
-        const struct policy *policy = policies->policies[i];
-        if ((policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS]) != 0)
-            return true;
-    }
-    return false;
 }

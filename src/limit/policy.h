@@ -71,9 +71,6 @@ struct policy *policies_add(struct policies *policies, struct slice name, char *
 __attribute__((warn_unused_result)) bool policy_add_match(struct policy *policy, struct slice terms, char *why,
                                                           size_t why_size);
 
-/* Can it bind anybody? It needs a match, unless it is `default`. */
-bool policy_can_match(const struct policy *policy);
-
 /*
  * Add the comma-separated limits of one line: what = "1000/s burst 2000, 10000/h", or what = "deny". All or nothing.
  * `table` tells which classes are `control`, which cannot be refused.
@@ -135,9 +132,6 @@ bool policies_match_keys(const struct policies *policies);
 
 /* How many patterns of matches policies_match tries one by one: see limit/match_index.h. */
 size_t policies_patterns(const struct policies *policies);
-
-/* Does any of them limit connections, or connects? */
-bool policies_limit_connections(const struct policies *policies);
 
 /* The policy of that name; case does not matter. NULL: none. */
 const struct policy *policies_find(const struct policies *policies, struct slice name);

@@ -1,7 +1,6 @@
 /* Room is made before anything is written, and nothing is written to a broken build. */
 #include "resp/build.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,6 @@
 #include "resp/emit.h"
 
 #define FIRST_ROOM 256
-#define NUMBER_MAX 32 /* "-1.7976931348623157e+308" */
 
 void build_init(struct build *build, bool is_resp3)
 {
@@ -121,41 +119,6 @@ void build_printf_bulk(struct build *build, const char *format, ...)
 void build_int(struct build *build, int64_t number)
 {
     head(build, ':', number);
-}
-
-void build_true(struct build *build)
-{
-    build_int(build, 1);
-}
-
-void build_false(struct build *build)
-{
-    build_int(build, 0);
-}
-
-/* 15 digits show what a person typed; not every number survives them. */
-static size_t print_double(char *out, double number)
-{
-    if (isnan(number))
-        return (size_t)snprintf(out, NUMBER_MAX, "nan"); /* printf may call it "-nan" */
-    int len = snprintf(out, NUMBER_MAX, "%.15g", number);
-    double read = strtod(out, NULL);
-    if (read < number || read > number)
-        len = snprintf(out, NUMBER_MAX, "%.17g", number);
-    return (size_t)len;
-}
-
-void build_double(struct build *build, double number)
-{
-    char text[NUMBER_MAX];
-    struct slice digits = slice_of(text, print_double(text, number));
-    if (!build->is_resp3) {
-        build_bulk(build, digits);
-        return;
-    }
-    append(build, SLICE(","));
-    append(build, digits);
-    append(build, SLICE("\r\n"));
 }
 
 void build_nil(struct build *build)

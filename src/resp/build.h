@@ -36,9 +36,6 @@ void build_bulk(struct build *build, struct slice bytes);
 void build_bulk_str(struct build *build, const char *text);
 __attribute__((format(printf, 2, 3))) void build_printf_bulk(struct build *build, const char *format, ...);
 void build_int(struct build *build, int64_t number);
-void build_true(struct build *build); /* :1 and :0 in either version, as Redis' own commands answer */
-void build_false(struct build *build);
-void build_double(struct build *build, double number); /* RESP2: a bulk. The fewest digits that read back the same */
 void build_nil(struct build *build);
 
 /* Bytes that are RESP already: whole elements, or a header. */

@@ -1,5 +1,4 @@
 /* Replies as they are built: every type in both versions, what the scanner makes of them, running out of memory. */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,9 +88,6 @@ static void values_of_either_version(void **state)
         assert_built("$0\r\n\r\n");
         build_int(&build, INT64_MIN);
         assert_built(":-9223372036854775808\r\n");
-        build_true(&build);
-        build_false(&build);
-        assert_built(":1\r\n:0\r\n");
         build_status(&build, SLICE("OK"));
         assert_built("+OK\r\n");
         build_error(&build, SLICE("ERR no\r\nsuch\nlimit"));
@@ -112,41 +108,10 @@ static void nil(void **state)
     assert_built("_\r\n");
 }
 
-static void doubles(void **state)
-{
-    (void)state;
-    static const struct {
-        double number;
-        const char *resp3;
-    } rows[] = {
-        {0, ",0\r\n"},
-        {1.5, ",1.5\r\n"},
-        {0.1, ",0.1\r\n"},
-        {-100, ",-100\r\n"},
-        {1.0 / 3, ",0.33333333333333331\r\n"},
-        {1e300, ",1e+300\r\n"},
-        {-1.7976931348623157e308, ",-1.7976931348623157e+308\r\n"},
-        {INFINITY, ",inf\r\n"},
-        {-INFINITY, ",-inf\r\n"},
-        {NAN, ",nan\r\n"},
-        {-NAN, ",nan\r\n"},
-    };
-    start(true);
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        build_double(&build, rows[i].number);
-        assert_built(rows[i].resp3);
-    }
-    start(false);
-    build_double(&build, 0.25);
-    assert_built("$4\r\n0.25\r\n");
-    build_double(&build, -INFINITY);
-    assert_built("$4\r\n-inf\r\n");
-}
-
 static void build_any(uint64_t *seed, int depth)
 {
     size_t n = dice_below(seed, 4);
-    switch (dice_below(seed, depth > 0 ? 11 : 8)) {
+    switch (dice_below(seed, depth > 0 ? 9 : 6)) {
     case 0:
         build_bulk(&build, SLICE("bulk\r\n"));
         return;
@@ -166,16 +131,10 @@ static void build_any(uint64_t *seed, int depth)
         build_error(&build, SLICE("ERR\r\n"));
         return;
     case 6:
-        build_double(&build, (double)dice(seed) / 3);
-        return;
-    case 7:
-        build_true(&build);
-        return;
-    case 8:
         build_map(&build, n);
         n *= 2;
         break;
-    case 9:
+    case 7:
         build_set(&build, n);
         break;
     default:
@@ -227,7 +186,6 @@ static void what_does_not_fit_breaks_it(void **state)
         size_t len = build.len;
         build_int(&build, 1);
         build_nil(&build);
-        build_double(&build, 1);
         build_error(&build, SLICE("ERR"));
         build_printf_bulk(&build, "%d", 1);
         assert_true(build.is_broken);
@@ -254,7 +212,6 @@ int main(void)
         cmocka_unit_test_teardown(heads, tear_down),
         cmocka_unit_test_teardown(values_of_either_version, tear_down),
         cmocka_unit_test_teardown(nil, tear_down),
-        cmocka_unit_test_teardown(doubles, tear_down),
         cmocka_unit_test_teardown(whatever_is_built_is_one_frame, tear_down),
         cmocka_unit_test_teardown(large_replies_grow, tear_down),
         cmocka_unit_test_teardown(what_does_not_fit_breaks_it, tear_down),
