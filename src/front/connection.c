@@ -23,6 +23,7 @@
 #include "front/stateful.h"
 #include "front/timeouts.h"
 #include "front/timing.h"
+#include "front/vanished.h"
 #include "upstream/raw_end.h"
 #include "upstream/stall.h"
 
@@ -530,6 +531,7 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     list_init(&client->in_front);
     link_adopt(&client->link, front->loop, RANK_CLIENT, fd, peer, &link_ops);
     timeouts_enter(client);
+    vanished_watch(client->front);
     if (!binding_enter(client))
         return;
     if (entrance->has_proxy_header)

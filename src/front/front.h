@@ -119,7 +119,7 @@ struct timeouts {
     struct list handshakes; /* clients in the order in which theirs began */
     struct list unfinished; /* and their unfinished requests */
     struct list unbound;    /* struct unbound, in the order in which their time began */
-    struct alarm handshake, request, idle, bind;
+    struct alarm handshake, request, idle, bind, vanished;
 };
 
 #define DRAIN_NAMED 3 /* clients that are told of by name */
@@ -168,8 +168,9 @@ struct front {
     const struct entrance *entrances[ENTRANCES_MAX]; /* by number; NULL: nobody has come in there */
     struct list libraries;                           /* that its clients use: struct library */
     struct timeouts timeouts;
-    struct walk binding_walk; /* binds every client by new rules */
-    struct walk round_walk;   /* of the order that is on its round here */
+    struct walk binding_walk;  /* binds every client by new rules */
+    struct walk round_walk;    /* of the order that is on its round here */
+    struct walk vanished_walk; /* looks for clients whose host has vanished */
     struct pacing_timer pacing;
     struct client_drain drain; /* once weir stops */
     struct recent recent;

@@ -299,7 +299,7 @@ static void look_at(struct client *client)
 static void on_look(struct alarm *alarm)
 {
     struct front *front = container_of(alarm, struct front, timeouts.idle);
-    if (walk_is_on(&front->binding_walk) || walk_is_on(&front->round_walk))
+    if (walk_is_on(&front->binding_walk) || walk_is_on(&front->round_walk) || walk_is_on(&front->vanished_walk))
         return; /* timeouts_go_on follows */
     for (int n = 0; n < LOOKS_MAX && front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients); n++) {
         struct client *client = client_at(front->clients.next);
@@ -317,7 +317,7 @@ static void on_look(struct alarm *alarm)
 void timeouts_init(struct front *front)
 {
     struct timeouts *timeouts = &front->timeouts;
-    alarms_init(&timeouts->alarms, front->loop, 4);
+    alarms_init(&timeouts->alarms, front->loop, 5);
     list_init(&timeouts->handshakes);
     list_init(&timeouts->unfinished);
     list_init(&timeouts->unbound);
@@ -361,6 +361,7 @@ void timeouts_leave(struct client *client, enum client_state was)
     list_take(&client->waited_for.in_list);
     walk_skip(&client->front->binding_walk, &client->in_front);
     walk_skip(&client->front->round_walk, &client->in_front);
+    walk_skip(&client->front->vanished_walk, &client->in_front);
     list_take(&client->in_front);
 }
 

@@ -121,6 +121,9 @@ struct endpoint {
  */
 void link_set_options(int fd);
 
+/* As tcp_peer_has_vanished; false for one that is closed, or no TCP connection. */
+bool link_has_vanished(const struct link *link);
+
 /* One of them, or another: one that the system does without, so that failure does not matter. */
 void link_set_option(int fd, int level, int name, int value);
 

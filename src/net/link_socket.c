@@ -7,9 +7,8 @@
 #include <sys/socket.h>
 
 #include "net/link.h"
+#include "net/tcp_peer.h"
 #include "net/tls.h"
-
-#define KEEPALIVE_SECONDS 60 /* idle time before the first probe; Redis' is 300, middleboxes forget sooner */
 
 void link_set_option(int fd, int level, int name, int value)
 {
@@ -19,8 +18,7 @@ void link_set_option(int fd, int level, int name, int value)
 void link_set_options(int fd)
 {
     link_set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    link_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    link_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS);
+    tcp_peer_keepalive(fd);
 }
 
 bool link_has_unread(const struct link *link)
@@ -39,6 +37,11 @@ const char *link_why(const struct link *link, int status)
 struct slice link_tls_name(const struct link *link)
 {
     return link_tls(link) != NULL && link_tls(link)->name != NULL ? slice_str(link_tls(link)->name) : slice_of("", 0);
+}
+
+bool link_has_vanished(const struct link *link)
+{
+    return !link->is_unix && !link_is_closed(link) && tcp_peer_has_vanished(link->watch.fd);
 }
 
 bool link_is_closed(const struct link *link)

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
+#include "net/tcp_peer.h"
 #include "run/controls.h"
 #include "run/crew.h"
 #include "run/descriptors.h"
@@ -525,6 +526,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     upstream_init(&proxy->upstream);
     upstream_set_tls(&proxy->upstream, config->rules.upstream_tls);
     proxy->upstream.hurry = (uint32_t)environment_number("WEIR_HURRY", 1000);
+    tcp_peer_hurry(proxy->upstream.hurry);
     atomic_store(&proxy->upstream.room.descriptors, descriptors_allowed());
     proxy->started_unix_ms = clock_unix_ms();
     /* From the first socket on, SIGTERM waits for its handler: the files of sockets are removed at the end. */

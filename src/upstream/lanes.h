@@ -40,6 +40,7 @@ struct lanes {
     uint32_t n_idle;               /* in LIST_IDLE */
     uv_timer_t tick;  /* runs while a lane is being opened or is retired, a reconnect is due, or riders hope for room */
     uv_timer_t sweep; /* runs while lanes are idle or owe answers, and always with an upstream-timeout */
+    uint64_t looked_ns; /* when lanes were asked last whether their host has vanished */
     _Atomic uint64_t
         oldest_ns;       /* how long the oldest call had waited at the last sweep (lane_owes_ns); any thread reads */
     uv_timer_cb on_tick; /* timers.c's */

@@ -1,5 +1,6 @@
 #include "upstream/timers.h"
 
+#include "net/tcp_peer.h"
 #include "upstream/health.h"
 #include "upstream/stall.h"
 
@@ -142,6 +143,28 @@ static void fail_unanswered(struct lanes *lanes, enum lane_list in, uint64_t now
     }
 }
 
+/* The server's host does not answer any more. */
+static void fail_vanished(struct lanes *lanes, enum lane_list in)
+{
+    struct list now;
+    list_take_all(&now, &lanes->lists[in]);
+    while (!list_is_empty(&now)) {
+        struct lane *lane = lanes_at(now.next);
+        lanes_move(lane, in);
+        if (link_has_vanished(&lane->link))
+            lane_fail(lane, END_LOST, "its host does not answer any more");
+    }
+}
+
+static void look_for_vanished(struct lanes *lanes, uint64_t now_ns)
+{
+    if (now_ns - lanes->looked_ns < tcp_peer_look_ns())
+        return;
+    lanes->looked_ns = now_ns;
+    for (int in = LIST_SHARED; in < LIST_COUNT; in++)
+        fail_vanished(lanes, (enum lane_list)in);
+}
+
 static void close_old(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
 {
     uint64_t most_ns = room_is_tight(lanes_room(lanes)) ? IDLE_TIGHT_NS : IDLE_NS;
@@ -247,6 +270,7 @@ static void on_sweep(uv_timer_t *timer)
     fail_unanswered(lanes, LIST_DOOR, now_ns);
     for (int in = LIST_SHARED; timeout_ns > 0 && in < LIST_COUNT; in++)
         fail_hung(lanes, (enum lane_list)in, now_ns - timeout_ns);
+    look_for_vanished(lanes, now_ns);
     note_oldest(lanes, now_ns);
     if (is_done(lanes))
         uv_timer_stop(timer);

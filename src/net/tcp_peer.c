@@ -1,0 +1,64 @@
+#include "net/tcp_peer.h"
+
+/* It has the peer's window, and does not go together with <netinet/tcp.h>, which libuv includes. */
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+
+#define KEEPALIVE_IDLE_S 60     /* before the first probe; Redis' is 300, middleboxes forget sooner */
+#define KEEPALIVE_INTERVAL_S 15 /* between two probes */
+#define KEEPALIVE_PROBES 4      /* unanswered: a peer without traffic is gone after two minutes */
+#define LOOK_NS (15 * NS_PER_S)
+#define SILENCE_NS (90 * NS_PER_S) /* with LOOK_NS before it less than keepalive's two minutes */
+#define PROBES_UNANSWERED 2
+
+static unsigned hurry = 1; /* written before the first thread starts */
+
+void tcp_peer_hurry(unsigned times)
+{
+    hurry = times > 0 ? times : 1;
+}
+
+static void set(int fd, int level, int name, int value)
+{
+    setsockopt(fd, level, name, &value, sizeof value); /* what cannot be set is done without */
+}
+
+static int seconds(int n)
+{
+    int left = n / (int)hurry;
+    return left > 0 ? left : 1;
+}
+
+void tcp_peer_keepalive(int fd)
+{
+    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds(KEEPALIVE_IDLE_S));
+    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds(KEEPALIVE_INTERVAL_S));
+    set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
+}
+
+uint64_t tcp_peer_look_ns(void)
+{
+    return LOOK_NS / hurry;
+}
+
+bool tcp_peer_has_vanished(int fd)
+{
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
+        length < offsetof(struct tcp_info, tcpi_snd_wnd) + sizeof info.tcpi_snd_wnd)
+        return false;
+    if (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0)
+        return false;
+    int silence_ms = (int)(SILENCE_NS / hurry / NS_PER_MS);
+    bool is_window_open = info.tcpi_snd_wnd > 0 && info.tcpi_unacked > 0;
+    if (!is_window_open || info.tcpi_retransmits > 0)
+        set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, is_window_open ? silence_ms : 0);
+    unsigned n_unanswered = info.tcpi_probes > info.tcpi_retransmits ? info.tcpi_probes : info.tcpi_retransmits;
+    return !is_window_open && n_unanswered >= PROBES_UNANSWERED && info.tcpi_last_ack_recv >= (unsigned)silence_ms;
+}
