@@ -32,7 +32,9 @@ struct control {
     struct backoff backoff;
     struct heartbeat heartbeat;
     uint8_t step;
-    uint8_t missing;    /* steps whose answer weir did not get, as bits: asked again */
+    struct nonce nonce; /* of the step that is asked */
+    bool has_form;      /* the node answers one of its forms */
+    uint32_t missing;   /* steps whose answer weir did not get, as bits: asked again */
     uint64_t again_ns;  /* when that is */
     char why[WHY_ROOM]; /* what the node said when it was last found unfit or barred; "": it was not */
     bool is_open;       /* the link is in use */
@@ -120,11 +122,22 @@ static void on_deadline(uv_timer_t *timer)
 
 /* ---- the steps: a request each, and what its answer means ---- */
 
-enum step { STEP_HELLO, STEP_AUTH, STEP_INFO, STEP_PING, STEP_CLIENTS, STEP_COMMAND, STEP_COUNT };
+enum step {
+    STEP_HELLO,
+    STEP_AUTH,
+    STEP_INFO,
+    STEP_PING,
+    STEP_CLIENTS,
+    STEP_COMMAND,
+    STEP_NONCE, /* a step for each form, in their order, until one is answered */
+    STEP_NONCE_HELLO,
+    STEP_NONCE_ECHO,
+    STEP_COUNT
+};
 
 static void miss(struct control *control, enum step step)
 {
-    control->missing |= (uint8_t)(1U << step);
+    control->missing |= 1U << step;
 }
 
 static bool is_missing(const struct control *control, enum step step)
@@ -213,6 +226,25 @@ static enum control_verdict judge_command(struct control *control, const struct 
     return verdict;
 }
 
+/* Lanes use the first form that the node answers. */
+static enum control_verdict judge_nonce(struct control *control, const struct redisReply *reply, const char **why)
+{
+    (void)why;
+    struct node *node = control->node;
+    enum nonce_form form = (enum nonce_form)(control->step - STEP_NONCE + NONCE_UNKNOWN);
+    control->has_form = control_repeats(reply, slice_of(control->nonce.text, NONCE_LEN));
+    if (control->has_form) {
+        atomic_store_explicit(&node->nonce_form, (uint8_t)form, memory_order_relaxed);
+        node_lacks_no_more(node, LACK_PROOF);
+    } else if (form == NONCE_ECHO) {
+        atomic_store_explicit(&node->nonce_form, NONCE_NONE, memory_order_relaxed);
+        node_lacks(node, LACK_PROOF);
+        for (int step = STEP_NONCE; step <= STEP_NONCE_ECHO; step++)
+            miss(control, (enum step)step);
+    }
+    return CONTROL_GOOD;
+}
+
 static enum control_verdict judge_ping(struct control *control, const struct redisReply *reply, const char **why)
 {
     enum control_verdict verdict = control_judge_ping(reply, why);
@@ -231,6 +263,9 @@ static const struct {
     [STEP_PING] = {OWN_PING, NULL, judge_ping}, /* a server that serves no client answers the others, too */
     [STEP_CLIENTS] = {"INFO", "clients", judge_clients},
     [STEP_COMMAND] = {"COMMAND", NULL, judge_command},
+    [STEP_NONCE] = {NULL, NULL, judge_nonce}, /* nonce_request */
+    [STEP_NONCE_HELLO] = {NULL, NULL, judge_nonce},
+    [STEP_NONCE_ECHO] = {NULL, NULL, judge_nonce},
 };
 
 static void send_words(struct control *control, const struct slice *words, size_t n)
@@ -247,6 +282,15 @@ static void send_words(struct control *control, const struct slice *words, size_
     link_write(&control->link, request, len);
     explicit_bzero(request, len);
     free(request);
+}
+
+static void send_nonce(struct control *control, enum nonce_form form)
+{
+    char request[NONCE_REQUEST_ROOM];
+    if (nonce_draw(&control->nonce, form))
+        link_write(&control->link, request, nonce_request(&control->nonce, request));
+    else
+        lose(control, "the system has no random numbers");
 }
 
 /* ---- once it is up: does its node still answer? ---- */
@@ -307,7 +351,7 @@ static void settled_well(struct control *control)
 /* The first time all steps are taken, later only those whose answers are missing; AUTH only with a password. */
 static bool is_passed_over(const struct control *control, enum step step)
 {
-    if (step == STEP_AUTH && control->password == NULL)
+    if ((step == STEP_AUTH && control->password == NULL) || (step > STEP_NONCE && control->has_form))
         return true;
     return control->is_up && !is_missing(control, step);
 }
@@ -320,6 +364,12 @@ static void next_step(struct control *control)
         settled_well(control);
         return;
     }
+    control->missing &= ~(1U << control->step);
+    uv_timer_start(&control->timer, on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
+    if (control->step >= STEP_NONCE) {
+        send_nonce(control, (enum nonce_form)(control->step - STEP_NONCE + NONCE_UNKNOWN));
+        return;
+    }
     struct slice words[MAX_WORDS] = {slice_str(steps[control->step].request)};
     size_t n = 1;
     if (control->step == STEP_AUTH) {
@@ -329,8 +379,6 @@ static void next_step(struct control *control)
     } else if (steps[control->step].word != NULL) {
         words[n++] = slice_str(steps[control->step].word);
     }
-    control->missing &= (uint8_t) ~(1U << control->step);
-    uv_timer_start(&control->timer, on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
     send_words(control, words, n);
 }
 
@@ -345,6 +393,7 @@ static void on_connected(struct link *link, int status)
     }
     control->step = STEP_HELLO;
     control->missing = 0;
+    control->has_form = false;
     control->is_greeting = true;
     next_step(control);
 }

@@ -213,6 +213,12 @@ enum control_verdict control_judge_ping(const struct redisReply *reply, const ch
     return is_error(reply) ? judge_error(reply, why) : CONTROL_GOOD;
 }
 
+bool control_repeats(const struct redisReply *reply, struct slice text)
+{
+    struct slice said = text_of(reply);
+    return memmem(said.at, said.len, text.at, text.len) != NULL;
+}
+
 uint32_t control_read_maxclients(const struct redisReply *reply)
 {
     int64_t most;

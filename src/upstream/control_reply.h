@@ -61,6 +61,9 @@ enum control_verdict control_judge_ping(const struct redisReply *reply, const ch
 /* True if it is an error that says that the server serves no client now: it loads its data, or has no master. */
 bool control_is_idle(const struct redisReply *reply);
 
+/* True if the text is a part of an error or of a string. */
+bool control_repeats(const struct redisReply *reply, struct slice text);
+
 /* How many connections the node takes, from INFO clients; 0: it does not say. */
 uint32_t control_read_maxclients(const struct redisReply *reply);
 

@@ -190,6 +190,8 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
             return GREETING_UNCLEAN;
         return greeting->kind == GREETING_NAMED ? GREETING_TELLS_ID : GREETING_GOOD;
     case STEP_NONCE:
+        if (nonce->form == NONCE_ECHO && glimpse_starts(answer, SLICE("-NOPERM")))
+            return GREETING_NO_RESET;
         is_good = nonce_is_answered(nonce, answer);
         break;
     case STEP_OWN_LOGIN:

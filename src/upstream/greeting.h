@@ -69,7 +69,7 @@ enum greeting_verdict {
     GREETING_TELLS_ID,      /* good; it tells the connection's id, see greeting_id */
     GREETING_LOGIN_REFUSED, /* the password holds no more */
     GREETING_TURNED_AWAY,   /* too many connections, protected mode: no answer to anybody's request */
-    GREETING_NO_RESET,      /* a used connection whose user may not RESET */
+    GREETING_NO_RESET,      /* a used connection whose user may not RESET, or may not say what proves it clean */
     GREETING_UNCLEAN,       /* a used connection that answers anything but what it was asked */
     GREETING_NONSENSE,      /* a fresh connection whose answer is none of Redis' */
     GREETING_REFUSED,       /* what Redis says is what the client would hear from it */

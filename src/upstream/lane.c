@@ -368,10 +368,12 @@ void lane_gather(struct lane *lane, const struct rider *rider, const char *data,
 bool lane_vouch(struct lane *lane, struct rider *rider)
 {
     char request[NONCE_REQUEST_ROOM];
-    if (!lane_is_untrusted(lane))
+    enum nonce_form form = node_nonce_form(lane_node(lane));
+    if (!lane_is_untrusted(lane) || form == NONCE_NONE)
         return true;
     assert(!lane_is_asked(lane));
-    struct call *call = nonce_draw(&lane->nonce) ? lane_call_special(lane, rider, FLOW_ONE, 1, 0) : NULL;
+    bool is_drawn = nonce_draw(&lane->nonce, form);
+    struct call *call = is_drawn ? lane_call_special(lane, rider, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL)
         return false;
     call->flags = CALL_MUTE | CALL_NONCE;

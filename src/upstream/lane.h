@@ -413,7 +413,8 @@ void lane_passed(struct rider *rider, size_t n);
 
 /*
  * What is concluded from the next answers on this private lane must be true: if something may have forged replies, a
- * nonce is asked first, and the lane closed unless it is answered in its place. False: out of memory. Not while
+ * nonce is asked first, and the lane closed unless it is answered in its place. Where the node answers no nonce the lane
+ * is never lent (lend.c): what its owner makes weir believe is only of its own session. False: out of memory. Not while
  * lane_must_settle: one nonce at a time.
  */
 __attribute__((warn_unused_result)) bool lane_vouch(struct lane *lane, struct rider *rider);

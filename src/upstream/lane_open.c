@@ -132,7 +132,7 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     lane_become(lane, LANE_GREETING);
     glimpse_reset(&lane->glimpse);
     memset(&lane->scan, 0, sizeof lane->scan);
-    if (greeting_is_again(kind) && !nonce_draw(&lane->nonce))
+    if (greeting_is_again(kind) && !nonce_draw(&lane->nonce, node_nonce_form(lane_node(lane))))
         return false;
     const struct greeting_cover cover = {lane->cover, login};
     greeting_init(&lane->greeting, &lane->key, kind, greeting_is_again(kind) ? NULL : &cover);

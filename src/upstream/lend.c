@@ -145,7 +145,8 @@ static bool end_ownership(struct lanes *lanes, struct lane *lane)
 {
     lend_end_use(lane);
     lane->owner = NULL;
-    return !lane->is_spent && !lanes->is_retired && !cannot_reset(lanes, lane) && !is_wanted_elsewhere(lanes);
+    return !lane->is_spent && !lanes->is_retired && node_nonce_form(lanes_node(lanes)) != NONCE_NONE &&
+           !cannot_reset(lanes, lane) && !is_wanted_elsewhere(lanes);
 }
 
 static void keep_few(struct lanes *lanes)

@@ -13,6 +13,7 @@
 #include "net/link.h"
 #include "upstream/contention.h"
 #include "upstream/lack.h"
+#include "upstream/nonce.h"
 #include "upstream/owned.h"
 #include "upstream/upstream.h"
 
@@ -24,6 +25,7 @@ struct node {
     struct owned *owned;              /* the connections to it that have an owner now */
     _Atomic bool is_barred;           /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
     _Atomic uint32_t lacks;           /* what weir does not get of it: a bit for each enum lack */
+    _Atomic uint8_t nonce_form;       /* enum nonce_form that it answers; set by control.c */
     _Atomic bool is_silent;           /* it does not answer weir's own question (heartbeat.h) */
     _Atomic bool is_told_login;       /* the log says that it does not accept weir's own login */
     _Atomic bool is_told_away;        /* the log says that it is away: workers find it out at the same time */
@@ -70,6 +72,12 @@ static inline bool node_is_barred(const struct node *node)
 static inline bool node_is_silent(const struct node *node)
 {
     return atomic_load_explicit(&node->is_silent, memory_order_relaxed);
+}
+
+/* How it is asked whether a lane is clean. */
+static inline enum nonce_form node_nonce_form(const struct node *node)
+{
+    return (enum nonce_form)atomic_load_explicit(&node->nonce_form, memory_order_relaxed);
 }
 
 /* Note that weir does not get this of it; the log says so once, until node_lacks_no_more. */

@@ -11,7 +11,7 @@
 #define LAST '.'
 
 #define RESET_ANSWER "+RESET\r\n"
-#define UNKNOWN "-ERR unknown command "
+#define ERROR "-ERR "
 
 void raw_end_begin(struct lane *lane)
 {
@@ -19,7 +19,12 @@ void raw_end_begin(struct lane *lane)
     char words[(NONCES + 1) * NONCE_REQUEST_ROOM + 64];
     if (lane->state != LANE_PASSTHROUGH || lane->is_parted)
         return;
-    if (!nonce_draw(&lane->nonce)) {
+    enum nonce_form form = node_nonce_form(lane_node(lane));
+    if (form >= NONCE_ECHO) { /* whose answer is two lines */
+        lane_part(lane);
+        return;
+    }
+    if (!nonce_draw(&lane->nonce, form)) {
         lane_fail(lane, END_LOST, "the system has no random numbers");
         return;
     }
@@ -83,8 +88,8 @@ static size_t may_be_end(const struct bytes *held)
 {
     size_t line = line_at(held->at, held->len);
     size_t n = held->len - line;
-    size_t common = n < sizeof UNKNOWN - 1 ? n : sizeof UNKNOWN - 1;
-    if (n > NONCE_ANSWER_MOST || memcmp(held->at + line, UNKNOWN, common) != 0) {
+    size_t common = n < sizeof ERROR - 1 ? n : sizeof ERROR - 1;
+    if (n > NONCE_ANSWER_MOST || memcmp(held->at + line, ERROR, common) != 0) {
         size_t len = n < sizeof RESET_ANSWER - 1 ? n : sizeof RESET_ANSWER - 1;
         return memcmp(held->at + line, RESET_ANSWER, len) == 0 ? n : 0;
     }

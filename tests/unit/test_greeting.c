@@ -150,7 +150,7 @@ static void a_used_one_answers_exactly_or_is_not_clean(void **state)
     static const char *const forged[] = {"+RESET\r\n", "+OK\r\n", "+QUEUED\r\n", ":1\r\n", "$2\r\nOK\r\n", "*0\r\n",
                                          "-ERR x\r\n", "%0\r\n",  "+OK \r\n",    "_\r\n",  "+PONG\r\n"};
     (void)state;
-    assert_true(nonce_draw(&nonce));
+    assert_true(nonce_draw(&nonce, NONCE_UNKNOWN));
     const char *right[] = {"+RESET\r\n", "+OK\r\n", "%1\r\n$2\r\nid\r\n:7\r\n", nonce_answer('\'')};
     greeting_init(&greeting, &key, GREETING_AGAIN, NULL);
     assert_non_null(strstr(said(&greeting, &key), "rESET,aUTH u p,hELLO 3,WEIR.NONCE "));
@@ -179,7 +179,7 @@ static void a_used_one_without_an_id_is_asked_for_it(void **state)
     struct lane_key key = key_of(login, 0, 2);
     struct greeting greeting;
     (void)state;
-    assert_true(nonce_draw(&nonce));
+    assert_true(nonce_draw(&nonce, NONCE_UNKNOWN));
     greeting_init(&greeting, &key, GREETING_NAMED, NULL);
     assert_non_null(strstr(said(&greeting, &key), "rESET,aUTH u p,hELLO,WEIR.NONCE "));
     assert_int_equal(judge(&greeting, "+RESET\r\n"), GREETING_GOOD);
@@ -195,13 +195,40 @@ static void a_used_one_without_an_id_is_asked_for_it(void **state)
     login_put(login);
 }
 
+static void check_form(enum nonce_form form, const char *question, const char *begin, const char *end)
+{
+    char request[NONCE_REQUEST_ROOM], answer[256], wanted[256];
+    struct nonce drawn;
+    assert_true(nonce_draw(&drawn, form));
+    size_t n = nonce_request(&drawn, request);
+    snprintf(wanted, sizeof wanted, "%s$22\r\n%.*s\r\n", question, NONCE_LEN, drawn.text);
+    assert_int_equal(n, strlen(wanted));
+    assert_memory_equal(request, wanted, n);
+    snprintf(answer, sizeof answer, "%s%.*s%s\r\n", begin, NONCE_LEN, drawn.text, end);
+    struct glimpse right = glimpse_of(answer);
+    assert_true(nonce_is_answered(&drawn, &right));
+    snprintf(answer, sizeof answer, "+%.*s\r\n", NONCE_LEN, drawn.text);
+    struct glimpse wrong = glimpse_of(answer);
+    assert_false(nonce_is_answered(&drawn, &wrong));
+}
+
+/* For servers that do not repeat the arguments of an unknown command. */
+static void other_forms(void **state)
+{
+    (void)state;
+    check_form(NONCE_HELLO, "*3\r\n$5\r\nhELLO\r\n$1\r\n2\r\n", "-ERR Syntax error in HELLO option '", "'");
+    check_form(NONCE_ECHO, "*2\r\n$4\r\neCHO\r\n", "$22\r\n", "");
+    struct nonce none;
+    assert_false(nonce_draw(&none, NONCE_NONE));
+}
+
 static void nonces(void **state)
 {
     (void)state;
     struct nonce other;
     char request[NONCE_REQUEST_ROOM + 1] = {0};
-    assert_true(nonce_draw(&nonce));
-    assert_true(nonce_draw(&other));
+    assert_true(nonce_draw(&nonce, NONCE_UNKNOWN));
+    assert_true(nonce_draw(&other, NONCE_UNKNOWN));
     assert_memory_not_equal(nonce.text, other.text, NONCE_LEN);
     size_t n = nonce_request(&nonce, request);
     assert_int_equal(n, strlen(request));
@@ -235,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_used_one_answers_exactly_or_is_not_clean),
         cmocka_unit_test(a_used_one_without_an_id_is_asked_for_it),
         cmocka_unit_test(nonces),
+        cmocka_unit_test(other_forms),
         cmocka_unit_test(ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
