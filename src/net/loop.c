@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "base/exit_status.h"
 #include "base/log.h"
 #include "net/link.h"
 #include "net/tls.h"
@@ -192,7 +193,7 @@ void loop_init(struct loop *loop)
 {
     if (uv_loop_init(&loop->uv) != 0 || poller_init(&loop->poller, uv_backend_fd(&loop->uv)) != 0) {
         log_error("cannot create an event loop: out of file descriptors or memory");
-        exit(2);
+        exit(EXIT_SYSTEM);
     }
     loop->uv.data = loop;
     uv_prepare_init(&loop->uv, &loop->before_poll);
@@ -220,7 +221,7 @@ void loop_init(struct loop *loop)
     loop->read_buffer = malloc(READ_BUFFER_BYTES);
     if (loop->read_buffer == NULL) {
         log_error("cannot create an event loop: out of memory");
-        exit(2);
+        exit(EXIT_SYSTEM);
     }
 }
 

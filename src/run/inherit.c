@@ -29,7 +29,8 @@ struct inherited {
     struct found *sockets;
     size_t n;
     int predecessor; /* the socket to the old process; -1: there is none */
-    char *orders;    /* heap; NULL: none */
+    bool has_answers;
+    char *orders; /* heap; NULL: none */
 };
 
 /* ---- the environment ---- */
@@ -37,7 +38,7 @@ struct inherited {
 static void forget_environment(void)
 {
     static const char *const names[] = {"LISTEN_PID",    "LISTEN_FDS",   "LISTEN_FDNAMES", UPGRADE_PID,
-                                        UPGRADE_SOCKETS, UPGRADE_ORDERS, LAST_WORDS_TO};
+                                        UPGRADE_SOCKETS, UPGRADE_ORDERS, UPGRADE_OFFERS,   LAST_WORDS_TO};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
 }
@@ -95,6 +96,7 @@ struct inherited *inherit_find(void)
                : letters != NULL ? strlen(letters)
                                  : 0;
     inherited->predecessor = is_upgrade ? FIRST_FD : -1;
+    inherited->has_answers = is_upgrade && environment_number(UPGRADE_OFFERS, INT32_MAX) == getppid();
     if (is_upgrade)
         fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);
     bool is_good = adopt_all(inherited, FIRST_FD + is_upgrade, n);
@@ -151,6 +153,11 @@ int inherit_take(struct inherited *inherited, struct endpoint *at, bool *is_syst
 int inherit_predecessor(const struct inherited *inherited)
 {
     return inherited->predecessor;
+}
+
+bool inherit_has_answers(const struct inherited *inherited)
+{
+    return inherited->has_answers;
 }
 
 const char *inherit_orders(const struct inherited *inherited)

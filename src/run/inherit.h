@@ -25,6 +25,9 @@ int inherit_take(struct inherited *inherited, struct endpoint *at, bool *is_syst
 /* The descriptor on which to answer the weir that this process replaces; -1: it replaces none. */
 int inherit_predecessor(const struct inherited *inherited);
 
+/* True if that one answers an offer (succession_offer). */
+bool inherit_has_answers(const struct inherited *inherited);
+
 /* What operators have ordered of the weir that this process replaces, as text (run/handover.h). NULL: it hands none over. */
 const char *inherit_orders(const struct inherited *inherited);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
@@ -23,9 +24,6 @@
 #include "run/last_words.h"
 #include "run/proxy.h"
 #include "upstream/control.h"
-
-#define EXIT_CONFIG 1
-#define EXIT_STOPPED 3 /* --explain: the command does not pass */
 
 struct options {
     const char *file;
@@ -66,7 +64,8 @@ static void print_help(void)
         "SIGUSR1 makes it open its log file again, after it was moved away.\n"
         "SIGUSR2 starts the program anew, which takes over without a refused connection; then this one stops.\n"
         "SIGTERM lets clients go between two commands, then stops it; a second one, or SIGINT, stops it at once.\n"
-        "Exit status: 0 stopped, 1 could not start, 2 the system refused something.\n",
+        "Exit status: 0 stopped, 1 a mistake in the options or the configuration, 2 it could not start, or go on, for\n"
+        "another reason.\n",
         stdout);
 }
 
@@ -173,7 +172,7 @@ static int tell(const struct options *options, const struct config *config, cons
         fprintf(stderr, "weir: %s\n", why);
     if (result != EXPLAINED_NOT && why[0] != '\0' && options->is_strict)
         return EXIT_CONFIG; /* what nobody knows proves nothing */
-    return result == EXPLAINED_PASSES ? 0 : result == EXPLAINED_STOPPED ? EXIT_STOPPED : EXIT_CONFIG;
+    return result == EXPLAINED_PASSES ? 0 : result == EXPLAINED_STOPPED ? EXIT_EXPLAINED : EXIT_CONFIG;
 }
 
 static void lint(const struct config *config, struct config_file *file)
@@ -259,7 +258,7 @@ static int run(const struct options *options, struct command_table *builtin, con
     signals_keep(); /* what comes while the file is read is carried out later */
     last_words_open();
     struct config *config = config_read(&file, builtin);
-    int status = EXIT_CONFIG;
+    int status = config != NULL ? EXIT_SYSTEM : EXIT_CONFIG;
     if (config != NULL && open_log(config)) {
         tell_remarks(&remarks, true);
         if (config->is_default)

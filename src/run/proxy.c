@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
@@ -33,7 +34,8 @@
 #include "run/watch.h"
 #include "run/watchdog.h"
 
-#define LOOK_MS 1000 /* between two looks at the limits' tallies, and between two snapshots */
+#define LOOK_MS 1000               /* between two looks at the limits' tallies, and between two snapshots */
+#define GIVE_UP_NS (30 * NS_PER_S) /* a process that takes over is ready after so long, or ends */
 
 enum { ON_TERM, ON_INT, ON_HUP, ON_USR1, ON_USR2, SIGNALS };
 
@@ -55,6 +57,7 @@ struct proxy {
     struct reporter reporter;
     struct history *history;
     uint64_t started_unix_ms;
+    uint64_t started_ns;
     struct controls *controls; /* NULL: not yet */
     uv_signal_t signals[SIGNALS];
     uv_timer_t look;
@@ -67,8 +70,9 @@ struct proxy {
     struct succession succession;   /* taking over from an older process */
     bool has_been_ready;            /* the log has said so ... */
     bool has_told_why;              /* ... or at first why it is not */
+    bool is_settled;                /* each node has been tried once */
     bool is_wait_over;              /* for the upstream, at the start */
-    bool is_upgrade_kept;           /* SIGUSR2 came before weir was ready: carried out once it is */
+    bool is_upgrade_kept;           /* SIGUSR2 came before weir served: carried out once it does */
     unsigned reloads_untold;        /* by SIGHUP, which not every worker has adopted yet */
     bool is_stopping;               /* a signal or a successor has asked for it */
     bool is_closing;                /* close_main has begun */
@@ -104,16 +108,70 @@ static void on_table(void *arg, struct command_table *table)
     governor_on_table(proxy->governor, table);
 }
 
-/* End the waiting in start_controls: the upstream is known, or weir stops before. */
+/* End the waiting in start_controls: weir begins to serve, or stops before. */
 static void end_wait(struct proxy *proxy)
 {
     proxy->is_wait_over = true;
     uv_stop(&proxy->loop.uv);
 }
 
+/* The first row of the topology that cannot be served yet; n_rows: there is none. */
+static size_t find_missing(const struct proxy *proxy)
+{
+    size_t row = 0;
+    while (row < proxy->topology->n_rows && controls_is_up(proxy->controls, row))
+        row++;
+    return row;
+}
+
+static bool is_complete(const struct proxy *proxy)
+{
+    return find_missing(proxy) == proxy->topology->n_rows;
+}
+
+/* True if it is this process' turn to serve: it follows none, or it is ready, or the old one is not ready either. */
+static bool may_begin(const struct proxy *proxy)
+{
+    return proxy->succession.fd < 0 || proxy->succession.may_serve || is_complete(proxy);
+}
+
+static bool is_late(const struct proxy *proxy)
+{
+    uint64_t most_ns = upstream_time(&proxy->upstream, GIVE_UP_NS);
+    return proxy->succession.fd >= 0 && clock_ns() - proxy->started_ns >= most_ns;
+}
+
+static void offer(struct proxy *proxy)
+{
+    if (!proxy->succession.is_waiting)
+        log_warn(
+            "upgrade: upstream %s is not there for process %d: it takes over once it is, or once process %d is not "
+            "ready either",
+            proxy->topology->rows[find_missing(proxy)].node->text, getpid(), getppid());
+    succession_offer(&proxy->succession, &proxy->loop);
+}
+
+/* While weir starts: when anything has happened, and every second. */
+static void consider_beginning(struct proxy *proxy)
+{
+    if (proxy->is_wait_over || proxy->controls == NULL)
+        return;
+    if ((proxy->is_settled && may_begin(proxy)) || is_late(proxy))
+        end_wait(proxy);
+    else if (proxy->is_settled)
+        offer(proxy);
+}
+
 static void on_settled(void *arg)
 {
-    end_wait(arg);
+    struct proxy *proxy = arg;
+    proxy->is_settled = true;
+    consider_beginning(proxy);
+}
+
+static void on_may_serve(void *arg)
+{
+    consider_beginning(arg);
 }
 
 static void report(struct proxy *proxy);
@@ -138,6 +196,7 @@ static void start_controls(struct proxy *proxy)
 {
     const struct credentials credentials = {proxy->config->upstream_user, proxy->config->rules.upstream_password};
     proxy->controls = controls_open(&proxy->loop, proxy->topology, &credentials, &controls_ops, proxy);
+    consider_beginning(proxy); /* all may have failed at once */
     while (!proxy->is_wait_over)
         loop_run(&proxy->loop);
 }
@@ -171,8 +230,6 @@ static void tell_ready(struct proxy *proxy, const struct census *census)
     else if (!proxy->has_told_why)
         log_warn("listening, but not ready: %s; %s", why, census_clients_get(census));
     proxy->has_told_why = true;
-    if (proxy->has_been_ready && proxy->is_upgrade_kept)
-        upgrade(proxy);
 }
 
 static struct census census_of(struct proxy *proxy)
@@ -195,10 +252,13 @@ static struct census census_of(struct proxy *proxy)
 
 static void report(struct proxy *proxy)
 {
+    char why[CENSUS_WHY_ROOM];
     const struct census census = census_of(proxy);
     reporter_tell(&proxy->reporter, &census);
     sd_notify_tell(&proxy->service, &census);
     tell_ready(proxy, &census);
+    if (proxy->crew != NULL && !proxy->is_stopping && !census_is_ready(&census, why))
+        replacement_let_serve(&proxy->replacement);
 }
 
 static void look_at_limits(struct proxy *proxy)
@@ -216,6 +276,7 @@ static void on_look(uv_timer_t *timer)
     struct proxy *proxy = timer->data;
     if (proxy->watch != NULL)
         look_at_limits(proxy);
+    consider_beginning(proxy);
     report(proxy);
 }
 
@@ -304,21 +365,17 @@ static void on_replaced(void *arg)
     stop(arg, false, true);
 }
 
-/*
- * A new process takes over only once Redis answers it, so before weir is ready itself SIGUSR2 waits. Sent again, it is
- * carried out although weir is not ready: the new process may have a file that names another upstream.
- */
 static void on_usr2(uv_signal_t *handle, int number)
 {
     struct proxy *proxy = handle->data;
     (void)number;
     if (proxy->is_stopping) {
         log_info("upgrade: SIGUSR2 is not carried out, as weir stops");
-    } else if (proxy->has_been_ready || (proxy->is_upgrade_kept && proxy->crew != NULL)) {
+    } else if (proxy->crew != NULL) {
         upgrade(proxy);
     } else {
         proxy->is_upgrade_kept = true;
-        log_info("upgrade: SIGUSR2 is kept until weir is ready");
+        log_info("upgrade: SIGUSR2 is kept until weir serves");
     }
 }
 
@@ -343,7 +400,10 @@ static void watch_signals(struct proxy *proxy)
         [ON_TERM] = on_stop, [ON_INT] = on_stop, [ON_HUP] = on_hup, [ON_USR1] = on_usr1, [ON_USR2] = on_usr2};
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < SIGNALS; i++) {
-        uv_signal_init(&proxy->loop.uv, &proxy->signals[i]);
+        if (uv_signal_init(&proxy->loop.uv, &proxy->signals[i]) != 0) {
+            log_error("cannot watch signals: out of file descriptors");
+            exit(EXIT_SYSTEM);
+        }
         proxy->signals[i].data = proxy;
         uv_signal_start(&proxy->signals[i], acts[i], signal_numbers[i]);
     }
@@ -441,6 +501,8 @@ static void start_workers(struct proxy *proxy)
     report(proxy);
     ending_await(&proxy->ending);
     succession_serve(&proxy->succession, &proxy->loop);
+    if (proxy->is_upgrade_kept)
+        upgrade(proxy);
 }
 
 static void end_workers(struct proxy *proxy)
@@ -452,18 +514,18 @@ static void end_workers(struct proxy *proxy)
 
 /* ---- the life of the process ---- */
 
-/* Not from a predecessor while this process has no upstream; then the old one goes on serving. True: begin to serve. */
+/* False: the old process goes on serving. */
 static bool can_take_over(struct proxy *proxy)
 {
     if (proxy->succession.fd < 0)
         return true;
-    for (size_t row = 0; row < proxy->topology->n_rows; row++)
-        if (!controls_is_up(proxy->controls, row)) {
-            const char *why = controls_why(proxy->controls, row);
-            log_error("upstream %s %s%s: not taking over", proxy->topology->rows[row].node->text,
-                      why[0] != '\0' ? "cannot be served: " : "is away", why);
-            return false;
-        }
+    if (!may_begin(proxy)) {
+        size_t row = find_missing(proxy);
+        const char *why = controls_why(proxy->controls, row);
+        log_error("upstream %s %s%s: not taking over", proxy->topology->rows[row].node->text,
+                  why[0] != '\0' ? "cannot be served: " : "is away", why);
+        return false;
+    }
     return reporter_start(&proxy->reporter) && listening_take_over(proxy->listening);
 }
 
@@ -481,7 +543,7 @@ static int serve(struct proxy *proxy)
     if (proxy->crew != NULL)
         end_workers(proxy);
     loop_fini(&proxy->loop);
-    return has_failed ? 1 : 0;
+    return has_failed ? EXIT_SYSTEM : 0;
 }
 
 static void carry_out(void *arg, struct order *const *orders, size_t n)
@@ -496,30 +558,36 @@ static void take_orders(struct proxy *proxy, const struct inherited *inherited)
     proxy->succession.has_orders = orders != NULL && handover_read(orders, proxy->journal, carry_out, proxy->governor);
 }
 
-static bool open_sockets(struct proxy *proxy)
+/* 0, or the exit status. */
+static int open_sockets(struct proxy *proxy)
 {
     struct inherited *inherited = inherit_find();
     if (inherited == NULL)
-        return false;
+        return EXIT_CONFIG;
+    proxy->succession.has_answers = inherit_has_answers(inherited);
     proxy->succession.fd = inherit_predecessor(inherited);
     take_orders(proxy, inherited);
     sd_notify_hold(proxy->succession.fd >= 0);
     proxy->listening = listening_open(proxy->config, inherited);
-    bool is_good = proxy->listening != NULL && reporter_open(&proxy->reporter, proxy->config, inherited) &&
-                   inherit_check(inherited) && (proxy->succession.fd >= 0 || reporter_start(&proxy->reporter));
+    int status = EXIT_SYSTEM;
+    if (proxy->listening != NULL && reporter_open(&proxy->reporter, proxy->config, inherited)) {
+        bool is_known = inherit_check(inherited);
+        bool is_open = is_known && (proxy->succession.fd >= 0 || reporter_start(&proxy->reporter));
+        status = !is_known ? EXIT_CONFIG : is_open ? 0 : EXIT_SYSTEM;
+    }
     inherit_free(inherited);
-    return is_good;
+    return status;
 }
 
 int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin,
               const struct program *program)
 {
     struct proxy *proxy = mem_zalloc(1, sizeof *proxy);
-    int status = 1;
+    int status = EXIT_SYSTEM;
     proxy->config = config;
     proxy->program = program;
     proxy->reporter.fd = -1;
-    proxy->succession = (struct succession){.fd = -1, .on_alone = on_alone, .arg = proxy};
+    proxy->succession = (struct succession){.fd = -1, .on_alone = on_alone, .on_may_serve = on_may_serve, .arg = proxy};
     proxy->journal = journal_new();
     proxy->history = history_new();
     proxy->governor = governor_new(config, file, builtin, proxy->journal);
@@ -529,10 +597,13 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     tcp_peer_hurry(proxy->upstream.hurry);
     atomic_store(&proxy->upstream.room.descriptors, descriptors_allowed());
     proxy->started_unix_ms = clock_unix_ms();
+    proxy->started_ns = clock_ns();
     /* From the first socket on, SIGTERM waits for its handler: the files of sockets are removed at the end. */
     if (find_upstream(proxy)) {
         signals_block(NULL);
-        status = open_sockets(proxy) ? serve(proxy) : 1;
+        status = open_sockets(proxy);
+        if (status == 0)
+            status = serve(proxy);
     }
     reporter_close(&proxy->reporter);
     listening_close(proxy->listening);

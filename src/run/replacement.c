@@ -61,6 +61,11 @@ void replacement_start(struct replacement *replacement, struct loop *loop)
     free(sockets);
 }
 
+void replacement_let_serve(struct replacement *replacement)
+{
+    upgrade_let_serve(&replacement->upgrade);
+}
+
 void replacement_call_off(struct replacement *replacement)
 {
     upgrade_call_off(&replacement->upgrade);

@@ -27,6 +27,9 @@ struct replacement {
 /* Start the other process; on_replaced may follow. Errors are logged; so is that one runs already. */
 void replacement_start(struct replacement *replacement, struct loop *loop);
 
+/* This process is not ready: upgrade_let_serve. */
+void replacement_let_serve(struct replacement *replacement);
+
 /* This process stops for another reason: upgrade_call_off. */
 void replacement_call_off(struct replacement *replacement);
 

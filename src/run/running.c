@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/config_build.h"
@@ -160,7 +161,7 @@ void running_init(struct running *r, const struct config *config, const struct c
     config_file_copy(&r->file, file);
     if (!live_rules_adopt(&r->live, config, &(struct variants){0}, true)) {
         log_error("the configuration has more limits than weir can hold");
-        exit(2);
+        exit(EXIT_CONFIG);
     }
 }
 

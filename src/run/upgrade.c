@@ -1,5 +1,6 @@
 #include "run/upgrade.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,8 +19,8 @@
 /* Is this variable not to be passed on: meant for this process only, or set anew? */
 static bool is_ours(const char *variable)
 {
-    static const char *const names[] = {"WATCHDOG_PID=", UPGRADE_PID "=", UPGRADE_SOCKETS "=", UPGRADE_ORDERS "=",
-                                        LAST_WORDS_TO "="};
+    static const char *const names[] = {"WATCHDOG_PID=",    UPGRADE_PID "=",    UPGRADE_SOCKETS "=",
+                                        UPGRADE_ORDERS "=", UPGRADE_OFFERS "=", LAST_WORDS_TO "="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
             return true;
@@ -119,6 +120,15 @@ static void on_words(void *arg, bool is_logged, enum log_level level, const char
         snprintf(upgrade->reason, sizeof upgrade->reason, "%s", text);
 }
 
+/* False: the new process serves. */
+static bool take(struct upgrade *upgrade, char byte)
+{
+    if (byte != UPGRADE_OFFER || upgrade->words.mark != 0)
+        return last_words_read(&upgrade->words, byte, on_words, upgrade);
+    upgrade->has_offer = true;
+    return true;
+}
+
 /* What has been told by a process that has ended. */
 static void read_rest(struct upgrade *upgrade)
 {
@@ -129,7 +139,7 @@ static void read_rest(struct upgrade *upgrade)
         return;
     while (is_line && (n = recv(fd, upgrade->room, sizeof upgrade->room, MSG_DONTWAIT)) > 0)
         for (ssize_t i = 0; is_line && i < n; i++)
-            is_line = last_words_read(&upgrade->words, upgrade->room[i], on_words, upgrade);
+            is_line = take(upgrade, upgrade->room[i]);
 }
 
 static void on_exit_of(uv_process_t *process, int64_t status, int number)
@@ -163,7 +173,7 @@ static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         return; /* on_exit_of follows */
     }
     for (ssize_t i = 0; i < n; i++) {
-        if (last_words_read(&upgrade->words, upgrade->room[i], on_words, upgrade))
+        if (take(upgrade, upgrade->room[i]))
             continue;
         uv_read_stop(stream);
         upgrade->state = UPGRADE_DONE;
@@ -198,7 +208,7 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
         free(orders);
         return;
     }
-    char pid[64], reasons[64], which[64] = UPGRADE_ORDERS "=";
+    char pid[64], reasons[64], offers[64], which[64] = UPGRADE_ORDERS "=";
     int file = orders != NULL ? file_of(orders) : -1;
     free(upgrade->orders);
     upgrade->orders = file >= 0 ? orders : NULL;
@@ -209,7 +219,8 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
     char *kinds = letters(sockets, n);
     snprintf(pid, sizeof pid, UPGRADE_PID "=%d", getpid());
     snprintf(reasons, sizeof reasons, LAST_WORDS_TO "=%d", getpid());
-    char *const more[] = {pid, which, reasons, kinds};
+    snprintf(offers, sizeof offers, UPGRADE_OFFERS "=%d", getpid());
+    char *const more[] = {pid, which, reasons, offers, kinds};
     uv_process_options_t options = {
         .exit_cb = on_exit_of,
         .file = upgrade->program->path,
@@ -220,6 +231,7 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
     };
     upgrade->words = (struct last_words){0};
     upgrade->reason[0] = '\0';
+    upgrade->has_offer = false;
     if (options.env != NULL && options.stdio != NULL)
         spawn(upgrade, loop, &options);
     else
@@ -234,6 +246,17 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
 void upgrade_let_go(struct upgrade *upgrade)
 {
     close_handle((uv_handle_t *)&upgrade->answer);
+}
+
+/* A byte finds room in the socket pair. */
+void upgrade_let_serve(struct upgrade *upgrade)
+{
+    uv_buf_t go = uv_buf_init(&(char){UPGRADE_GO}, 1);
+    if (upgrade->state != UPGRADE_RUNS || !upgrade->has_offer)
+        return;
+    upgrade->has_offer = false;
+    log_info("upgrade: process %d may take over, as this one, %d, is not ready either", upgrade->process.pid, getpid());
+    (void)uv_try_write((uv_stream_t *)&upgrade->answer, &go, 1);
 }
 
 void upgrade_call_off(struct upgrade *upgrade)
@@ -254,14 +277,40 @@ void upgrade_close(struct upgrade *upgrade)
 
 /* ---- the new process' side ---- */
 
-/* The old process never sends anything: this is the end of the connection. */
-static void on_end(uv_poll_t *poll, int status, int events)
+/* The old process lets this one serve, or has ended the connection. */
+static void on_word(uv_poll_t *poll, int status, int events)
 {
     struct succession *succession = poll->data;
-    (void)status;
+    char word;
+    ssize_t n = recv(succession->fd, &word, 1, MSG_DONTWAIT);
+    bool is_end = status != 0 || n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
     (void)events;
-    succession_close(succession);
-    succession->on_alone(succession->arg);
+    if (succession->is_serving && is_end) {
+        succession_close(succession);
+        succession->on_alone(succession->arg);
+    } else if (!succession->is_serving && (is_end || n > 0)) {
+        uv_poll_stop(poll);
+        succession->may_serve = true;
+        succession->on_may_serve(succession->arg);
+    }
+}
+
+static void listen_to(struct succession *succession, struct loop *loop)
+{
+    if (!succession->is_waiting)
+        uv_poll_init(&loop->uv, &succession->poll, succession->fd);
+    succession->poll.data = succession;
+    succession->is_waiting = true;
+    uv_poll_start(&succession->poll, UV_READABLE | UV_DISCONNECT, on_word);
+}
+
+void succession_offer(struct succession *succession, struct loop *loop)
+{
+    if (succession->is_waiting)
+        return;
+    if (succession->has_answers)
+        (void)!write(succession->fd, &(const char){UPGRADE_OFFER}, 1);
+    listen_to(succession, loop);
 }
 
 void succession_serve(struct succession *succession, struct loop *loop)
@@ -271,10 +320,8 @@ void succession_serve(struct succession *succession, struct loop *loop)
         return;
     (void)!write(succession->fd, &(const char){succession->has_orders ? UPGRADE_HAS_ORDERS : '\0'},
                  1); /* the old process may have gone: then the end comes at once */
-    uv_poll_init(&loop->uv, &succession->poll, succession->fd);
-    succession->poll.data = succession;
-    succession->is_waiting = true;
-    uv_poll_start(&succession->poll, UV_READABLE | UV_DISCONNECT, on_end);
+    succession->is_serving = true;
+    listen_to(succession, loop);
 }
 
 void succession_close(struct succession *succession)

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
@@ -83,7 +84,7 @@ static void start_listeners(struct worker *worker)
         int error = listener_start(&worker->listeners[i], &worker->loop, opening->fd, on_accept, worker);
         if (error != 0) {
             log_error("cannot watch a listening socket: %s", strerror(-error));
-            exit(2);
+            exit(EXIT_SYSTEM);
         }
     }
 }
@@ -317,7 +318,7 @@ struct worker *worker_start(struct front_settings *settings, unsigned index, con
     signals_restore(&before);
     if (error != 0) {
         log_error("cannot start a worker thread: %s", uv_strerror(-error));
-        exit(2);
+        exit(EXIT_SYSTEM);
     }
     return worker;
 }

@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_opened(tmp_path):
     path = tmp_path / "weir.conf"
     path.write_text("[weir]\nlisten = 127.0.0.1:0\nlog = /nowhere/weir.log\n")
     done = run_weir("-c", path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "cannot open the log file /nowhere/weir.log: No such file or directory" in done.stderr
 
 

@@ -218,7 +218,7 @@ def test_a_port_in_use(farm, redis):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         weir = farm.weir(redis, listen=f"127.0.0.1:{port}", wait=False)
-        assert weir.wait() == 1
+        assert weir.wait() == 2
     assert f":{port}" in weir.log() and "in use" in weir.log() and "listen=" in weir.log()
     assert not weir.complaint()
 

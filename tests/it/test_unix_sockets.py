@@ -172,7 +172,7 @@ def test_a_group_that_the_user_may_not_give(farm, redis):
     weir.folder.chmod(0o777)
     weir.config.chmod(0o644)
     weir.start()
-    assert weir.wait() == 1
+    assert weir.wait() == 2
     assert "cannot listen on unix:" in weir.log() and "has to be in the group that is named" in weir.log()
     assert not (weir.folder / "a.sock").exists()
 

@@ -132,14 +132,18 @@ class TlsRedis(Redis):
         files = ["--tls-auth-clients", auth]
         files += ["--tls-cert-file", pair.cert, "--tls-key-file", pair.key, "--tls-ca-cert-file", authority.cert]
         super().__init__(*map(str, files), *options)
+        self.tls_port = None
 
     @property
     def upstream(self):
         return f"tls:localhost:{self.tls_port}"
 
     def _launch(self, where):
-        self.tls_port = free_port()
-        return super()._launch([*where, "--tls-port", str(self.tls_port)])
+        self.tls_port = self.tls_port or free_port()
+        is_good = super()._launch([*where, "--tls-port", str(self.tls_port)])
+        if not is_good:
+            self.tls_port = None
+        return is_good
 
 
 def cut_connection(sock):
