@@ -174,8 +174,9 @@ static void on_unread(struct rider *rider, uint64_t bytes)
 
 static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
 {
-    (void)end;
     struct client *client = client_of_rider(rider);
+    if (end == END_LOGIN_REFUSED && session_doubt(client))
+        return;
     lane_choice_note_refused(client);
     client_forget_refusal(client);
     bool is_text = reply.len > 0 && memchr(reply.at, '\0', reply.len) == NULL;
@@ -210,6 +211,15 @@ static void on_lost(struct rider *rider)
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 
+/* Where AUTH would be queued, or refused, or a push may come before its answer, it is not said (prolong.c). */
+static bool may_log_in(const struct rider *rider)
+{
+    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    return client->state == CLIENT_OPEN && transaction_is_none(&client->transaction) &&
+           !pin_has(client, PIN_PASSTHROUGH) && !pin_has(client, PIN_TRACKING) &&
+           !client_waits_for(client, WAIT_LOGIN) && client_extra(client)->passage == NULL;
+}
+
 static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
     .on_unheard = on_unheard,
@@ -225,6 +235,7 @@ static const struct rider_ops rider_ops = {
     .on_blocking = on_blocking,
     .on_lost = on_lost,
     .on_resume = on_resume,
+    .may_log_in = may_log_in,
     .share = lane_claim_share,
     .audit = lane_claim_audit,
     .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),

@@ -124,6 +124,13 @@ static bool must_change(const struct client *client, const struct request *reque
            client->pins == 0 && client->rider.lane != NULL && client->rider.lane->cover == NULL;
 }
 
+void lane_choice_keep_user(struct client *client)
+{
+    struct lanes *lanes = &front_home(client->front)->lanes;
+    const struct lane_key key = session_key(client, lanes_node(lanes));
+    (void)shared_get(lanes, &key, &client->rider);
+}
+
 static enum finding find_private(struct client *client, const struct request *request, struct lane **found)
 {
     struct rider *rider = &client->rider;

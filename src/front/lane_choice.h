@@ -37,6 +37,9 @@ void lane_choice_leave(struct client *client);
  */
 void lane_choice_withdraw(struct client *client);
 
+/* Have a connection of its user open, if there may be one, so that Redis can tell when the user is gone. */
+void lane_choice_keep_user(struct client *client);
+
 /* Give the client's private lane back if nothing needs it any more. */
 /*
  * The node that its lane leads to may not be in the topology any more: a private lane is given back when nothing is left

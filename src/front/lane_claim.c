@@ -20,11 +20,13 @@ void lane_claim_audit(const struct rider *rider, const struct lane *lane)
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
     struct lane_key key = session_key(client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
+    /* What began in an earlier generation goes on, as in Redis; and a login is weir's own words. */
+    assert(session_is_witnessed(client) || rider->is_sending || client_waits_for(client, WAIT_LOGIN));
     if (lane->role == LANE_PRIVATE) {
         assert(client_has_own_lane(client));
     } else {
         assert(lane->role == LANE_SHARED && !client_has_own_lane(client));
-        assert(login_eq(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
+        assert(login_same_user(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
         assert(lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
         assert(!lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN) ||
                rider->lane == lane);

@@ -16,6 +16,7 @@
 #include "front/decisions.h"
 #include "front/drain.h"
 #include "front/lane_choice.h"
+#include "front/login.h"
 #include "front/pacing.h"
 #include "front/remains.h"
 #include "front/session.h"
@@ -98,15 +99,16 @@ void front_accept(struct front *front, int fd, const struct link_peer *peer, con
     turn_away(fd, entrance, ERR_OUT_OF_MEMORY);
 }
 
-static void on_login_refused(void *arg, const struct login *login)
+/* Clients that send nothing would not hear of it. */
+static void on_user_refused(void *arg, const struct auth_user *user)
 {
     struct front *front = arg;
     struct list *next;
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         struct client *client = container_of(at, struct client, in_front);
         next = at->next;
-        if (session_has_login(client, login))
-            client_close_for(client, CLOSED_UPSTREAM);
+        if (session_is_of(client, user) && client->state == CLIENT_OPEN && !session_is_proven(client))
+            login_check(client);
     }
 }
 
@@ -118,7 +120,7 @@ static bool has_epoch(void *arg, const struct node *node, uint32_t epoch)
         return false;
     for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
         const struct client *client = container_of(at, struct client, in_front);
-        if (client->epoch == epoch && session_has_login(client, NULL))
+        if (client->epoch == epoch && session_has_no_login(client))
             return true;
     }
     return false;
@@ -130,7 +132,7 @@ static void on_written(struct loop *loop)
     answered_written(&front->answered, &front->counts.times, loop->written_ns);
 }
 
-static const struct lanes_ops lanes_ops = {.on_login_refused = on_login_refused, .has_epoch = has_epoch};
+static const struct lanes_ops lanes_ops = {.on_user_refused = on_user_refused, .has_epoch = has_epoch};
 
 static void adopt_room(struct front *front)
 {

@@ -29,7 +29,9 @@ struct login_step {
     struct client *client; /* NULL: it is gone, and the answer is only charged */
     enum stage stage;
     enum judgement judgement;
-    char *reply; /* Redis' words against it; heap; NULL: none */
+    bool is_proof;      /* the words of before are asked again */
+    bool is_waited_for; /* a proof: by a request */
+    char *reply;        /* Redis' words against it; heap; NULL: none */
 };
 
 static struct login_step *step_of(struct question *question)
@@ -39,7 +41,8 @@ static struct login_step *step_of(struct question *question)
 
 bool login_has_begun(const struct client *client)
 {
-    return client_extra(client)->login != NULL;
+    const struct login_step *step = client_extra(client)->login;
+    return step != NULL && !step->is_proof;
 }
 
 static void free_step(struct login_step *step)
@@ -50,6 +53,7 @@ static void free_step(struct login_step *step)
         alarms_release(alarms, 1);
     }
     login_put(step->question.login);
+    proof_drop(&step->question.proof);
     free(step->reply);
     free(step);
 }
@@ -73,6 +77,36 @@ void login_end(struct client *client)
 
 /* ---- on an auth lane ---- */
 
+static void end_check(struct login_step *step)
+{
+    struct client *client = step->client;
+    if (step->judgement == JUDGED_TRUE)
+        session_prove(client, &step->question.proof);
+    login_end(client);
+}
+
+static void refuse_lane(struct client *client, const char *why)
+{
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
+    login_end(client);
+    lane_choice_abandon(client);
+    client_leave_for(client, CLOSED_UPSTREAM);
+}
+
+/* What it was owed before is still told, unless that may be long in coming. */
+static void refuse_proof(struct client *client)
+{
+    const struct rider *rider = &client->rider;
+    static const char why[] = "Redis does not take it for its user any more";
+    if (rider->in_flight == 0 || rider->lane == NULL || lane_may_wait(rider->lane)) {
+        refuse_lane(client, why);
+        return;
+    }
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
+    login_end(client);
+    client_leave_for(client, CLOSED_UPSTREAM);
+}
+
 static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
 {
     struct login_step *step = step_of(question);
@@ -83,6 +117,14 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     }
     step->stage = STAGE_JUDGED;
     step->judgement = judgement;
+    if (step->is_proof && judgement == JUDGED_FALSE) {
+        refuse_proof(step->client);
+        return;
+    }
+    if (step->is_proof && !step->is_waited_for) {
+        end_check(step);
+        return;
+    }
     if (judgement == JUDGED_FALSE && memchr(reply.at, '\0', reply.len) == NULL) /* else weir's own words do */
         step->reply = strndup(reply.at, reply.len);
     client_resume(step->client, WAIT_LOGIN);
@@ -91,6 +133,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
 /* Takes over a reference on the login. NULL: there was no memory, and the client is closed. */
 static struct login_step *make_question(struct client *client, struct login *login, bool is_short)
 {
+    login_end(client); /* it has been asked about for its own sake */
     struct extra *extra = client_need_extra(client);
     struct login_step *step = extra != NULL ? calloc(1, sizeof *step) : NULL;
     if (step == NULL) {
@@ -111,7 +154,8 @@ static struct login_step *make_question(struct client *client, struct login *log
 static void ask_door(struct login_step *step)
 {
     step->stage = STAGE_ASKED;
-    doors_ask(&front_home(step->front)->doors, &step->question);
+    struct nodes_row *row = step->is_proof ? session_row(step->client) : front_home(step->front);
+    doors_ask(&row->doors, &step->question);
 }
 
 /* ---- before that: may its address log in now? ---- */
@@ -225,14 +269,6 @@ static bool tell_lane(struct client *client, struct login *login)
     return is_sent && ask_id(client);
 }
 
-static void refuse_lane(struct client *client, const char *why)
-{
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
-    login_end(client);
-    lane_choice_abandon(client);
-    client_leave_for(client, CLOSED_UPSTREAM);
-}
-
 void login_lane_answered(struct client *client, const struct glimpse *reply)
 {
     client->rider.lane->answer_by_ns = 0;
@@ -249,9 +285,9 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
 /* ---- a request ---- */
 
 /* False: as that it is one too many, and is leaving; or there was no memory, and it is closed. */
-static bool become(struct client *client, struct login *login)
+static bool become(struct client *client, const struct question *question)
 {
-    if (session_log_in(client, login))
+    if (session_log_in(client, question->login, &question->proof))
         return binding_bind(client);
     client_close_starved(client);
     return false;
@@ -261,7 +297,7 @@ static enum login_result pass(struct client *client, struct login_step *step)
 {
     bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
     step->stage = STAGE_PASSED;
-    if (!become(client, step->question.login))
+    if (!become(client, &step->question))
         return LOGIN_GONE;
     if (!has_lane)
         return LOGIN_PASSED;
@@ -311,25 +347,46 @@ enum login_result login_ask(struct client *client, const struct hello *hello)
     return LOGIN_GONE;
 }
 
-enum login_result login_prove(struct client *client)
+/* Asks again in a step that has begun for AUTH or HELLO, or in one for this alone. NULL: the client is gone. */
+static struct login_step *begin_proof(struct client *client)
 {
     struct login_step *step = client_extra(client)->login;
+    if (step != NULL && step->stage != STAGE_PASSED)
+        return step;
     if (step == NULL) {
         step = make_question(client, login_get(session_login(client)), false);
         if (step == NULL)
-            return LOGIN_GONE;
-        ask_door(step);
+            return NULL;
+        step->is_proof = true;
     }
+    ask_door(step);
+    return step;
+}
+
+enum login_result login_prove(struct client *client)
+{
+    struct login_step *step = begin_proof(client);
+    if (step == NULL)
+        return LOGIN_GONE;
     if (step->stage != STAGE_JUDGED) {
+        step->is_waited_for = true;
         client_wait(client, WAIT_LOGIN);
         return LOGIN_WAITS;
     }
-    if (step->judgement == JUDGED_TRUE)
+    if (step->judgement == JUDGED_TRUE) {
+        session_prove(client, &step->question.proof);
+        step->stage = STAGE_PASSED;
         return LOGIN_PASSED;
+    }
     if (step->judgement != JUDGED_FALSE)
         return LOGIN_WRONG;
-    refuse_lane(client, "Redis does not take it for its user any more");
+    refuse_proof(client);
     return LOGIN_GONE;
+}
+
+void login_check(struct client *client)
+{
+    (void)begin_proof(client);
 }
 
 struct slice login_reply(const struct client *client)

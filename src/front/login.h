@@ -19,7 +19,7 @@ enum login_result {
     LOGIN_GONE,   /* the client is leaving */
 };
 
-/* True if a login has begun: then the gate has been passed. */
+/* True if AUTH or HELLO ... AUTH has begun: then the gate has been passed. */
 bool login_has_begun(const struct client *client);
 
 /* Begin, or go on, once login_end has not come in between. Not inside MULTI. */
@@ -29,10 +29,14 @@ enum login_result login_ask(struct client *client, const struct hello *hello);
 void login_look(struct front *front);
 
 /*
- * Is it still who it says? Asked anew, as its user may be gone, or have another password, without any lane of its
- * having told so. LOGIN_GONE: it is not, and is closed. Else as login_ask, and login_end afterwards.
+ * Is it still who it says? Its own words are asked anew. LOGIN_GONE: it is not, and is closed. LOGIN_PASSED: it was, and
+ * its session is proven if the generation in which it was asked lasts. Else as login_ask. Afterwards login_end, but where
+ * login_has_begun.
  */
 enum login_result login_prove(struct client *client);
+
+/* The same for its own sake, though no request of its waits for that: refused, it is closed. */
+void login_check(struct client *client);
 
 /* Good until login_end. */
 struct slice login_reply(const struct client *client);

@@ -114,6 +114,22 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
     return answer_error(client, lane, request, slice_of(text, limit_command_check(client, request, text)));
 }
 
+/*
+ * Its own words are asked again before anything of the client is sent in a new generation of its user. LOGIN_PASSED: it
+ * is proven.
+ */
+static enum login_result renew_proof(struct client *client)
+{
+    while (!session_is_proven(client)) {
+        enum login_result result = login_prove(client);
+        if (result != LOGIN_PASSED)
+            return result;
+        if (!login_has_begun(client))
+            login_end(client);
+    }
+    return LOGIN_PASSED;
+}
+
 /* ROUTE_GOES_ON: it is still who it says. */
 static enum route prove(struct client *client)
 {
@@ -140,7 +156,10 @@ static enum route run_own(struct client *client, struct request *request)
     }
     if (limit_command_check(client, request, text) > 0)
         return refuse_own(client, NULL, request);
-    if (limit_command_needs_proof(client, request)) {
+    bool is_unseen = is_decision && !session_is_witnessed(client);
+    if (is_unseen)
+        lane_choice_keep_user(client);
+    if (is_unseen || limit_command_needs_proof(client, request)) {
         enum route proof = prove(client);
         if (proof != ROUTE_GOES_ON)
             return proof;
@@ -275,6 +294,21 @@ static enum route refuse_lane(struct client *client, struct request *request)
 }
 
 /*
+ * No auth lane has told whether the client is still its user. On a lane of its own nothing may be sent then, not even what
+ * voids a transaction.
+ */
+static enum route refuse_unproven(struct client *client, struct request *request)
+{
+    if (!client_has_own_lane(client))
+        return refuse_lane(client, request);
+    login_end(client);
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "Redis does not say whether it is still its user");
+    lane_choice_abandon(client);
+    client_leave_for(client, CLOSED_UPSTREAM);
+    return ROUTE_STOP;
+}
+
+/*
  * Limits depend on the client's user, which only an auth lane says; and how replies are read depends on the protocol.
  * Returns the error for a request inside MULTI that would change them there; empty: there is none.
  */
@@ -357,6 +391,14 @@ static enum route forward(struct client *client, struct request *request)
             return result;
     }
 
+    switch (renew_proof(client)) {
+    case LOGIN_WAITS:
+        return ROUTE_WAIT;
+    case LOGIN_PASSED:
+        break;
+    default:
+        return client_is_leaving(client) ? ROUTE_STOP : refuse_unproven(client, request);
+    }
     struct lane *lane = NULL;
     switch (lane_choice_find(client, request, &lane)) {
     case LANE_NOT_YET:
@@ -364,6 +406,7 @@ static enum route forward(struct client *client, struct request *request)
     case LANE_NONE:
         return client_is_closed(client) ? ROUTE_STOP : refuse_lane(client, request);
     case LANE_FOUND:
+        session_note_lane(client);
         break;
     }
     if (special_must_wait(client, request)) {
@@ -398,6 +441,21 @@ static enum route tell_info(struct client *client, struct request *request)
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
+/* Redis is told on a lane of the client's own, where it may be that nothing of the client's may be sent. */
+static enum route reset(struct client *client, struct request *request)
+{
+    if (!client_has_own_lane(client))
+        return answer_reset(client, request);
+    switch (renew_proof(client)) {
+    case LOGIN_WAITS:
+        return ROUTE_WAIT;
+    case LOGIN_PASSED:
+        return answer_reset(client, request);
+    default:
+        return client_is_leaving(client) ? ROUTE_STOP : refuse_unproven(client, request);
+    }
+}
+
 static enum route route(struct client *client, struct request *request)
 {
     const struct command *command = request->command;
@@ -428,7 +486,7 @@ static enum route route(struct client *client, struct request *request)
     }
     transaction_end_broken(&client->transaction);
     if (effect == EFFECT_RESET && !pin_has(client, PIN_PASSTHROUGH))
-        return answer_reset(client, request);
+        return reset(client, request);
 
     if (command->flow == FLOW_OWN && !transaction_is_open(&client->transaction))
         return run_own(client, request);

@@ -13,7 +13,8 @@ struct text {
 };
 
 struct session {
-    struct login *login; /* NULL: as it connected */
+    struct login *login; /* the client's own words; NULL: as it connected */
+    struct proof proof;  /* that Redis takes them */
     struct text name;
     struct library *library; /* counted; NULL: not known */
     uint32_t database;
@@ -24,6 +25,7 @@ struct session {
     uint8_t asked_protocol;
     bool has_asked_name;
     bool has_asked_library;
+    bool was_doubted; /* no lane could be had by its user's passwords, nor has been since */
 };
 
 static struct slice known(const struct text *text)
@@ -104,9 +106,61 @@ bool session_may_only_subscribe(const struct client *client)
            session_protocol(client) == 2;
 }
 
-bool session_has_login(const struct client *client, const struct login *login)
+bool session_has_no_login(const struct client *client)
 {
-    return login_eq(login_of(client), login);
+    return login_of(client) == NULL;
+}
+
+/* ---- its proof ---- */
+
+struct nodes_row *session_row(const struct client *client)
+{
+    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
+    return has_lane ? nodes_row_of(client->rider.lane) : front_home(client->front);
+}
+
+static const struct auth_users *users_of(const struct client *client)
+{
+    return &session_row(client)->lanes.base.users;
+}
+
+bool session_is_proven(const struct client *client)
+{
+    struct session *session = client->session;
+    return session == NULL || session->login == NULL || proof_holds(&session->proof, users_of(client), session->login);
+}
+
+bool session_is_witnessed(const struct client *client)
+{
+    struct session *session = client->session;
+    return session == NULL || session->login == NULL ||
+           proof_is_witnessed(&session->proof, users_of(client), session->login);
+}
+
+bool session_is_of(const struct client *client, const struct auth_user *user)
+{
+    return client->session != NULL && client->session->proof.user == user;
+}
+
+void session_prove(struct client *client, const struct proof *proof)
+{
+    proof_copy(&client->session->proof, proof);
+}
+
+bool session_doubt(struct client *client)
+{
+    struct session *session = client->session;
+    if (session == NULL || session->login == NULL || session->was_doubted)
+        return false;
+    proof_void(&session->proof);
+    session->was_doubted = true;
+    return true;
+}
+
+void session_note_lane(struct client *client)
+{
+    if (client->session != NULL)
+        client->session->was_doubted = false;
 }
 
 bool session_is_anonymous(const struct client *client)
@@ -204,22 +258,26 @@ bool session_ask(struct client *client, uint8_t protocol, bool has_name, struct 
 static void drop_texts(struct session *session)
 {
     login_put(session->login);
+    proof_drop(&session->proof);
     free(session->name.at);
     free(session->asked_name.at);
     library_put(session->asked_library);
 }
 
 /* The lane of its session is another now, unless it has a lane of its own, which has changed along. */
-static void change_lane(struct client *client)
+static void change_lane(struct client *client, bool has_logged_in)
 {
     lease_drop(&client->shared);
     if (client_has_own_lane(client) && client->rider.lane != NULL) {
-        struct lane_key key = session_key(client, lane_node(client->rider.lane));
-        lane_set_key(client->rider.lane, &key);
+        struct lane *lane = client->rider.lane;
+        struct lane_key key = session_key(client, lane_node(lane));
+        if (!has_logged_in && login_same_user(key.login, lane->key.login))
+            key.login = lane->key.login; /* by whichever password it has */
+        lane_set_key(lane, &key);
     }
 }
 
-bool session_log_in(struct client *client, struct login *login)
+bool session_log_in(struct client *client, struct login *login, const struct proof *proof)
 {
     struct session *session = need_session(client);
     if (session == NULL)
@@ -227,7 +285,9 @@ bool session_log_in(struct client *client, struct login *login)
     login_get(login);
     login_put(session->login);
     session->login = login;
-    change_lane(client);
+    session->was_doubted = false;
+    proof_copy(&session->proof, proof);
+    change_lane(client, true);
     return true;
 }
 
@@ -244,7 +304,7 @@ void session_reset(struct client *client)
         *session = (struct session){.protocol = 2, .library = session->library};
     }
     session_begin(client);
-    change_lane(client);
+    change_lane(client, false);
 }
 
 bool session_take_asked(struct client *client)
@@ -258,7 +318,7 @@ bool session_take_asked(struct client *client)
         session->asked_name = (struct text){NULL, 0};
     }
     session->has_asked_name = false;
-    change_lane(client);
+    change_lane(client, false);
     return has_other_name;
 }
 
@@ -268,7 +328,7 @@ bool session_select(struct client *client, uint32_t database)
     if (session == NULL)
         return false;
     session->database = database;
-    change_lane(client);
+    change_lane(client, false);
     return true;
 }
 

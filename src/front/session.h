@@ -51,8 +51,31 @@ bool session_may_only_subscribe(const struct client *client);
 /* By which the client has logged in; NULL: it has not. */
 struct login *session_login(const struct client *client);
 
-/* Is the client in by this login? NULL: by none. */
-bool session_has_login(const struct client *client, const struct login *login);
+/* True if the client has not logged in, nor weir for it. */
+bool session_has_no_login(const struct client *client);
+
+/* ---- its proof (upstream/auth_users.h) ---- */
+
+/* Where its next request goes, as far as it is bound: to the node of its own lane; else to the home node. */
+struct nodes_row *session_row(const struct client *client);
+
+/* True if Redis has said, in the present generation of its user, that it is that user; or the client has not logged in. */
+bool session_is_proven(const struct client *client);
+
+/* The same, and a connection of the user has been open ever since. */
+bool session_is_witnessed(const struct client *client);
+
+/* True if it has come in as this user. */
+bool session_is_of(const struct client *client, const struct auth_user *user);
+
+/* Redis has taken its words again. */
+void session_prove(struct client *client, const struct proof *proof);
+
+/* No lane could be opened by its user's passwords: it is not proven. False: nor was one after its last proof. */
+bool session_doubt(struct client *client);
+
+/* There is a lane for it. */
+void session_note_lane(struct client *client);
 
 /* Would Redis answer the client -NOAUTH? */
 bool session_is_anonymous(const struct client *client);
@@ -61,10 +84,11 @@ bool session_is_anonymous(const struct client *client);
 bool session_must_log_in(const struct client *client);
 
 /*
- * Redis has said at the door that it is who this login says; binding_change follows. False: out of memory, and it is
- * who it was.
+ * Redis has said on an auth lane that it is who this login says, with this proof; binding_change follows. False: out of
+ * memory, and it is who it was.
  */
-__attribute__((warn_unused_result)) bool session_log_in(struct client *client, struct login *login);
+__attribute__((warn_unused_result)) bool session_log_in(struct client *client, struct login *login,
+                                                        const struct proof *proof);
 
 /*
  * It asks for a protocol (0: for none), or for a name, or both, or for neither (a database); only one is asked for at a

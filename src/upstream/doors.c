@@ -29,6 +29,8 @@ static void judge(struct door *door, enum judgement judgement, struct slice repl
     if (question == NULL)
         return;
     question->door = NULL;
+    if (judgement == JUDGED_TRUE)
+        auth_user_note(question->proof.user, question->login);
     question->on_judged(question, judgement, reply);
 }
 
@@ -113,10 +115,19 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     judge_all(doors);
 }
 
+/* An answer that comes after the generation has ended may be of before, and proves nothing. False: out of memory. */
+static bool begin_proof(struct lane *lane, struct question *question)
+{
+    struct auth_user *user = auth_users_get(&lane->base->users, login_user(question->login));
+    proof_take(&question->proof, user);
+    auth_user_put(user);
+    return user != NULL;
+}
+
 static bool send_question(struct door *door, struct question *question)
 {
     struct lane *lane = door->base.rider.lane;
-    char *request = malloc(login_room(question->login));
+    char *request = begin_proof(lane, question) ? malloc(login_room(question->login)) : NULL;
     struct call *call = request != NULL ? lane_call_special(lane, &door->base.rider, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         free(request);

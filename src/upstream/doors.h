@@ -32,6 +32,7 @@ struct question {
     struct list in_doors; /* in doors.waiting, while it waits for its turn */
     struct door *door;    /* where it is being asked; NULL: nowhere */
     struct login *login;  /* the asker's reference, which stays until the judgement or doors_forget */
+    struct proof proof;   /* what +OK proves: of the generation in which it was sent; the asker drops it */
     bool is_again;        /* its lane was lost once: AUTH changes nothing there, so it may be asked twice */
     bool is_short;        /* sent without a user: AUTH password */
     /* Not from within doors_ask. The reply is good for this call only; empty without one. */

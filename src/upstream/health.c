@@ -55,6 +55,7 @@ static void on_ready(struct lane *lane)
     lane->deadline_ns = 0;
     lane->ready_ns = lane->moved_ns = clock_ns();
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
+    lane_enter_user(lane);
     window_note_greeting(&lanes->base.schedule->window, lane->round_trip_ns);
     lanes_move(lane, list_when_ready(lane));
     if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
@@ -93,6 +94,15 @@ static void log_closed(const struct lanes *lanes, const struct lane *lane, const
            names[lane->role], why);
 }
 
+/* Is there any client that could need a lane of this key? */
+static bool has_clients(const struct lanes *lanes, const struct lane_key *key)
+{
+    if (key->login == NULL || key->login->is_weirs)
+        return true;
+    const struct auth_user *user = auth_users_find(&lanes->base.users, login_user(key->login));
+    return user != NULL && user->n_proofs > 0;
+}
+
 static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     log_closed(lanes, lane, why);
@@ -100,8 +110,8 @@ static void lose_ready(struct lanes *lanes, const struct lane *lane, const char 
         return;
     if (lane->role != LANE_SHARED || lane->use == USE_SPARE || shared_find(lanes, &lane->key) != NULL)
         return;
-    /* Opened again at once: if its user has been deleted, its clients have to hear of it. But not for ever. */
-    if (lane->use == USE_RETRY && broke_at_once(lane))
+    /* Opened again at once: proofs of its user need a connection. But not for ever. */
+    if ((lane->use == USE_RETRY && broke_at_once(lane)) || !has_clients(lanes, &lane->key))
         return;
     struct lane *again = shared_open(lanes, &lane->key, NULL);
     if (again != NULL)
@@ -144,6 +154,19 @@ static void try_again(struct lanes *lanes, const struct lane *lane, const char *
         again->use = USE_RETRY;
 }
 
+/* True if the riders that wait for it are to look again: another password of its user is left. */
+static bool lose_login(struct lanes *lanes, const struct lane *lane)
+{
+    struct auth_user *user = auth_users_find(&lanes->base.users, login_user(lane->key.login));
+    log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
+           "upstream %s does not accept a password any more by which clients have logged in", lanes_node(lanes)->text);
+    if (user != NULL && auth_user_refuse(user, lane->key.login))
+        return true;
+    if (user != NULL)
+        lanes->ops->on_user_refused(lanes->arg, user);
+    return false;
+}
+
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
@@ -152,13 +175,6 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
                lanes_node(lanes)->text, node_login_keys(lanes_node(lanes)));
         node_note_login(lanes_node(lanes), false);
         lanes->login_refused_ns = clock_ns();
-        return;
-    }
-    if (lane->end == END_LOGIN_REFUSED) {
-        log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
-               "upstream %s does not accept the login of a user any more: its clients are closed",
-               lanes_node(lanes)->text);
-        lanes->ops->on_login_refused(lanes->arg, lane->key.login);
         return;
     }
     if (lane->end == END_REFUSED)
@@ -221,6 +237,8 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
         lose_lent(lanes, lane, why);
     } else if (was_ready && !is_storm) {
         lose_ready(lanes, lane, why);
+    } else if (lane->end == END_LOGIN_REFUSED && !lane->key.login->is_weirs) {
+        return lose_login(lanes, lane);
     } else if (may_try_again(lanes, lane)) {
         try_again(lanes, lane, why);
         return true;
@@ -230,10 +248,31 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
     return was_ready;
 }
 
+/* Clients of its user ask Redis again before they send anything, on whichever lane. */
+static void kick(struct lane *lane)
+{
+    struct lanes *lanes = lanes_of(lane);
+    struct list *shared = &lanes->lists[LIST_SHARED];
+    for (struct list *at = shared->next; at != shared; at = at->next)
+        if (lanes_at(at)->user == lane->user)
+            lane_end_leases(lanes_at(at));
+    lane_leave_user(lane, true);
+}
+
+static void on_ended_ahead(struct lane *lane)
+{
+    if (lane->user != NULL)
+        kick(lane);
+}
+
 static void on_closed(struct lane *lane)
 {
     struct room *room = lanes_room(lanes_of(lane));
     lanes_take(lane);
+    if (lane->user != NULL && lane->end == END_LOST)
+        kick(lane);
+    else
+        lane_leave_user(lane, false);
     if (lane->role == LANE_PRIVATE && lane->owner != NULL)
         lend_end_use(lane);
     if (lane->role == LANE_SHARED)
@@ -280,6 +319,7 @@ const struct lane_ops health_ops = {
     .on_failed = on_failed,
     .on_closed = on_closed,
     .on_huge = on_huge,
+    .on_ended_ahead = on_ended_ahead,
     .on_stalled = on_stalled,
     .on_emptied = shared_end_retirement,
     .on_unleased = shared_note_unleased,

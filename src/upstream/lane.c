@@ -2,10 +2,12 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "limit/command.h"
 #include "upstream/inflight.h"
+#include "upstream/own_words.h"
 
 void lane_set_key(struct lane *lane, const struct lane_key *key)
 {
@@ -13,6 +15,30 @@ void lane_set_key(struct lane *lane, const struct lane_key *key)
     lane->key = *key;
     login_get(lane->key.login);
     login_put(old);
+}
+
+void lane_enter_user(struct lane *lane)
+{
+    struct login *login = lane->key.login;
+    bool is_clients = lane->role == LANE_SHARED || lane->role == LANE_PRIVATE;
+    struct auth_user *user =
+        is_clients && login != NULL && !login->is_weirs ? auth_users_get(&lane->base->users, login_user(login)) : NULL;
+    if (user != NULL)
+        auth_user_open(user, login); /* before it leaves: it may be the same */
+    lane_leave_user(lane, false);
+    lane->user = user;
+}
+
+void lane_leave_user(struct lane *lane, bool is_kicked)
+{
+    struct auth_user *user = lane->user;
+    lane->user = NULL;
+    if (user == NULL)
+        return;
+    auth_user_close(user);
+    if (is_kicked)
+        auth_user_kicked(user);
+    auth_user_put(user);
 }
 
 void lane_become(struct lane *lane, enum lane_state state)
@@ -311,6 +337,8 @@ static struct call *push(struct lane *lane, struct rider *rider, uint64_t tag, u
     if (lane->calls.tail - lane->calls.head == 1)
         lane->moved_ns = link_loop(&lane->link)->now_ns;
     call->rider = rider;
+    if (rider == NULL)
+        return call; /* weir's own */
     call->arrived_ns = rider->arrived_ns;
     call->waited_us = rider->waited_us;
     rider->lane = lane;
@@ -363,6 +391,31 @@ void lane_gather(struct lane *lane, const struct rider *rider, const char *data,
     audit(lane, rider);
     note_used(lane);
     outbox_gather(&lane->base->commons->outbox, &lane->link, data, n);
+}
+
+/*
+ * From 7.2 on a failed AUTH behind replies that are not sent yet has no answer, and the next one's would be taken for
+ * it: hence nothing may be in flight before it.
+ */
+bool lane_prolong(struct lane *lane, struct login *login)
+{
+    assert(lane_is_ready(lane) && calls_is_empty(&lane->calls));
+    char *request = malloc(login_room(login));
+    struct call *call = request != NULL ? push(lane, lane->owner, 0, 1) : NULL;
+    if (call != NULL) {
+        call->flow = FLOW_ONE;
+        call->n = 1;
+        call->flags = CALL_MUTE;
+        call->arrived_ns = 0;
+        size_t n = login_emit(login, SLICE(OWN_AUTH), false, request);
+        outbox_send(&lane->base->commons->outbox, &lane->link, request, n);
+        explicit_bzero(request, n);
+        struct lane_key key = lane->key;
+        key.login = login;
+        lane_set_key(lane, &key);
+    }
+    free(request);
+    return call != NULL;
 }
 
 bool lane_vouch(struct lane *lane, struct rider *rider)

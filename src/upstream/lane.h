@@ -32,6 +32,7 @@
 #include "net/link.h"
 #include "resp/glimpse.h"
 #include "resp/scan.h"
+#include "upstream/auth_users.h"
 #include "upstream/calls.h"
 #include "upstream/commons.h"
 #include "upstream/greeting.h"
@@ -61,6 +62,8 @@ struct lane_ops {
     void (*on_closed)(struct lane *lane);
     /* A reply of at least LANE_HUGE has begun to come. */
     void (*on_huge)(struct lane *lane);
+    /* It is not read from, and Redis has closed it behind what is unread. */
+    void (*on_ended_ahead)(struct lane *lane);
     /* It is not read from, because a rider does not read its reply. */
     void (*on_stalled)(struct lane *lane);
     /* It was retired, and has answered everything. */
@@ -84,6 +87,7 @@ struct lane_base {
     struct lane_counts counts;
     uint32_t n_links;          /* connections of lanes that have not been closed in full */
     struct schedule *schedule; /* whose turn it is to send; one reference */
+    struct auth_users users;   /* that clients have come in as */
 };
 
 /* What it is opened as, and stays until it is closed. */
@@ -143,6 +147,7 @@ struct lane {
     struct list in_list; /* in lanes.lists[in] */
     struct list waiting; /* riders that want to be woken when it is ready, has drained, or is gone */
     struct lane_key key;
+    struct auth_user *user; /* as which Redis has it, counted; NULL: as weir, as nobody, or it has not logged in yet */
     struct login *last_login; /* of the session before, while it is greeted for another owner; counted */
     struct rider *owner;      /* NULL: shared, or private and kept for the next */
     struct rider *stalled;    /* the rider whose huge reply has stopped the reading; NULL: it is read */
@@ -161,6 +166,7 @@ struct lane {
     uint64_t ready_ns;      /* since when it is ready */
     uint64_t greeted_ns;    /* when the greeting was sent; 0: it has not been */
     uint64_t round_trip_ns; /* how long its answer took */
+    uint64_t prolonged_ns;  /* when it said AUTH by a newer password last (prolong.h); 0: never */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint32_t generation;     /* another whenever it is no longer what it was to those who have a lease on it */
     uint32_t n_leases;       /* how many there are: its memory stays until they are dropped */
@@ -180,6 +186,7 @@ struct lane {
     uint8_t in;        /* enum lane_list: the list it is in */
     uint8_t returns;   /* how often its owner came back to it at once, see lend.c */
     uint8_t ends_run;  /* enum run_end */
+    uint8_t n_behind;  /* how often prolong.c has found it with calls in flight, since it last had none */
     struct greeting greeting;
     bool is_parted;   /* Redis has been sent the end of weir's side; set by lane_part */
     bool is_listed;   /* others of its owner's user may point at it: node->owned has it */
@@ -190,6 +197,18 @@ struct lane {
 
 /* The session on a private lane has become another. */
 void lane_set_key(struct lane *lane, const struct lane_key *key);
+
+/*
+ * Redis has said +OK to key.login, or has ended what it knew of an earlier one: the lane counts as a connection of that
+ * user (auth_users.h), and of no other.
+ */
+void lane_enter_user(struct lane *lane);
+
+/* The lane is no connection of its user any more; `is_kicked`: and weir has not closed it. */
+void lane_leave_user(struct lane *lane, bool is_kicked);
+
+/* Say AUTH by this login, in weir's own words. Only with no call in flight. False: out of memory. */
+__attribute__((warn_unused_result)) bool lane_prolong(struct lane *lane, struct login *login);
 
 static inline struct node *lane_node(const struct lane *lane)
 {

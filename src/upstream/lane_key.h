@@ -13,7 +13,8 @@
 struct lane_key {
     uint8_t protocol; /* 2 or 3; 0: not known, and equal to nothing that a client asks for */
     uint32_t database;
-    struct login *login; /* NULL: the connection does not log in, and is whoever Redis takes it for ... */
+    struct login *login; /* of this user, by whatever password; NULL: the connection does not log in, and is whoever
+                          * Redis takes it for ... */
     uint32_t epoch;      /* ... when it is opened in this epoch of its node (node.h); counts only without a login */
     bool is_apart;       /* it is for what must not hold others up, see shared_get_apart */
 };
@@ -21,7 +22,7 @@ struct lane_key {
 static inline bool lane_key_eq(const struct lane_key *a, const struct lane_key *b)
 {
     return a->protocol == b->protocol && a->database == b->database && a->is_apart == b->is_apart &&
-           login_eq(a->login, b->login) && (a->login != NULL || a->epoch == b->epoch);
+           login_same_user(a->login, b->login) && (a->login != NULL || a->epoch == b->epoch);
 }
 
 #endif

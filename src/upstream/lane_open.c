@@ -120,15 +120,24 @@ static void on_passed(struct link *link, size_t n)
     deliver_passed(lane, n);
 }
 
+/* weir's own as it is now; a user's by the password that Redis has taken last, whichever client said it. */
+static struct login *present_login(const struct lane *lane)
+{
+    struct login *login = lane->key.login;
+    if (login == NULL)
+        return NULL;
+    struct login *newest = login->is_weirs ? lane->base->commons->login
+                                           : auth_user_newest(auth_users_find(&lane->base->users, login_user(login)));
+    return newest != NULL ? newest : login;
+}
+
 /* False: out of memory. */
 static bool greet(struct lane *lane, enum greeting_kind kind)
 {
     struct lane_key key = lane->key;
     struct login *login = lane->base->commons->login;
-    if (key.login != NULL && key.login->is_weirs && login != NULL) {
-        key.login = login; /* the password may be another by now */
-        lane_set_key(lane, &key);
-    }
+    key.login = present_login(lane);
+    lane_set_key(lane, &key);
     lane_become(lane, LANE_GREETING);
     glimpse_reset(&lane->glimpse);
     memset(&lane->scan, 0, sizeof lane->scan);
@@ -174,6 +183,12 @@ static void on_flush(struct link *link)
     lane->base->ops->on_watched(lane);
 }
 
+static void on_end_ahead(struct link *link)
+{
+    struct lane *lane = lane_of(link);
+    lane->base->ops->on_ended_ahead(lane);
+}
+
 static void on_drained(struct link *link)
 {
     lane_wake_waiting(lane_of(link));
@@ -204,6 +219,7 @@ static const struct link_ops link_ops = {
     .on_data = on_data,
     .on_passing = on_passing,
     .on_passed = on_passed,
+    .on_end_ahead = on_end_ahead,
     .on_end = on_end,
     .on_wake = on_wake,
     .on_flush = on_flush,
@@ -243,6 +259,7 @@ bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *own
     login_put(lane->last_login);
     lane->last_login = login_get(lane->key.login);
     lane_set_key(lane, key);
+    lane_leave_user(lane, false);
     lane_end_leases(lane);
     lane->owner = owner;
     lane->use = USE_AGAIN;

@@ -35,6 +35,7 @@ void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node,
     lanes->keeps_shared = !commons->is_private;
     lanes->ops = ops;
     lanes->arg = arg;
+    auth_users_init(&lanes->base.users);
     for (int in = 0; in < LIST_COUNT; in++)
         list_init(&lanes->lists[in]);
     if (!node_has_address(node)) {
@@ -56,6 +57,7 @@ void lanes_close(struct lanes *lanes)
         close_all(&lanes->lists[in]);
     for (unsigned i = 0; i < LANES_NO_RESET; i++)
         login_put(lanes->no_reset[i]);
+    auth_users_fini(&lanes->base.users);
     node_put(lanes->base.node);
 }
 
@@ -184,26 +186,43 @@ bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane)
 
 bool lanes_close_idle(struct lanes *lanes)
 {
+    struct list *idle = &lanes->lists[LIST_IDLE];
+    struct list *at = idle->next;
+    while (at != idle && auth_user_needs_it(lanes_at(at)->user))
+        at = at->next;
     if (lanes->n_idle == 0)
         return false;
-    lane_close(lanes_at(lanes->lists[LIST_IDLE].next));
+    lane_close(lanes_at(at != idle ? at : idle->next));
     return true;
+}
+
+/* Is nothing lost with it? */
+static bool is_unleased(const struct lanes *lanes, const struct lane *lane)
+{
+    return lane->n_leases == 0 && lanes_is_expendable(lanes, lane);
 }
 
 bool lanes_close_unleased(struct lanes *lanes, unsigned most)
 {
     unsigned n = 0;
     struct lane *oldest = NULL;
+    struct lane *needed = NULL;
     struct list *shared = &lanes->lists[LIST_SHARED];
     for (struct list *at = shared->next; at != shared; at = at->next) {
         struct lane *lane = lanes_at(at);
-        if (lane->n_leases > 0 || !lanes_is_expendable(lanes, lane))
+        if (!is_unleased(lanes, lane))
             continue;
+        if (auth_user_needs_it(lane->user)) {
+            needed = lane;
+            continue;
+        }
         n++;
         if (oldest == NULL || lane->moved_ns < oldest->moved_ns)
             oldest = lane;
     }
-    if (n <= most)
+    if (oldest == NULL && most == 0)
+        oldest = needed; /* the proofs of its user's clients end */
+    if (oldest == NULL || (n <= most && most > 0))
         return false;
     lane_close(oldest);
     return true;

@@ -21,8 +21,8 @@
 #define LANES_NO_RESET 8              /* logins that are remembered whose lanes cannot be reset */
 
 struct lanes_ops {
-    /* Redis does not accept this login any more: clients that came in by it must go. */
-    void (*on_login_refused)(void *arg, const struct login *login);
+    /* Redis has refused the last password by which lanes of this user could be opened: it may be gone. */
+    void (*on_user_refused)(void *arg, const struct auth_user *user);
     /* Is any client left that came in this epoch of the node and has not logged in? */
     bool (*has_epoch)(void *arg, const struct node *node, uint32_t epoch);
 };
@@ -172,7 +172,10 @@ bool lanes_is_shut_out(const struct lane *lane);
 /* Is it a shared lane that does nothing, and can be opened again when somebody asks for it? */
 bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane);
 
-/* Close one that is kept for the next owner, the one kept longest. False: there is none. */
+/*
+ * Close one that is kept for the next owner, the one kept longest; the last connection of a user only where all are that.
+ * False: there is none.
+ */
 bool lanes_close_idle(struct lanes *lanes);
 
 /* Close the oldest shared lane that nobody remembers, if there are more than `most` of them. */

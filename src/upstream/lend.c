@@ -33,6 +33,7 @@ static void unlist(struct lane *lane)
 
 void lend_note_login(struct lane *lane)
 {
+    lane_enter_user(lane);
     if (!lane->is_listed)
         return;
     unlist(lane);
@@ -94,7 +95,8 @@ static struct lane *find_left(struct lanes *lanes)
     struct list *idle = &lanes->lists[LIST_IDLE];
     for (struct list *at = idle->next; at != idle; at = at->next) {
         struct lane *lane = lanes_at(at);
-        bool is_left = lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns;
+        bool is_left = (lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns) &&
+                       !auth_user_needs_it(lane->user);
         if (is_full || is_left)
             return lane;
     }
@@ -129,7 +131,7 @@ struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, stru
 static bool cannot_reset(const struct lanes *lanes, const struct lane *lane)
 {
     for (unsigned i = 0; i < LANES_NO_RESET; i++)
-        if (lanes->no_reset[i] != NULL && login_eq(lanes->no_reset[i], lane->key.login))
+        if (lanes->no_reset[i] != NULL && login_same_user(lanes->no_reset[i], lane->key.login))
             return true;
     return false;
 }

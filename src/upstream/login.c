@@ -46,11 +46,18 @@ size_t login_emit(const struct login *login, struct slice auth, bool is_short, c
     return is_short ? emit_array(out, without_user, 2) : emit_array(out, words, 3);
 }
 
-bool login_eq(const struct login *a, const struct login *b)
+bool login_same_user(const struct login *a, const struct login *b)
 {
     if (a == b || a == NULL || b == NULL)
         return a == b;
     if (a->is_weirs || b->is_weirs)
         return a->is_weirs == b->is_weirs;
-    return slice_eq(login_user(a), login_user(b)) && slice_eq(login_password(a), login_password(b));
+    return slice_eq(login_user(a), login_user(b));
+}
+
+bool login_same(const struct login *a, const struct login *b)
+{
+    if (a == b || a == NULL || b == NULL || a->is_weirs || b->is_weirs)
+        return login_same_user(a, b);
+    return login_same_user(a, b) && slice_eq(login_password(a), login_password(b));
 }

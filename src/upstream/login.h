@@ -1,5 +1,5 @@
 /*
- * A user and a password that Redis has accepted for it, with which weir opens further lanes for the same client.
+ * A user and a password: what a client has said, and, once Redis has accepted it, by which lanes of that user log in.
  *
  * Counted by references, all of one thread; the password is wiped with the last of them.
  */
@@ -31,8 +31,11 @@ void login_put(struct login *login);
 size_t login_room(const struct login *login);
 size_t login_emit(const struct login *login, struct slice auth, bool is_short, char *out);
 
-/* The same user with the same password? Nobody equals nobody, and weir's own login only itself, with any password. */
-bool login_eq(const struct login *a, const struct login *b);
+/* True if both are of one user, whatever the passwords. None equals none, and weir's own login only itself. */
+bool login_same_user(const struct login *a, const struct login *b);
+
+/* The same, and of one password. weir's own login has any. */
+bool login_same(const struct login *a, const struct login *b);
 
 static inline struct slice login_user(const struct login *login)
 {

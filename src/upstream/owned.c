@@ -51,9 +51,7 @@ static uint64_t who_of(const struct owned *owned, const struct login *login)
         return 0;
     if (login->is_weirs)
         return 1; /* whatever its password is by now */
-    uint64_t user = hash_bytes(owned->key, login_user(login));
-    const struct hash_key keyed = {owned->key.k0 ^ user, owned->key.k1};
-    return hash_bytes(keyed, login_password(login)) | 2;
+    return hash_bytes(owned->key, login_user(login)) | 2;
 }
 
 static size_t first_slot(const struct owned *owned, int64_t id)

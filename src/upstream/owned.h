@@ -1,7 +1,7 @@
 /*
  * The private connections to one node that have an owner now, by Redis' client id, of all workers: the ids that CLIENT
- * TRACKING ... REDIRECT may name. A client may point at connections of the same user and password only, as those of one
- * application are.
+ * TRACKING ... REDIRECT may name. A client may point at connections of the same user only, as those of one application
+ * are.
  *
  * Any thread, under a lock, which is taken when a lane changes hands and for that command, and for no other.
  */

@@ -23,6 +23,7 @@ struct rider;
 
 /* How a lane has failed. */
 enum lane_end {
+    END_NONE,          /* it has not: weir has closed it, or it was asked to end */
     END_LOST,          /* the connection could not be made, or broke, or memory is out */
     END_LATE,          /* an answer did not come in time */
     END_NONSENSE,      /* what came was not what may come */
@@ -83,6 +84,8 @@ struct rider_ops {
     void (*on_lost)(struct rider *rider);
     /* It may go on. NULL: its link is woken, and finds out what for. */
     void (*on_resume)(struct rider *rider, enum rider_wait what);
+    /* May weir say AUTH on its own lane, which has no call in flight? NULL: no. */
+    bool (*may_log_in)(const struct rider *rider);
     /* Which counts a lane opened for it is in, where there can be too many for one subject. NULL: weir itself, none. */
     struct room_share (*share)(const struct rider *rider);
     /*

@@ -2,6 +2,7 @@
 
 #include "net/tcp_peer.h"
 #include "upstream/health.h"
+#include "upstream/prolong.h"
 #include "upstream/stall.h"
 
 #define IDLE_NS (3 * NS_PER_S)          /* idle lanes are closed after so long, spare ones too */
@@ -170,8 +171,12 @@ static void close_old(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
     uint64_t most_ns = room_is_tight(lanes_room(lanes)) ? IDLE_TIGHT_NS : IDLE_NS;
     most_ns = upstream_time(lanes->upstream, most_ns);
     struct list *list = &lanes->lists[in];
-    while (!list_is_empty(list) && now_ns - lanes_at(list->next)->moved_ns > most_ns)
-        lane_close(lanes_at(list->next));
+    struct list *next;
+    for (struct list *at = list->next; at != list && now_ns - lanes_at(at)->moved_ns > most_ns; at = next) {
+        next = at->next;
+        if (!auth_user_needs_it(lanes_at(at)->user))
+            lane_close(lanes_at(at));
+    }
 }
 
 static void judge_unread(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
@@ -209,7 +214,8 @@ static void close_unused(struct lanes *lanes, uint64_t now_ns)
     for (struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED]; at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
-        if (now_ns - lane->moved_ns > upstream_time(lanes->upstream, UNUSED_NS) && lanes_is_expendable(lanes, lane))
+        if (now_ns - lane->moved_ns > upstream_time(lanes->upstream, UNUSED_NS) && lanes_is_expendable(lanes, lane) &&
+            !auth_user_needs_it(lane->user))
             lane_close(lane);
     }
 }
@@ -252,7 +258,7 @@ static bool is_done(const struct lanes *lanes)
     return lanes->upstream->timeout_ns == 0 && !owes_answers(lanes) && list_is_empty(&lists[LIST_IDLE]) &&
            list_is_empty(&lists[LIST_SPARE]) && list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) &&
            !has_stalled(&lists[LIST_SHARED]) && !has_stalled(&lists[LIST_PRIVATE]) &&
-           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_DOOR]);
+           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_DOOR]) && lanes->base.users.n == 0;
 }
 
 static void on_sweep(uv_timer_t *timer)
@@ -263,6 +269,7 @@ static void on_sweep(uv_timer_t *timer)
     close_old(lanes, LIST_IDLE, now_ns);
     close_old(lanes, LIST_SPARE, now_ns);
     close_unused(lanes, now_ns);
+    prolong_look(lanes, now_ns);
     judge_unread(lanes, LIST_SHARED, now_ns);
     judge_unread(lanes, LIST_RETIRED, now_ns);
     judge_unread(lanes, LIST_PRIVATE, now_ns);
