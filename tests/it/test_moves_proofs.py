@@ -1,0 +1,359 @@
+"""Lanes belong to a user, and a client needs a proof: what ends a client directly ends it here, and what does not does not."""
+
+import contextlib
+import socket
+import time
+
+import pytest
+from kit.harness import wait_until
+from kit.resp import Closed, Error, encode, pipeline
+from kit.server import has_tls
+from kit.tls import Authority, TlsRedis
+from kit.tokens import Tokens
+
+WRONGPASS = Error("WRONGPASS invalid username-password pair or user is disabled.")
+RULES = ("~*", "&*", "+@all")
+LANES = ["shared", "private"]
+WORKERS = [1, 2]
+
+every_way = [
+    pytest.param(1, "shared"),
+    *(pytest.param(workers, lanes, marks=pytest.mark.moves) for workers in WORKERS for lanes in LANES
+      if (workers, lanes) != (1, "shared")),
+]
+
+
+def set_user(redis, *rules):
+    assert redis.call("ACL", "SETUSER", "app", "on", *(rules or (">P1",)), *RULES) == "OK"
+
+
+def kill(redis):
+    """What an operator does behind the new password: then nobody is in by the old one."""
+    with redis.connect() as conn:
+        return conn.call("CLIENT", "KILL", "USER", "app")
+
+
+def change_password(redis):
+    with redis.connect() as conn:
+        assert conn.call("ACL", "SETUSER", "app", ">P2", "<P1") == "OK"
+        conn.call("CLIENT", "KILL", "USER", "app")
+
+
+def enter(weir, password="P1", *commands):
+    conn = weir.connect()
+    assert conn.call("AUTH", "app", password) == "OK"
+    for command in commands:
+        conn.ask(command)
+    return conn
+
+
+def is_lost(conn, *command):
+    """True if the connection is closed, at the latest when it sends something."""
+    try:
+        conn.call(*command)
+    except (Closed, OSError):
+        return True
+    return False
+
+
+def users(redis):
+    """The ids of weir's connections as app."""
+    with redis.connect() as conn:
+        return [line.split()[0] for line in conn.call("CLIENT", "LIST").decode().splitlines() if " user=app " in line]
+
+
+# ---- a new password, and a client that knows only the old one ----
+
+THIEVES = {
+    "idle": [],
+    "in use": ["SET seen 1"],
+    "subscribed": ["SUBSCRIBE news"],
+    "in MULTI": ["MULTI", "SET stolen 1"],
+    "watching": ["WATCH seen"],
+    "blocked": None,
+}
+
+
+@pytest.mark.parametrize("state", THIEVES)
+@pytest.mark.parametrize("workers, lanes", every_way)
+def test_who_knows_only_the_old_password_is_out(state, workers, lanes, farm):
+    redis = farm.redis()
+    set_user(redis)
+    weir = farm.weir(redis, workers=workers, lanes=lanes)
+    with contextlib.ExitStack() as stack:
+        thief = stack.enter_context(enter(weir))
+        if THIEVES[state] is None:
+            thief.send(encode("BLPOP", "list", 0))
+            wait_until(lambda: redis.waiting()[0] == 1, "the thief is blocked")
+        for command in THIEVES[state] or []:
+            thief.ask(command)
+        sleepers = [stack.enter_context(enter(weir)) for _ in range(8)]  # on every worker
+        for sleeper in sleepers[::2]:
+            assert sleeper.call("PING") == "PONG"
+        change_password(redis)
+        owners = [stack.enter_context(enter(weir, "P2")) for _ in range(8)]
+        for i, owner in enumerate(owners):
+            assert owner.ask(f"SET mine:{i} 1", "MULTI", "INCR n", "EXEC") == ["OK", "OK", "QUEUED", [i + 1]]
+        for sleeper in sleepers:
+            assert is_lost(sleeper, "SET", "stolen", "1")
+        assert owners[0].call("PUBLISH", "news", "secret") == 0
+        assert owners[0].call("RPUSH", "list", "secret") == 1
+        if state == "blocked":
+            assert thief.read_to_end() == b""
+        elif state == "in MULTI":
+            assert is_lost(thief, "EXEC")
+        else:
+            assert is_lost(thief, "SET", "stolen", "1")
+        assert redis.call("EXISTS", "stolen") == 0 and redis.call("LLEN", "list") == 1
+        assert [owner.call("GET", "mine:3") for owner in owners] == [b"1"] * 8
+
+
+def test_a_password_that_is_only_taken_away_ends_nobody(farm):
+    redis = farm.redis()
+    set_user(redis)
+    weir = farm.weir(redis, workers=1)
+    with enter(weir, "P1", "SET k v") as old:
+        redis.call("ACL", "SETUSER", "app", ">P2", "<P1")
+        with enter(weir, "P2", "SET k w") as new:
+            assert old.ask("GET k", "MULTI", "GET k", "EXEC") == [b"w", "OK", "QUEUED", [b"w"]]
+            assert new.call("GET", "k") == b"w"
+        with weir.connect() as late:
+            assert late.call("AUTH", "app", "P1") == WRONGPASS
+
+
+# ---- what ends a generation, and asks those that may stay ----
+
+
+@pytest.mark.parametrize("workers, lanes", every_way)
+def test_a_shared_lane_that_is_killed_ends_nobody_whose_words_still_hold(workers, lanes, farm):
+    redis = farm.redis()
+    set_user(redis)
+    weir = farm.weir(redis, workers=workers, lanes=lanes)
+    with contextlib.ExitStack() as stack:
+        conns = [stack.enter_context(enter(weir)) for _ in range(40)]
+        assert [conn.call("PING") for conn in conns[:20]] == ["PONG"] * 20
+        for _ in range(3):
+            kill(redis)
+            if lanes == "private":  # a connection of one's own is lost with it
+                conns[:20] = [stack.enter_context(enter(weir, "P1", "PING")) for _ in range(20)]
+            for conn in conns[:20]:
+                assert conn.ask("SET k v", "GET k") == ["OK", b"v"]
+        assert [conn.call("PING") for conn in conns] == ["PONG"] * 40
+
+
+@pytest.mark.parametrize("workers, lanes", every_way)
+def test_a_user_of_the_same_name_is_another_user(workers, lanes, farm):
+    redis = farm.redis()
+    set_user(redis)
+    weir = farm.weir(redis, workers=workers, lanes=lanes)
+    with enter(weir) as idle, enter(weir, "P1", "PING") as used:
+        with redis.connect() as conn:
+            conn.call("ACL", "DELUSER", "app")
+            conn.call("ACL", "SETUSER", "app", "on", ">P2", *RULES)
+        with enter(weir, "P2", "SET mine 1") as other:
+            assert is_lost(idle, "GET", "mine") and is_lost(used, "GET", "mine")
+            assert other.call("GET", "mine") == b"1"
+
+
+@pytest.mark.moves
+@pytest.mark.parametrize("workers, lanes", every_way)
+def test_acl_load_ends_what_it_ends_directly(workers, lanes, farm, tmp_path):
+    """Up to 7.0 it ends nobody whose user is still there; later versions, those whose user has changed."""
+    file = tmp_path / "users.acl"
+    file.write_text("user default on nopass ~* &* +@all\nuser app on >P1 ~* &* +@all\n")
+    redis = farm.redis("--aclfile", str(file))
+    weir = farm.weir(redis, workers=workers, lanes=lanes)
+    with enter(weir) as idle, enter(weir, "P1") as used, enter(redis, "P1") as direct:
+        assert used.call("PING") == direct.call("PING") == "PONG"
+        file.write_text("user default on nopass ~* &* +@all\nuser app on >P2 ~* &* +@all\n")
+        redis.call("ACL", "LOAD")
+        is_out = is_lost(direct, "PING")
+        with enter(weir, "P2") as other:
+            assert other.call("SET", "mine", "1") == "OK"
+            assert is_lost(used, "GET", "mine") == is_out
+            assert not is_out or is_lost(idle, "GET", "mine")
+            file.write_text("user default on nopass ~* &* +@all\n")
+            redis.call("ACL", "LOAD")
+            for conn in (idle, used, direct, other):
+                assert is_lost(conn, "GET", "mine")
+
+
+@pytest.mark.moves
+@pytest.mark.parametrize("workers, lanes", every_way)
+def test_a_restart_asks_every_client_again(workers, lanes, farm):
+    redis = farm.redis("--user", "app", "on", ">P1", ">P0", "~*", "&*", "+@all")
+    weir = farm.weir(redis, workers=workers, lanes=lanes)
+    with enter(weir, "P0") as old, enter(weir) as idle:
+        if lanes == "shared":
+            assert old.call("PING") == idle.call("PING") == "PONG"
+        redis.kill()
+        redis.options.remove(">P0")
+        redis.start()
+        wait_until(lambda: _serves(weir), "weir serves again", 20)
+        assert idle.ask("SET k v", "GET k") == ["OK", b"v"]
+        assert is_lost(old, "GET", "k")
+
+
+def _serves(weir):
+    with weir.connect() as conn:
+        return conn.call("PING") == "PONG"
+
+
+# ---- one user, many passwords ----
+
+
+def test_clients_with_a_token_each_share_the_lanes_of_their_user(farm):
+    n = 200
+    redis = farm.redis()
+    set_user(redis, *(f">token-{i}" for i in range(n)))
+    weir = farm.weir(redis, workers=1)
+    with contextlib.ExitStack() as stack:
+        conns = [stack.enter_context(weir.connect()) for _ in range(n)]
+        for i, conn in enumerate(conns):
+            conn.send(encode("AUTH", "app", f"token-{i}") + encode("INCR", "n"))
+        assert sorted(conn.read() == "OK" and conn.read() for conn in conns) == list(range(1, n + 1))
+        assert len(users(redis)) <= 1 + 4  # a lane, and the auth lanes
+        redis.call("ACL", "SETUSER", "app", "resetpass", ">token-0")
+        assert [conn.call("PING") for conn in conns] == ["PONG"] * n
+
+
+@pytest.mark.moves
+def test_two_thousand_clients_with_a_token_each(farm):
+    n = 2000
+    redis = farm.redis("--maxclients", "9000")
+    with redis.connect() as conn:
+        for i in range(0, n, 100):
+            conn.call("ACL", "SETUSER", "app", "on", *(f">token-{k}" for k in range(i, i + 100)), *RULES)
+    weir = farm.weir(redis, workers=2, max_clients=3000)
+    with contextlib.ExitStack() as stack:
+        conns = []
+        for i in range(0, n, 500):  # fewer than `unauthenticated` lets be there without a login
+            some = [stack.enter_context(weir.connect()) for _ in range(500)]
+            for k, conn in enumerate(some):
+                conn.send(encode("AUTH", "app", f"token-{i + k}") + encode("INCR", "n"))
+            assert [conn.read() for conn in some] == ["OK"] * 500
+            conns += some
+        assert sorted(conn.read() for conn in conns) == list(range(1, n + 1))
+        assert len(users(redis)) <= 2 * (3 + 4)
+        begun = time.monotonic()
+        kill(redis)
+        for conn in conns:
+            conn.send(encode("PING"))
+        assert [conn.read() for conn in conns] == ["PONG"] * n
+        assert time.monotonic() - begun < 10
+        assert len(users(redis)) <= 2 * (3 + 4)
+
+
+@pytest.mark.parametrize("lanes", ["shared", pytest.param("private", marks=pytest.mark.moves)])
+def test_connections_live_on_while_newer_passwords_are_said(lanes, farm):
+    """Clients log in again as their library does, and what is not theirs to prolong is prolonged by weir."""
+    redis = farm.redis()
+    set_user(redis, "resetpass")
+    with Tokens(redis, "app", 4) as tokens:
+        weir = farm.weir(tokens.upstream, workers=1, lanes=lanes, env={"WEIR_HURRY": "60"})
+        with enter(weir, tokens.issue()) as conn, enter(weir, tokens.issue()) as other:
+            assert conn.ask("SET k v", "WATCH k") == ["OK", "OK"] and other.call("GET", "k") == b"v"
+            end = time.monotonic() + 9
+            while time.monotonic() < end:
+                time.sleep(1)
+                assert conn.call("AUTH", "app", tokens.issue()) == "OK"
+                assert other.call("GET", "k") == b"v"  # its own token has lapsed by now
+            assert conn.ask("MULTI", "GET k", "EXEC") == ["OK", "QUEUED", [b"v"]]
+        assert weir.log().count("a shared connection is closed") == 0
+        assert weir.log().count("a private connection is closed") == 0
+
+
+# ---- AUTH again ----
+
+STATES = {
+    "in RESP3, subscribed": (["HELLO 3", "SUBSCRIBE news"], ["PING"]),
+    "tracking": (["HELLO 3", "CLIENT TRACKING ON", "GET k"], ["GET k"]),
+    "watching": (["WATCH k"], ["MULTI", "GET k", "EXEC"]),
+    "on a shared connection": (["GET k"], ["GET k"]),
+}
+
+
+def login_again(server, before, after):
+    with server.connect() as conn:
+        replies = [conn.call("AUTH", "app", "P1")]
+        replies += conn.ask(*before)
+        replies += [conn.call("AUTH", "app", "P2"), conn.call("AUTH", "app", "wrong"), conn.call("AUTH", "app", "P1")]
+        replies += conn.ask(*after)
+        return [reply if not isinstance(reply, (list, dict)) or "id" not in str(reply) else "HELLO" for reply in replies]
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("workers, lanes", every_way)
+def test_auth_again_does_what_it_does_directly(state, workers, lanes, farm):
+    redis = farm.redis()
+    set_user(redis, ">P1", ">P2")
+    redis.call("SET", "k", "v")
+    weir = farm.weir(redis, workers=workers, lanes=lanes)
+    before, after = STATES[state]
+    assert login_again(weir, before, after) == login_again(redis, before, after)
+
+
+def test_auth_again_in_a_pipeline_and_behind_what_blocks(farm):
+    redis = farm.redis()
+    set_user(redis, ">P1", ">P2")
+    weir = farm.weir(redis, workers=1)
+    with enter(weir) as conn, weir.connect() as other:
+        conn.send(pipeline("SET k 1", "AUTH app P2", "INCR k", "AUTH app P1", "INCR k"))
+        conn.send(encode("EVAL", "return 7", 0) + pipeline("AUTH app P2", "GET k"))
+        assert [conn.read() for _ in range(8)] == ["OK", "OK", 2, "OK", 3, 7, "OK", b"3"]
+        conn.send(encode("BLPOP", "list", 0) + encode("AUTH", "app", "P1") + encode("GET", "k"))
+        wait_until(lambda: redis.waiting()[0] == 1, "it is blocked")
+        other.call("RPUSH", "list", "x")
+        assert [conn.read() for _ in range(3)] == [[b"list", b"x"], "OK", b"3"]
+
+
+# ---- the last connection of a user ----
+
+
+def test_the_last_connection_of_a_user_stays_while_a_client_does(farm):
+    redis = farm.redis()
+    set_user(redis)
+    weir = farm.weir(redis, workers=1, env={"WEIR_HURRY": "60"})
+    with enter(weir, "P1") as conn, weir.connect() as busy:
+        assert conn.call("EVAL", "return 1", 0) == 1
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            assert busy.call("PING") == "PONG" and users(redis)
+            time.sleep(0.1)
+        conn.close()
+        # the auth lane stays, and is whom it was asked about last
+        wait_until(lambda: len(users(redis)) == 1 and busy.call("PING"), "the connection is given up", 20)
+
+
+def test_where_max_lanes_takes_it_the_client_is_asked_again(farm):
+    redis = farm.redis()
+    set_user(redis)
+    weir = farm.weir(redis, workers=1, max_lanes=4)
+    with enter(weir) as conn, contextlib.ExitStack() as stack:
+        assert conn.call("EVAL", "return 1", 0) == 1
+        for i in range(2, 5):
+            other = stack.enter_context(weir.connect())
+            other.sock.close()
+            other.sock = socket.create_connection(weir.address, 10, (f"127.0.0.{i}", 0))  # of one address few
+            redis.call("ACL", "SETUSER", f"u{i}", "on", ">pw", *RULES)
+            assert other.ask(f"AUTH u{i} pw", "WATCH a") == ["OK", "OK"]
+        redis.call("ACL", "SETUSER", "app", ">P2", "<P1")
+        assert is_lost(conn, "EVAL", "return 1", 0)
+
+
+# ---- with TLS to Redis ----
+
+
+@pytest.mark.moves
+def test_who_knows_only_the_old_password_is_out_behind_tls(farm, tmp_path):
+    if not has_tls():
+        pytest.skip("this redis-server is built without TLS")
+    ca = Authority(tmp_path)
+    redis = farm._start(TlsRedis(ca, ca.issue("redis", "/CN=redis")))
+    set_user(redis)
+    weir = farm.weir(redis, workers=1, upstream_tls_ca_file=ca.cert)
+    with enter(weir) as idle, enter(weir, "P1", "MULTI", "SET stolen 1") as thief:
+        change_password(redis)
+        with enter(weir, "P2", "SET mine 1") as owner:
+            assert is_lost(idle, "SET", "stolen", "1") and is_lost(thief, "EXEC")
+            assert owner.ask("GET mine", "EXISTS stolen") == [b"1", 0]
