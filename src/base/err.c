@@ -19,6 +19,7 @@ static const char *const texts[ERR_COUNT] = {
     [ERR_UPSTREAM_UNAVAILABLE] = "-UPSTREAM unavailable\r\n",
     [ERR_UPSTREAM_TIMEOUT] = "-UPSTREAM timeout\r\n",
     [ERR_UPSTREAM_SILENT] = "-UPSTREAM does not answer\r\n",
+    [ERR_UPSTREAM_DIALS] = "-UPSTREAM busy upstream-dial-rate\r\n",
     [ERR_UPSTREAM_BUSY] = "-UPSTREAM busy max-lanes\r\n",
     [ERR_OUT_OF_MEMORY] = "-ERR out of memory\r\n",
 };

@@ -24,6 +24,7 @@ enum err {
     ERR_UPSTREAM_UNAVAILABLE,
     ERR_UPSTREAM_TIMEOUT,
     ERR_UPSTREAM_SILENT, /* it is there, but does not answer: told to operators at once */
+    ERR_UPSTREAM_DIALS,  /* no lane yet: connections are opened at upstream-dial-rate; the client waits */
     ERR_UPSTREAM_BUSY,   /* no lane: max-lanes, or this subject's share of it, is used up */
     ERR_OUT_OF_MEMORY,
     ERR_COUNT

@@ -87,6 +87,10 @@ static void end_hopes(struct client *client)
 
 static enum finding find_none(struct client *client, const struct request *request)
 {
+    if (lanes_wait_to_dial(lanes_for(client, request), &client->rider)) {
+        client_wait(client, WAIT_LANE);
+        return LANE_NOT_YET;
+    }
     if (client_extra(client)->hopes == HOPES_MAX || !lanes_may_hope(lanes_for(client, request), &client->rider)) {
         end_hopes(client);
         return LANE_NONE;

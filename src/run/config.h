@@ -43,6 +43,7 @@ struct config {
     size_t max_subjects;
     uint64_t connect_timeout_ns;
     uint64_t upstream_timeout_ns;     /* 0: none */
+    struct rate dial_rate;            /* count 0: none */
     uint64_t upstream_check_ns;       /* 0: never */
     uint64_t drain_timeout_ns;        /* 0: clients are closed at once */
     bool is_shadow;                   /* mode = shadow: count what would be refused, refuse nothing */

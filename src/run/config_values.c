@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/split.h"
 #include "base/why.h"
+#include "limit/rate.h"
 #include "limit/slowlog.h"
 #include "quota/prefix.h"
 #include "run/address.h"
@@ -303,6 +304,25 @@ enum key_result key_word(const struct config_key *key, struct config *config, st
         return KEY_BAD;
     keep(key, config, index);
     return KEY_SET;
+}
+
+/* A tenth of what a second brings may come at once: less than Redis' tcp-backlog at the default rate. */
+enum key_result key_dial_rate(const struct config_key *key, struct config *config, struct slice value, char *why,
+                              size_t why_size)
+{
+    uint64_t count, period_ns;
+    (void)key;
+    if (slice_eq(value, SLICE("0"))) {
+        config->dial_rate = (struct rate){0};
+        return KEY_SET;
+    }
+    if (!rate_parse_amount(value, false, &count, &period_ns, why, why_size))
+        return KEY_BAD;
+    uint64_t burst = (uint64_t)((double)count * (double)(NS_PER_S / 10) / (double)period_ns);
+    if (rate_init(&config->dial_rate, count, period_ns, burst > 0 ? burst : 1))
+        return KEY_SET;
+    why_set(why, why_size, "\"%.*s\" is too slow", WHY_SLICE(value));
+    return KEY_BAD;
 }
 
 enum key_result key_when_down(const struct config_key *key, struct config *config, struct slice value, char *why,

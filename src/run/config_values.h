@@ -44,7 +44,7 @@ struct config_key {
 /* numbers; the word 0 is kept as 0 */
 config_setter key_number, key_slow, key_workers;
 /* one of the row's words; its index is kept */
-config_setter key_word, key_when_down;
+config_setter key_word, key_when_down, key_dial_rate;
 /* the text itself */
 config_setter key_text;
 /* nothing: the files have been read where they are named (config_file.c) */

@@ -96,6 +96,7 @@ static bool find_upstream(struct proxy *proxy)
     node_put(node);
     proxy->upstream.connect_timeout_ns = config->connect_timeout_ns;
     proxy->upstream.timeout_ns = config->upstream_timeout_ns;
+    proxy->upstream.dial_rate = config->dial_rate;
     proxy->upstream.check_ns = config->upstream_check_ns;
     proxy->upstream.has_user = config->upstream_user != NULL;
     proxy->upstream.lends_login = config->clients_as_upstream;

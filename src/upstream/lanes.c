@@ -260,6 +260,14 @@ void lanes_wake_soon(struct lanes *lanes, struct rider *rider)
     lanes_tick(lanes);
 }
 
+bool lanes_wait_to_dial(struct lanes *lanes, struct rider *rider)
+{
+    if (lanes->down != ERR_NONE || lanes->why_none != ERR_UPSTREAM_DIALS)
+        return false;
+    lanes_wake_soon(lanes, rider);
+    return true;
+}
+
 bool lanes_may_hope(struct lanes *lanes, struct rider *rider)
 {
     if (lanes->why_none != ERR_UPSTREAM_BUSY)
@@ -322,13 +330,23 @@ static struct lane *open_now(struct lanes *lanes, const struct lane_key *key, en
     return lane;
 }
 
+/* At upstream-dial-rate: a crowd that comes back is let in as fast as Redis accepts connections. */
+static bool may_dial(struct lanes *lanes)
+{
+    struct upstream *upstream = lanes->upstream;
+    if (upstream->dial_rate.count == 0 || funnel_take(&upstream->dials, &upstream->dial_rate, clock_ns(), 1) == 0)
+        return true;
+    lanes->why_none = ERR_UPSTREAM_DIALS;
+    return false;
+}
+
 /* Room is made before there is a connection. */
 static struct lane *open_in_room(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
                                  struct rider *rider)
 {
     if (!may_open(lanes, key) || !make_room(lanes))
         return NULL;
-    struct lane *lane = open_now(lanes, key, role, rider);
+    struct lane *lane = may_dial(lanes) ? open_now(lanes, key, role, rider) : NULL;
     if (lane == NULL)
         room_close(lanes_room(lanes));
     return lane;

@@ -125,6 +125,11 @@ void lanes_go_down(struct lanes *lanes, enum err why);
 void lanes_wake_soon(struct lanes *lanes, struct rider *rider);
 
 /*
+ * True if none could be had because connections are opened at upstream-dial-rate: the rider's link is woken in a moment.
+ */
+__attribute__((warn_unused_result)) bool lanes_wait_to_dial(struct lanes *lanes, struct rider *rider);
+
+/*
  * None could be had because there are too many, and other workers may only keep some of theirs: they have been told.
  * Then the rider's link is woken in a moment.
  */

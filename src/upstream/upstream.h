@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "base/list.h"
+#include "limit/funnel.h"
 #include "net/tls_context.h"
 #include "upstream/room.h"
 
@@ -28,6 +29,8 @@ struct upstream {
     uint64_t timeout_ns;         /* for any answer to a call that does not block; 0: none */
     uint64_t check_ns;           /* how often each node is asked whether it still answers; 0: never */
     bool has_user;               /* upstream-user is set; else weir logs in as Redis' user default */
+    struct rate dial_rate;       /* connections opened for clients, all workers together; count 0: any number */
+    struct funnel dials;         /* by that rate */
     bool lends_login;            /* clients that do not log in travel as weir's own user */
     struct room room;            /* for clients' connections to all nodes together */
     pthread_mutex_t sheds_lock;  /* of the next */

@@ -114,6 +114,8 @@ static const struct mistake key_mistakes[] = {
     {"[weir]\noutput-limit = 9000000000000000000gb\n",
      "weir.conf:2: [weir] output-limit: \"9000000000000000000gb\" is not a size: write a number of bytes, or one with kb, "
      "mb or gb (64mb)\n"},
+    {"[weir]\nupstream-dial-rate = fast\n",
+     "weir.conf:2: [weir] upstream-dial-rate: \"fast\" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s\n"},
     {"[weir]\nupstream-check = 5ms\n", "weir.conf:2: [weir] upstream-check: must be from 10ms to 1h, or 0\n"},
     {"[weir]\nworkers = 1000\n", "weir.conf:2: [weir] workers: must be from 1 to 256, or cores\n"},
     {"[weir]\nconnect-timeout = 0\n", "weir.conf:2: [weir] connect-timeout: must be from 1ms to 1h\n"},
