@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/log.h"
 #include "front/account.h"
 #include "front/binding.h"
@@ -16,6 +17,7 @@
 #include "front/lane_claim.h"
 #include "front/login.h"
 #include "front/memory_pressure.h"
+#include "front/outage.h"
 #include "front/pacing.h"
 #include "front/proxied.h"
 #include "front/remains.h"
@@ -177,6 +179,10 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     struct client *client = client_of_rider(rider);
     if (end == END_LOGIN_REFUSED && session_doubt(client))
         return;
+    if (end == END_LATE)
+        reply = err_text(ERR_UPSTREAM_TIMEOUT);
+    else if (end == END_LOST)
+        reply = err_text(ERR_UPSTREAM_UNAVAILABLE);
     lane_choice_note_refused(client);
     client_forget_refusal(client);
     bool is_text = reply.len > 0 && memchr(reply.at, '\0', reply.len) == NULL;
@@ -290,6 +296,7 @@ static void on_close(struct client *client, enum client_state was)
         remains_leave(client);
     drop_leases(client);
     login_end(client);
+    outage_end(client);
     list_take(&client->rider.waiting);
     timeouts_leave(client, was);
     memory_pressure_forget(client);

@@ -120,6 +120,7 @@ struct timeouts {
     struct list unfinished; /* and their unfinished requests */
     struct list unbound;    /* struct unbound, in the order in which their time began */
     struct alarm handshake, request, idle, bind, vanished;
+    struct alarm look; /* of front/outage.h */
 };
 
 #define DRAIN_NAMED 3 /* clients that are told of by name */
@@ -164,6 +165,7 @@ struct front {
     struct alarms alarms; /* of commands that wait for their turn; a client that is bound by new rules asks again */
     struct alarms turns;  /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
     struct list clients;  /* see struct waited_for */
+    struct list outages;  /* struct outage, the one that has waited longest for a wake-up first */
     struct list remains;  /* of clients that have gone: front/remains.h */
     const struct entrance *entrances[ENTRANCES_MAX]; /* by number; NULL: nobody has come in there */
     struct list libraries;                           /* that its clients use: struct library */

@@ -38,6 +38,24 @@ static struct lanes *lanes_for(const struct client *client, const struct request
     return &front_home(client->front)->lanes;
 }
 
+/* Redis is there, and one more connection is not to be had: not as good as away. */
+static enum err why_not(const struct lanes *lanes)
+{
+    return lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_BUSY;
+}
+
+enum err lane_choice_lack(const struct client *client, const struct request *request)
+{
+    static const enum err weirs[] = {ERR_UPSTREAM_UNAVAILABLE, ERR_UPSTREAM_TIMEOUT};
+    const char *refusal = client_extra(client)->refusal;
+    if (refusal == NULL)
+        return why_not(lanes_for(client, request));
+    for (size_t i = 0; i < sizeof weirs / sizeof weirs[0]; i++)
+        if (slice_eq(slice_str(refusal), err_text(weirs[i])))
+            return weirs[i];
+    return ERR_NONE;
+}
+
 struct slice lane_choice_why_none(const struct client *client, const struct request *request)
 {
     const char *refusal = client_extra(client)->refusal;

@@ -19,6 +19,12 @@ enum finding {
 __attribute__((warn_unused_result)) enum finding lane_choice_find(struct client *client, const struct request *request,
                                                                   struct lane **lane);
 
+/*
+ * Why it has found none: ERR_UPSTREAM_UNAVAILABLE: Redis is away; ERR_UPSTREAM_TIMEOUT: Redis is silent; ERR_NONE: Redis
+ * has said why, in words of its own; ERR_UPSTREAM_BUSY: for any other reason.
+ */
+enum err lane_choice_lack(const struct client *client, const struct request *request);
+
 /* Why it has found none, as an error reply: Redis' own words if it has said any. */
 struct slice lane_choice_why_none(const struct client *client, const struct request *request);
 

@@ -17,6 +17,7 @@
 #include "front/drain.h"
 #include "front/lane_choice.h"
 #include "front/login.h"
+#include "front/outage.h"
 #include "front/pacing.h"
 #include "front/remains.h"
 #include "front/session.h"
@@ -132,7 +133,13 @@ static void on_written(struct loop *loop)
     answered_written(&front->answered, &front->counts.times, loop->written_ns);
 }
 
-static const struct lanes_ops lanes_ops = {.on_user_refused = on_user_refused, .has_epoch = has_epoch};
+static bool on_chance(void *arg, unsigned most)
+{
+    return outage_wake(arg, most);
+}
+
+static const struct lanes_ops lanes_ops = {
+    .on_user_refused = on_user_refused, .has_epoch = has_epoch, .on_chance = on_chance};
 
 static void adopt_room(struct front *front)
 {
@@ -171,6 +178,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->worker = worker;
     list_init(&front->clients);
     list_init(&front->remains);
+    list_init(&front->outages);
     list_init(&front->libraries);
     alarms_init(&front->alarms, loop, 0);
     alarms_init(&front->turns, loop, QUOTA_ALARMS);

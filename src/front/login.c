@@ -8,6 +8,7 @@
 #include "front/binding.h"
 #include "front/lane_choice.h"
 #include "front/login_attempt.h"
+#include "front/outage.h"
 #include "front/session.h"
 #include "upstream/lend.h"
 #include "upstream/own_words.h"
@@ -17,6 +18,7 @@ enum stage {
     STAGE_BARRED,  /* too many of them have failed */
     STAGE_ASKED,   /* the auth lane has not answered */
     STAGE_JUDGED,  /* it has */
+    STAGE_AWAY,    /* no auth lane is to be had: it is asked again once one may be */
     STAGE_ON_LANE, /* its own lane is being logged in */
     STAGE_PASSED,
 };
@@ -175,7 +177,7 @@ static void wait(struct login_step *step)
     step->stage = STAGE_WAITS;
     if (front->rules->handshake_timeout_ns == 0)
         return;
-    if (!alarms_reserve(alarms, 1)) {
+    if (step->late.on_due == NULL && !alarms_reserve(alarms, 1)) {
         client_close_starved(step->client);
         return;
     }
@@ -309,15 +311,64 @@ static enum login_result pass(struct client *client, struct login_step *step)
     return LOGIN_GONE;
 }
 
+/* Redis has not been asked: no auth lane is to be had. */
+static enum login_result go_without(struct client *client, struct login_step *step)
+{
+    const struct lanes *lanes = &front_home(client->front)->lanes;
+    switch (outage_meet(client, lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_BUSY, true)) {
+    case OUTAGE_WAITS:
+        step->stage = STAGE_AWAY;
+        return LOGIN_WAITS;
+    case OUTAGE_ERROR:
+        return LOGIN_WRONG;
+    case OUTAGE_CLOSES:
+        outage_close(client);
+        break;
+    case OUTAGE_STARVED:
+        break;
+    }
+    return LOGIN_GONE;
+}
+
+/* Redis has been asked, and its answer is lost. An operator's connection stays. */
+static enum login_result lose(struct client *client)
+{
+    if (client_is_operator(client))
+        return LOGIN_WRONG;
+    client_leave_for(client, CLOSED_UPSTREAM);
+    return LOGIN_GONE;
+}
+
+static enum login_result judged(struct client *client, struct login_step *step)
+{
+    switch (step->judgement) {
+    case JUDGED_TRUE:
+        return pass(client, step);
+    case JUDGED_FALSE:
+        return LOGIN_WRONG;
+    case JUDGED_LOST:
+        return lose(client);
+    case JUDGED_NOT:
+        break;
+    }
+    return go_without(client, step);
+}
+
 static enum login_result go_on(struct client *client, struct login_step *step)
 {
+    if (step->stage == STAGE_AWAY) {
+        begin(step);
+        if (client_is_closed(client))
+            return LOGIN_GONE;
+    }
     switch (step->stage) {
     case STAGE_BARRED:
         return LOGIN_BARRED;
     case STAGE_PASSED:
         return LOGIN_PASSED;
     case STAGE_JUDGED:
-        return step->judgement == JUDGED_TRUE ? pass(client, step) : LOGIN_WRONG;
+        return judged(client, step);
+    case STAGE_AWAY:
     case STAGE_WAITS:
     case STAGE_ASKED:
     case STAGE_ON_LANE:
@@ -384,6 +435,17 @@ enum login_result login_prove(struct client *client)
     return LOGIN_GONE;
 }
 
+void login_prove_again(struct client *client)
+{
+    struct login_step *step = client_extra(client)->login;
+    if (step == NULL || step->stage != STAGE_JUDGED)
+        return;
+    if (step->is_proof)
+        login_end(client);
+    else
+        step->stage = STAGE_PASSED;
+}
+
 void login_check(struct client *client)
 {
     (void)begin_proof(client);
@@ -394,5 +456,5 @@ struct slice login_reply(const struct client *client)
     const struct login_step *step = client_extra(client)->login;
     if (step->reply != NULL)
         return slice_str(step->reply);
-    return err_text(lanes_why_none(&front_home(client->front)->lanes));
+    return err_text(lanes_why_away(&front_home(client->front)->lanes));
 }

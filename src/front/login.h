@@ -35,6 +35,9 @@ void login_look(struct front *front);
  */
 enum login_result login_prove(struct client *client);
 
+/* Redis has not answered login_prove, which is to ask once more. */
+void login_prove_again(struct client *client);
+
 /* The same for its own sake, though no request of its waits for that: refused, it is closed. */
 void login_check(struct client *client);
 

@@ -15,6 +15,7 @@
 #include "front/limit_command.h"
 #include "front/lane_choice.h"
 #include "front/meter.h"
+#include "front/outage.h"
 #include "front/pacing.h"
 #include "front/payer.h"
 #include "front/request.h"
@@ -293,14 +294,43 @@ static enum route refuse_lane(struct client *client, struct request *request)
     return ROUTE_STOP;
 }
 
+/* No connection to Redis is to be had for it. */
+static enum route go_without(struct client *client, struct request *request, enum err why)
+{
+    switch (outage_meet(client, why, (request->command->flags & CMD_HANDSHAKE) != 0)) {
+    case OUTAGE_WAITS:
+        lane_choice_end_refused(client);
+        client_forget_refusal(client);
+        login_prove_again(client);
+        return ROUTE_WAIT;
+    case OUTAGE_ERROR:
+        return refuse_lane(client, request);
+    case OUTAGE_CLOSES:
+        outage_close(client);
+        return ROUTE_STOP;
+    case OUTAGE_STARVED:
+        break;
+    }
+    return ROUTE_STOP;
+}
+
+/* No lane was found for it. */
+static enum route end_search(struct client *client, struct request *request)
+{
+    enum err why = lane_choice_lack(client, request);
+    return why == ERR_NONE ? refuse_lane(client, request) : go_without(client, request, why);
+}
+
 /*
  * No auth lane has told whether the client is still its user. On a lane of its own nothing may be sent then, not even what
  * voids a transaction.
  */
 static enum route refuse_unproven(struct client *client, struct request *request)
 {
-    if (!client_has_own_lane(client))
-        return refuse_lane(client, request);
+    if (!client_has_own_lane(client)) {
+        const struct lanes *lanes = &session_row(client)->lanes;
+        return go_without(client, request, lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_BUSY);
+    }
     login_end(client);
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "Redis does not say whether it is still its user");
     lane_choice_abandon(client);
@@ -404,7 +434,7 @@ static enum route forward(struct client *client, struct request *request)
     case LANE_NOT_YET:
         return ROUTE_WAIT;
     case LANE_NONE:
-        return client_is_closed(client) ? ROUTE_STOP : refuse_lane(client, request);
+        return client_is_closed(client) ? ROUTE_STOP : end_search(client, request);
     case LANE_FOUND:
         session_note_lane(client);
         break;
@@ -507,6 +537,8 @@ static enum route route_counted(struct client *client, struct request *request, 
 {
     request->n_bytes = n_bytes;
     enum route result = route(client, request);
+    if (result != ROUTE_WAIT)
+        outage_end(client);
     if (result == ROUTE_TAKEN)
         account_forgo(client);
     if (result == ROUTE_TAKEN && !request->is_refused && !request->is_paid)

@@ -41,9 +41,11 @@ struct rules {
     uint64_t idle_timeout_ns;  /* 0: none; so of the other two */
     uint64_t handshake_timeout_ns;
     uint64_t request_timeout_ns;
-    uint64_t slow_ns;      /* a command that takes so long is in the slow log; SLOWLOG_OFF: none is */
-    unsigned slow_entries; /* that are kept there */
-    struct named *named;   /* one reference */
+    uint64_t failover_wait_ns; /* how long a command waits for a connection to Redis, see front/outage.h */
+    bool tells_outage;         /* when-upstream-down = error */
+    uint64_t slow_ns;          /* a command that takes so long is in the slow log; SLOWLOG_OFF: none is */
+    unsigned slow_entries;     /* that are kept there */
+    struct named *named;       /* one reference */
     enum quota_when_down when_down;
     enum quota_cell cell;
     bool passes_maintenance; /* CLIENT MAINT_NOTIFICATIONS goes to Redis; else weir refuses it */

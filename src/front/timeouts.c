@@ -4,6 +4,7 @@
 #include "front/binding.h"
 #include "front/client.h"
 #include "front/meter.h"
+#include "front/outage.h"
 #include "front/session.h"
 #include "front/unbound.h"
 #include "net/tls.h"
@@ -317,7 +318,7 @@ static void on_look(struct alarm *alarm)
 void timeouts_init(struct front *front)
 {
     struct timeouts *timeouts = &front->timeouts;
-    alarms_init(&timeouts->alarms, front->loop, 5);
+    alarms_init(&timeouts->alarms, front->loop, 6);
     list_init(&timeouts->handshakes);
     list_init(&timeouts->unfinished);
     list_init(&timeouts->unbound);
@@ -325,6 +326,7 @@ void timeouts_init(struct front *front)
     timeouts->handshake.on_due = on_handshake_late;
     timeouts->request.on_due = on_request_late;
     timeouts->idle.on_due = on_look;
+    timeouts->look.on_due = outage_look;
 }
 
 void timeouts_enter(struct client *client)

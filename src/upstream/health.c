@@ -1,5 +1,7 @@
 #include "upstream/health.h"
 
+#include <limits.h>
+
 #include "base/log.h"
 #include "upstream/lend.h"
 #include "upstream/shared.h"
@@ -70,10 +72,12 @@ static void on_ready(struct lane *lane)
         log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes_node(lanes)->text);
     lanes->down = ERR_NONE;
     count_set(&lanes->base.counts.is_down, 0);
+    lanes->missed_ns = 0;
     lanes->is_garbled = false;
     lanes->n_shut = 0;
     lanes->has_let_in = true;
     backoff_reset(&lanes->backoff);
+    (void)lanes->ops->on_chance(lanes->arg, UINT_MAX);
     if (must_make_way(lane))
         lane_close(lane);
 }
@@ -222,9 +226,20 @@ static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *
            why);
 }
 
+/* Clients wait for a connection from the moment when the first dial began that failed. */
+static void note_missed(struct lanes *lanes, const struct lane *lane)
+{
+    uint64_t began_ns =
+        lane->greeted_ns != 0 ? lane->greeted_ns : lane->deadline_ns - lanes->upstream->connect_timeout_ns;
+    if (lanes->missed_ns == 0)
+        lanes->missed_ns = began_ns;
+}
+
 static bool on_failed(struct lane *lane, bool was_ready, const char *why)
 {
     struct lanes *lanes = lanes_of(lane);
+    if (!was_ready && lane->end == END_LOST)
+        note_missed(lanes, lane);
     bool is_idle = lane->role == LANE_PRIVATE && lane->owner == NULL;
     lanes->base.commons->n_broken += was_ready;
     if (lanes->is_closing || is_idle || lane->use == USE_SPARE)
@@ -336,6 +351,13 @@ void health_start(struct lanes *lanes)
         (void)shared_open(lanes, &newcomer, NULL);
 }
 
+/* Without a shared lane to probe with, one of the clients that wait opens a lane. False: none waits. */
+static bool find_probe(struct lanes *lanes, bool is_due)
+{
+    bool may_wake = is_due && lanes->down != ERR_NONE && list_is_empty(&lanes->lists[LIST_OPENING]);
+    return lanes->ops->on_chance(lanes->arg, may_wake ? 1 : 0);
+}
+
 bool health_retry(struct lanes *lanes, uint64_t now_ns)
 {
     const struct lane_key newcomer = lanes_newcomer(lanes);
@@ -345,5 +367,7 @@ bool health_retry(struct lanes *lanes, uint64_t now_ns)
         if (shared_open(lanes, &newcomer, NULL) == NULL)
             backoff_fail(&lanes->backoff, now_ns);
     }
-    return lanes->backoff.due_ns != 0 && lanes->keeps_shared;
+    if (!lanes->keeps_shared)
+        return find_probe(lanes, is_due);
+    return lanes->backoff.due_ns != 0;
 }

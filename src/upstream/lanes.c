@@ -6,6 +6,7 @@
 #include "upstream/lane_open.h"
 
 #define LOGIN_AGAIN_NS (500 * NS_PER_MS) /* after Redis has refused weir's own login it is not asked for so long */
+#define WAITED_FOR_NS (100 * NS_PER_MS)  /* so often a node that is away is tried while clients wait for it */
 #define TICK_MS 20                       /* resolution of deadlines and back-off; only while one of them runs */
 #define SWEEP_MS 1000                    /* looking for lanes that have been idle for long */
 #define SWEEP_PARTS 4                    /* an upstream-timeout is noticed this many times finer than it is */
@@ -238,11 +239,23 @@ bool lanes_are_up(const struct lanes *lanes)
     return lanes->down == ERR_NONE || (!lanes->keeps_shared && clock_ns() >= lanes->backoff.due_ns);
 }
 
+enum err lanes_why_away(const struct lanes *lanes)
+{
+    return lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_UNAVAILABLE;
+}
+
 enum err lanes_why_none(const struct lanes *lanes)
 {
-    if (lanes->down != ERR_NONE)
-        return lanes->down;
-    return lanes->why_none != ERR_NONE ? lanes->why_none : ERR_UPSTREAM_UNAVAILABLE;
+    bool is_full = lanes->down == ERR_NONE && lanes->why_none != ERR_NONE;
+    return is_full ? lanes->why_none : lanes_why_away(lanes);
+}
+
+void lanes_hurry(struct lanes *lanes)
+{
+    uint64_t soon_ns = clock_ns() + WAITED_FOR_NS;
+    if (lanes->backoff.due_ns > soon_ns)
+        lanes->backoff.due_ns = soon_ns;
+    lanes_tick(lanes);
 }
 
 void lanes_go_down(struct lanes *lanes, enum err why)
@@ -252,6 +265,8 @@ void lanes_go_down(struct lanes *lanes, enum err why)
     count_set(&lanes->base.counts.is_down, 1);
     backoff_fail(&lanes->backoff, clock_ns());
     lanes_tick(lanes);
+    if (lanes->ops->on_chance(lanes->arg, 0))
+        lanes_hurry(lanes);
 }
 
 void lanes_wake_soon(struct lanes *lanes, struct rider *rider)

@@ -25,6 +25,8 @@ struct lanes_ops {
     void (*on_user_refused)(void *arg, const struct auth_user *user);
     /* Is any client left that came in this epoch of the node and has not logged in? */
     bool (*has_epoch)(void *arg, const struct node *node, uint32_t epoch);
+    /* A lane may be had again: at most so many of the clients that wait for that are to look. False: none waits. */
+    bool (*on_chance)(void *arg, unsigned most);
 };
 
 struct lanes {
@@ -52,13 +54,14 @@ struct lanes {
     uint64_t login_refused_ns; /* when Redis refused weir's own login last; 0: it has not since it was set */
     struct backoff backoff;    /* between attempts to find a node that is away */
     struct backoff starved;    /* the system has refused a descriptor or memory: no lane is opened before it is over */
-    enum err down;     /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
-    enum err why_none; /* why the last rider that asked got none, if not for that; else ERR_NONE */
-    bool is_garbled;   /* what came last in place of a greeting's answer was no RESP */
-    unsigned n_shut;   /* connections closed while they were greeted, and none since that was good */
-    uint64_t again_ns; /* since when n_again is counted: a second, or until one is let in if that takes longer */
-    unsigned n_again;  /* connections that were tried again at once, without any back-off */
-    bool has_let_in;   /* since again_ns one was ready */
+    enum err down;      /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
+    uint64_t missed_ns; /* when the dial began that was the first to fail since a lane was ready; 0: none has failed */
+    enum err why_none;  /* why the last rider that asked got none, if not for that; else ERR_NONE */
+    bool is_garbled;    /* what came last in place of a greeting's answer was no RESP */
+    unsigned n_shut;    /* connections closed while they were greeted, and none since that was good */
+    uint64_t again_ns;  /* since when n_again is counted: a second, or until one is let in if that takes longer */
+    unsigned n_again;   /* connections that were tried again at once, without any back-off */
+    bool has_let_in;    /* since again_ns one was ready */
     struct login *no_reset[LANES_NO_RESET]; /* one reference each; the newest in place of the oldest */
     unsigned next_no_reset;
 };
@@ -118,8 +121,14 @@ bool lanes_are_up(const struct lanes *lanes);
 /* What a client is told when there is no lane for it. */
 enum err lanes_why_none(const struct lanes *lanes);
 
+/* The same where room is not why. */
+enum err lanes_why_away(const struct lanes *lanes);
+
 /* From now on there is none, for this reason, until one could be opened, which is tried in the background. */
 void lanes_go_down(struct lanes *lanes, enum err why);
+
+/* A client waits for the node, which is away: it is tried again soon, whatever the back-off is. */
+void lanes_hurry(struct lanes *lanes);
 
 /* Wake the rider's link in a moment (20 ms at most), so that it looks again. */
 void lanes_wake_soon(struct lanes *lanes, struct rider *rider);

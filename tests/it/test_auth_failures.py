@@ -170,7 +170,7 @@ def test_a_login_waits_at_most_for_the_handshake_timeout(guarded, locked):
 
 @pytest.mark.parametrize("is_gone", [False, True], ids=["", "gone"])
 def test_a_lost_answer_is_charged(is_gone, guarded, locked):
-    """Four logins are asked on four auth lanes, the fifth waits for one of them and is never asked."""
+    """Four logins are asked on four auth lanes, the fifth waits for one of them, and then for Redis, which knows no password any more."""
     weir = guarded(workers=1)
     assert answers(at_once(weir, words("AUTH", "pw"), 40)) == ["OK"] * 40
     locked.signal(signal.SIGSTOP)
@@ -184,8 +184,8 @@ def test_a_lost_answer_is_charged(is_gone, guarded, locked):
     wait_until(lambda: charged(weir) == 4, "four answers are lost")
     locked.start()
     with weir.connect() as conn:
-        wait_until(lambda: conn.call("AUTH", "alice", "wrong").startswith("WRONGPASS"), "Redis is back")
-        assert conn.call("AUTH", "alice", "pw") == BARRED
+        reply = conn.call("AUTH", "alice", "wrong")
+        assert reply == BARRED or (reply.startswith("WRONGPASS") and conn.call("AUTH", "alice", "pw") == BARRED)
 
 
 def test_every_refusal_is_charged(farm, redis):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from kit.crowd import Crowd
-from kit.harness import wait_until
+from kit.harness import TOLD_AT_ONCE, wait_until
 from kit.resp import Closed, encode
 from kit.server import at_least
 
@@ -40,7 +40,7 @@ def connected(redis):
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_while_redis_is_killed_and_restarted(lanes, farm):
     redis = farm.redis()
-    weir = farm.weir(redis, workers=2, lanes=lanes)
+    weir = farm.weir(redis, workers=2, lanes=lanes, **TOLD_AT_ONCE)
     crowd = Crowd(weir.address, seed=8, upstream_may_go=True)
 
     async def restarts():

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from kit.admin import get, limit_of, stats
-from kit.harness import REPO, wait_until
+from kit.harness import REPO, TOLD_AT_ONCE, wait_until
 from kit.reloading import reload
 from kit.resp import Closed, Conn, Error
 
@@ -87,7 +87,7 @@ def runbook(alert):
 
 
 def test_a_day_of_an_operator(farm, own_redis):
-    weir = farm.weir(own_redis, sections=POLICY % "20/s burst 5", identity="name, ip", drain_timeout="15s", workers=2)
+    weir = farm.weir(own_redis, sections=POLICY % "20/s burst 5", identity="name, ip", drain_timeout="15s", workers=2, **TOLD_AT_ONCE)
     with Tenant(weir) as tenant:
         # who is throttled, and why: on the page, in the statistics, at the console
         tenant.goes_on("refused")

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from kit.crowd import RST
-from kit.harness import wait_until
+from kit.harness import TOLD_AT_ONCE, wait_until
 from kit.limits import OPERATOR, limit_of, login, order, passed, refusal, tallies
 from kit.resp import TIMEOUT, Error, encode, pipeline
 
@@ -589,7 +589,7 @@ def test_stopping_while_clients_wait(queue):
 
 def test_upstream_lost_while_a_command_waits(farm):
     redis = farm.redis()
-    weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 2/s over delay 5s\n")
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 2/s over delay 5s\n", **TOLD_AT_ONCE)
     with weir.connect() as a:
         a.send(pipeline("INCR k", "INCR k", "PING"))
         assert a.read() == 1

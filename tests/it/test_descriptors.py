@@ -6,7 +6,7 @@ import time
 
 import pytest
 from kit.decisions import place
-from kit.harness import wait_until
+from kit.harness import TOLD_AT_ONCE, wait_until
 from kit.resp import Error, encode
 from test_http import ADMIN, get, metrics, value
 
@@ -76,7 +76,7 @@ def test_no_lane_to_be_had(farm, redis):
 
 def test_the_shared_lane_is_lost_and_cannot_be_had_again(farm):
     redis = farm.redis()
-    weir = farm.weir(redis, workers=1, sections=ADMIN)
+    weir = farm.weir(redis, workers=1, sections=ADMIN, **TOLD_AT_ONCE)
     with weir.connect() as conn:
         assert conn.call("SET", "k", "v") == "OK"
         starved = Starved(weir)

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 from kit.admin import ADMIN, get, limit_of, stats, url_of
-from kit.harness import REPO, free_port, run_weir, wait_until
+from kit.harness import TOLD_AT_ONCE, REPO, free_port, run_weir, wait_until
 
 EVIL = "<script>alert(1)</script>"
 ATTRIBUTE = "'\"onmouseover=alert(2)&amp;"
@@ -336,7 +336,7 @@ def test_who_a_limit_holds_back(farm, redis):
 
 def test_errors_of_redis_and_of_weir_are_told_apart(farm):
     redis = farm.redis()
-    weir = farm.weir(redis, sections=ADMIN + "[policy default]\ninflight = 100\n", workers=1)
+    weir = farm.weir(redis, sections=ADMIN + "[policy default]\ninflight = 100\n", workers=1, **TOLD_AT_ONCE)
     with weir.connect() as conn:
         conn.ask("SET s x")
         conn.ask(*["LPUSH s 1"] * 5, "GET s", "MULTI", "LPUSH s 1", "EXEC")  # an error within EXEC's answer is not one

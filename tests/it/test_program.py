@@ -5,7 +5,7 @@ import signal
 import socket
 
 import pytest
-from kit.harness import run_weir, wait_until
+from kit.harness import TOLD_AT_ONCE, run_weir, wait_until
 from kit.resp import Closed, Conn, Error, encode, pipeline
 
 TOO_MANY = b"-ERR max number of clients reached\r\n"
@@ -400,7 +400,7 @@ def test_stopping_with_clients(number, farm, redis):
 
 def test_stopping_while_redis_is_away(farm):
     redis = farm.redis()
-    weir = farm.weir(redis)
+    weir = farm.weir(redis, **TOLD_AT_ONCE)
     redis.kill()
     with weir.connect() as a:
         wait_until(lambda: a.call("PING") == Error("UPSTREAM unavailable"), "weir knows")

@@ -6,7 +6,7 @@ import time
 import pytest
 from kit.decisions import UNAVAILABLE, Decision, admitted, decide, decision, decisions, fresh, place
 from kit.fake import Fake
-from kit.harness import MODE_IDS, MODES, free_port, wait_until
+from kit.harness import MODES, MODE_IDS, TOLD_AT_ONCE, free_port, wait_until
 from kit.resp import Closed, Error, pipeline
 from kit.server import at_least, options
 
@@ -127,7 +127,7 @@ def test_a_read_only_redis_is_told_of(farm, mode):
 def test_busy_and_then_away(farm):
     """What Redis said last of weir's scripts is not said when it is away, to whoever asks first."""
     redis = farm.redis("--lua-time-limit", "10")
-    weir = farm.weir(redis, workers=1, limit_when_down="error")
+    weir = farm.weir(redis, workers=1, limit_when_down="error", **TOLD_AT_ONCE)
     with weir.connect() as conn, weir.connect() as other, redis.connect() as culprit, redis.connect() as admin:
         assert other.call("GET", "k") is None
         culprit.send(pipeline(("EVAL", "while true do end", 0)))
@@ -294,7 +294,7 @@ def test_limit_when_down_decides_while_redis_is_away(farm, mode):
         wait_until(lambda: limit(conn, DECISIONS[0]) == UNAVAILABLE, "it is away")
         for command in EVERY + WAITS:
             assert limit(conn, command) == UNAVAILABLE, command
-        assert conn.ask(*["LIMIT FUNNEL k 1/h"] * 5, "GET x") == [UNAVAILABLE] * 6
+        assert conn.ask(*["LIMIT FUNNEL k 1/h"] * 6) == [UNAVAILABLE] * 6
         redis.start()
         wait_until(lambda: type(decision(limit(conn, DECISIONS[0]))) is Decision, "it is back")
 

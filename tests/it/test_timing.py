@@ -5,7 +5,7 @@ import socket
 import time
 
 import pytest
-from kit.harness import MODE_IDS, MODES, wait_until
+from kit.harness import MODES, MODE_IDS, TOLD_AT_ONCE, wait_until
 from kit.resp import Error, encode
 from test_http import ADMIN, get, metrics, value
 
@@ -133,7 +133,7 @@ def test_a_loop_that_turns_is_measured(weir):
 
 def test_refused_while_the_upstream_is_away(farm):
     redis = farm.redis()
-    weir = farm.weir(redis, sections=ADMIN)
+    weir = farm.weir(redis, sections=ADMIN, **TOLD_AT_ONCE)
     with weir.connect() as conn:
         assert conn.call("GET", "x") is None
         redis.kill()

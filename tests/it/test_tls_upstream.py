@@ -5,7 +5,7 @@ import signal
 import socket
 
 import pytest
-from kit.harness import wait_until
+from kit.harness import TOLD_AT_ONCE, wait_until
 from kit.resp import Error, pipeline
 from kit.server import has_tls
 from kit.tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
@@ -117,26 +117,26 @@ def test_a_client_certificate(farm, serve, ca):
 
 
 def test_without_the_certificate_it_wants(farm, serve, ca):
-    away(farm.weir(serve(auth="yes"), upstream_tls_ca_file=ca.cert))
+    away(farm.weir(serve(auth="yes"), upstream_tls_ca_file=ca.cert, **TOLD_AT_ONCE))
 
 
 def test_a_stranger_s_certificate(farm, serve, ca, tmp_path):
     redis = serve()
-    weir = farm.weir(redis, upstream_tls_ca_file=Authority(tmp_path, "stranger").cert)
+    weir = farm.weir(redis, upstream_tls_ca_file=Authority(tmp_path, "stranger").cert, **TOLD_AT_ONCE)
     away(weir)
     says(weir, "its certificate is refused: ")
     assert redis.call("DBSIZE") == 0
 
 
 def test_by_default_the_system_is_trusted(farm, serve):
-    weir = farm.weir(serve())
+    weir = farm.weir(serve(), **TOLD_AT_ONCE)
     away(weir)
     says(weir, "its certificate is refused: ")
 
 
 @pytest.mark.parametrize("name", ["redis.example", "127.0.0.2"])
 def test_a_certificate_of_another_name_is_refused(name, farm, serve, ca):
-    weir = farm.weir(serve(), upstream_tls_ca_file=ca.cert, upstream_tls_server_name=name)
+    weir = farm.weir(serve(), upstream_tls_ca_file=ca.cert, upstream_tls_server_name=name, **TOLD_AT_ONCE)
     away(weir)
     says(weir, "its certificate is refused: .*mismatch")
 
@@ -147,7 +147,7 @@ def test_the_name_to_verify(farm, serve, ca):
 
 
 def test_an_expired_certificate(farm, serve, ca):
-    weir = farm.weir(serve(ca.issue("expired", days=-1)), upstream_tls_ca_file=ca.cert)
+    weir = farm.weir(serve(ca.issue("expired", days=-1)), upstream_tls_ca_file=ca.cert, **TOLD_AT_ONCE)
     away(weir)
     says(weir, "its certificate is refused: certificate has expired")
 
@@ -158,12 +158,12 @@ def test_without_verification_any_certificate_will_do(farm, serve, ca):
 
 def test_a_plain_redis(farm, redis, ca):
     """It takes the handshake for a command that never ends, or answers with an error."""
-    weir = farm.weir(f"tls:127.0.0.1:{redis.port}", upstream_tls_ca_file=ca.cert, connect_timeout="200ms")
+    weir = farm.weir(f"tls:127.0.0.1:{redis.port}", upstream_tls_ca_file=ca.cert, connect_timeout="200ms", upstream_timeout="300ms")
     away(weir)
 
 
 def test_a_tls_redis_taken_for_plain(farm, serve):
-    away(farm.weir(f"127.0.0.1:{serve().tls_port}", connect_timeout="200ms"))
+    away(farm.weir(f"127.0.0.1:{serve().tls_port}", connect_timeout="200ms", **TOLD_AT_ONCE))
 
 
 # ---- reload ----
@@ -173,7 +173,7 @@ def test_trust_is_read_anew(farm, serve, ca, tmp_path):
     """A wrong authority is put right while weir runs, and then Redis is found by itself."""
     trust = tmp_path / "trust.crt"
     trust.write_bytes(Authority(tmp_path, "stranger").cert.read_bytes())
-    weir = farm.weir(serve(), upstream_tls_ca_file=trust)
+    weir = farm.weir(serve(), upstream_tls_ca_file=trust, **TOLD_AT_ONCE)
     away(weir)
     trust.write_bytes(ca.cert.read_bytes())
     weir.signal(signal.SIGHUP)

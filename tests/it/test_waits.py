@@ -19,6 +19,7 @@ TEXTS = {
     "delay": "a limit that delays",
     "bytes": "a limit on bytes",
     "decision": "Redis to decide LIMIT commands",
+    "upstream": "Redis to be there again",
     "memory": "memory: it has many replies to read",
 }
 PATIENT = {"upstream_timeout": "0", "drain_timeout": "3s"}
@@ -70,6 +71,16 @@ def test_what_waits_for_redis(name, farm):
         with stopped(redis):
             ask(conn, *WHILE_STOPPED[name])
             is_told(weir, conn, name)
+
+
+def test_what_waits_for_a_redis_that_is_away(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, sections=OPERATOR, failover_wait="60s", **PATIENT)
+    with weir.connect() as conn:
+        assert conn.call("GET", "k") is None
+        redis.kill()
+        ask(conn, "GET k", "GET k")
+        is_told(weir, conn, "upstream")
 
 
 def test_what_waits_for_replies(farm, redis):

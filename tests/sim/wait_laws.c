@@ -5,6 +5,7 @@
 #include "front/client.h"
 #include "front/life.h"
 #include "front/meter.h"
+#include "front/outage.h"
 #include "tests/sim/world.h"
 
 #define FRONTS_MAX 8
@@ -100,6 +101,15 @@ static bool will_be_looked_at(const struct client *client)
     return count_read(&client->front->counts.stalled) > 0;
 }
 
+/* Without upstream-timeout nothing but Redis ends the wait for a silent one. */
+static bool will_be_over(const struct client *client)
+{
+    const struct outage *outage = client_extra(client)->outage;
+    bool may_last = front_home(client->front)->lanes.down == ERR_UPSTREAM_TIMEOUT &&
+                    client->front->nodes.commons.upstream->timeout_ns == 0;
+    return outage != NULL && !list_is_empty(&outage->in_front) && (alarm_is_set(&outage->over) || may_last);
+}
+
 /* `most_s`: the longest wait that the reason allows, in s; 0: as long as Redis, a limit or the client itself takes. */
 static const struct law {
     const char *text;
@@ -116,6 +126,7 @@ static const struct law {
     [WAIT_ROW_WORKER] = {"a client waits for its worker, and is not woken next", will_have_worker, 1},
     [WAIT_ROW_DECISION] = {"a client waits for a decision, and none is asked for", will_be_decided, 0},
     [WAIT_ROW_ADMIN] = {"a client waits for an admin command, and none is under way", will_be_carried_out, 120},
+    [WAIT_ROW_UPSTREAM] = {"a client waits for Redis to be back, and no alarm is set", will_be_over, 0},
     [WAIT_ROW_MEMORY] = {"a client waits for memory, and none is known to", will_be_looked_at, 0},
 };
 

@@ -260,6 +260,10 @@ class Heir:
         self.send_signal(signal.SIGKILL)
 
 
+# As weir 0.2: what Redis cannot be sent is answered by an error, and at once.
+TOLD_AT_ONCE = {"when_upstream_down": "error", "failover_wait": "0"}
+
+
 class Weir(Process):
     """weir with a configuration file. `settings` are lines of [weir], `sections` the text after it, `env` what
     is added to the environment.

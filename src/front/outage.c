@@ -1,0 +1,147 @@
+#include "front/outage.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "front/session.h"
+#include "upstream/lanes.h"
+
+#define LOOK_NS (100 * NS_PER_MS) /* while Redis is there, and one more connection is not to be had */
+
+static struct lanes *lanes_of_client(const struct client *client)
+{
+    return &front_home(client->front)->lanes;
+}
+
+/*
+ * The time begins when the request is the next of its connection; or when Redis was missed, if that is later: what a
+ * limit has delayed the request for is not counted.
+ */
+static uint64_t begin_ns(const struct client *client)
+{
+    uint64_t missed_ns = lanes_of_client(client)->missed_ns;
+    if (missed_ns == 0)
+        return client->front->loop->now_ns;
+    return missed_ns > client->rider.arrived_ns ? missed_ns : client->rider.arrived_ns;
+}
+
+static void on_over(struct alarm *alarm)
+{
+    client_resume(container_of(alarm, struct outage, over)->client, WAIT_UPSTREAM);
+}
+
+/* NULL: there was no memory, and the client is closed. */
+static struct outage *begin(struct client *client)
+{
+    struct alarms *alarms = &client->front->timeouts.alarms;
+    struct extra *extra = client_need_extra(client);
+    struct outage *outage = extra != NULL && alarms_reserve(alarms, 1) ? calloc(1, sizeof *outage) : NULL;
+    if (outage == NULL) {
+        if (extra != NULL)
+            alarms_release(alarms, 1);
+        client_close_starved(client);
+        return NULL;
+    }
+    outage->client = client;
+    outage->over.on_due = on_over;
+    outage->since_ns = begin_ns(client);
+    list_init(&outage->in_front);
+    list_push(&client->front->outages, &outage->in_front);
+    extra->outage = outage;
+    return outage;
+}
+
+/* When the wait ends; UINT64_MAX: when Redis answers. */
+static uint64_t end_ns(const struct client *client, const struct outage *outage, enum err why)
+{
+    const struct rules *rules = client->front->rules;
+    uint64_t timeout_ns = lanes_of_client(client)->upstream->timeout_ns;
+    if (why == ERR_UPSTREAM_BUSY)
+        return outage->since_ns + rules->handshake_timeout_ns;
+    if (why != ERR_UPSTREAM_TIMEOUT)
+        return outage->since_ns + rules->failover_wait_ns;
+    return timeout_ns > 0 ? client->rider.arrived_ns + timeout_ns : UINT64_MAX;
+}
+
+/* A connection that is not to be had though Redis is there tells nothing when it could be: the client looks again. */
+static void look_later(struct front *front)
+{
+    struct alarm *look = &front->timeouts.look;
+    if (!alarm_is_set(look))
+        alarm_set(&front->timeouts.alarms, look, front->loop->now_ns + LOOK_NS);
+}
+
+static bool may_administer(const struct client *client)
+{
+    return client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
+}
+
+enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake)
+{
+    struct front *front = client->front;
+    struct outage *outage = client_extra(client)->outage;
+    if (client_is_operator(client) || (why == ERR_UPSTREAM_BUSY && !is_handshake))
+        return OUTAGE_ERROR;
+    if (outage == NULL && (outage = begin(client)) == NULL)
+        return OUTAGE_STARVED;
+    uint64_t due_ns = end_ns(client, outage, why);
+    if (front->loop->now_ns >= due_ns) {
+        bool is_told = why == ERR_UPSTREAM_TIMEOUT || front->rules->tells_outage;
+        return may_administer(client) || (is_told && !is_handshake) ? OUTAGE_ERROR : OUTAGE_CLOSES;
+    }
+    alarm_stop(&front->timeouts.alarms, &outage->over);
+    if (due_ns != UINT64_MAX)
+        alarm_set(&front->timeouts.alarms, &outage->over, due_ns);
+    client_wait(client, WAIT_UPSTREAM);
+    lanes_hurry(lanes_of_client(client));
+    look_later(front);
+    return OUTAGE_WAITS;
+}
+
+void outage_close(struct client *client)
+{
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "no connection to Redis could be had in time");
+    client_leave_for(client, CLOSED_UPSTREAM);
+}
+
+void outage_end(struct client *client)
+{
+    struct outage *outage = client_extra(client)->outage;
+    if (outage == NULL)
+        return;
+    struct alarms *alarms = &client->front->timeouts.alarms;
+    client->extra->outage = NULL;
+    alarm_stop(alarms, &outage->over);
+    alarms_release(alarms, 1);
+    list_take(&outage->in_front);
+    free(outage);
+}
+
+bool outage_wake(struct front *front, unsigned most)
+{
+    struct list now;
+    bool is_any = !list_is_empty(&front->outages);
+    list_take_all(&now, &front->outages);
+    for (; most > 0 && !list_is_empty(&now); most--) {
+        struct outage *outage = container_of(now.next, struct outage, in_front);
+        list_take(&outage->in_front);
+        list_push(&front->outages, &outage->in_front);
+        client_resume(outage->client, WAIT_UPSTREAM);
+    }
+    while (!list_is_empty(&now)) { /* these are the first to be woken next */
+        struct list *last = now.prev;
+        list_take(last);
+        list_push(front->outages.next, last);
+    }
+    return is_any;
+}
+
+void outage_look(struct alarm *alarm)
+{
+    struct front *front = container_of(alarm, struct front, timeouts.look);
+    if (front_home(front)->lanes.down == ERR_NONE)
+        (void)outage_wake(front, UINT_MAX);
+    else if (!list_is_empty(&front->outages))
+        look_later(front);
+}

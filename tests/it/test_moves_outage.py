@@ -1,0 +1,190 @@
+"""What a client gets while Redis is away or silent: the table of docs/protocol.md."""
+
+import contextlib
+import signal
+import time
+
+import pytest
+from kit.harness import wait_until
+from kit.limits import OPERATOR
+from kit.resp import Closed, Conn, Error, encode, pipeline
+
+UNAVAILABLE = Error("UPSTREAM unavailable")
+TIMEOUT = Error("UPSTREAM timeout")
+BUSY = Error("UPSTREAM busy max-lanes")
+WAIT = 0.3  # failover-wait of most tests
+LATE = 4.0  # seconds that a loaded machine may take on top of what weir promises
+LONG = "60s"  # a failover-wait that no test waits for
+LANES = ["shared", "private"]
+HANDSHAKES = ["HELLO 3", "HELLO 3 AUTH default x", "AUTH x", "SELECT 1", "CLIENT SETNAME me", "CLIENT SETINFO lib-name l"]
+
+
+def start(farm, redis, *, wait=f"{WAIT * 1000:.0f}ms", **settings):
+    weir = farm.weir(redis, failover_wait=wait, **{"workers": 1, **settings})
+    assert weir.serves()
+    return weir
+
+
+def lose(weir, redis):
+    """Redis has gone, and weir knows."""
+    redis.kill()
+    weir.wait_for_log("is away" if weir.lanes == "shared" else "the control connection failed")
+
+
+@contextlib.contextmanager
+def stopped(redis):
+    redis.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        redis.signal(signal.SIGCONT)
+
+
+def end_of(conn):
+    """What came before the end, and how long that took."""
+    began = time.monotonic()
+    return conn.read_to_end(), time.monotonic() - began
+
+
+def is_after_wait(seconds, wait=WAIT):
+    return wait * 0.9 <= seconds < wait + LATE
+
+
+# ---- away ----
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_command_waits_and_its_connection_is_closed(lanes, farm):
+    redis = farm.redis()
+    weir = start(farm, redis, lanes=lanes)
+    with weir.connect() as idle, weir.connect() as silent:
+        assert lanes == "private" or idle.call("SET", "k", "v") == "OK"
+        lose(weir, redis)
+        for conn in (idle, weir.connect()):
+            conn.send(pipeline("GET k", "GET k"))
+            reply, seconds = end_of(conn)
+            assert reply == b"" and is_after_wait(seconds)
+        redis.start()
+        assert silent.call("GET", "k") is None, "a client that has asked for nothing has noticed nothing, and Redis is found at once"
+        assert weir.log().count("no connection to Redis could be had in time") >= 1
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_with_error_it_is_told_after_the_wait_and_stays(lanes, farm):
+    redis = farm.redis()
+    weir = start(farm, redis, lanes=lanes, when_upstream_down="error")
+    with weir.connect() as conn:
+        lose(weir, redis)
+        began = time.monotonic()
+        assert conn.call("GET", "k") == UNAVAILABLE
+        assert is_after_wait(time.monotonic() - began)
+        redis.start()
+        wait_until(lambda: conn.call("SET", "k", "v") == "OK", "the same connection serves it")
+
+
+@pytest.mark.parametrize("answer", ["close", "error"])
+@pytest.mark.parametrize("lanes", LANES)
+def test_what_waits_is_carried_out_once_when_redis_is_back(lanes, answer, farm):
+    """A command, a pipeline, a transaction, a handshake: each has been sent nowhere, so each may wait."""
+    redis = farm.redis("--appendonly", "yes")
+    weir = start(farm, redis, lanes=lanes, wait=LONG, when_upstream_down=answer)
+    with contextlib.ExitStack() as stack:
+        conns = [stack.enter_context(weir.connect()) for _ in range(6)]
+        lose(weir, redis)
+        conns[0].send(encode("INCR", "n"))
+        conns[1].send(pipeline("INCR n", "GET none", "INCR n"))
+        conns[2].send(pipeline("MULTI", "INCR n", "EXEC"))
+        conns[3].send(pipeline("SELECT 1", "CLIENT SETNAME me", "HELLO 2"))
+        conns[4].send(encode("BLPOP", "none", "0.01"))
+        conns[5].send(pipeline("AUTH default x", "PING"))
+        redis.start()
+        assert conns[0].read() >= 1
+        assert [type(conns[1].read()) for _ in range(3)] == [int, type(None), int]
+        replies = [conns[2].read() for _ in range(3)]
+        assert replies[:2] == ["OK", "QUEUED"] and len(replies[2]) == 1
+        assert [conns[3].read() for _ in range(2)] == ["OK", "OK"] and b"server" in conns[3].read()
+        assert conns[4].read() is None
+        assert [conns[5].read() for _ in range(2)] == ["OK", "PONG"]
+        assert redis.call("GET", "n") == b"4"
+
+
+@pytest.mark.parametrize("answer", ["close", "error"])
+@pytest.mark.parametrize("handshake", HANDSHAKES)
+def test_a_handshake_is_closed_and_never_told(handshake, answer, farm):
+    redis = farm.redis()
+    weir = start(farm, redis, when_upstream_down=answer)
+    lose(weir, redis)
+    with weir.connect() as conn:
+        conn.send(encode(*handshake.split()))
+        reply, seconds = end_of(conn)
+        assert reply == b"" and is_after_wait(seconds)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_redis_that_flaps_closes_a_client_that_waits_at_its_time(lanes, farm):
+    """The time counts from the moment when the command was the next, however often weir tries meanwhile."""
+    redis = farm.redis()
+    weir = start(farm, redis, lanes=lanes, wait="2s")
+    with weir.connect() as conn:
+        lose(weir, redis)
+        conn.send(encode("GET", "k"))
+        reply, seconds = end_of(conn)
+        assert reply == b"" and is_after_wait(seconds, 2)
+
+
+def test_an_operator_is_told_and_never_closed(farm):
+    redis = farm.redis()
+    weir = start(farm, redis, sections="[policy operators]\nmatch = ip:127.0.0.1\nadmin = yes\n" + OPERATOR)
+    lose(weir, redis)
+    with weir.connect() as admin, Conn(str(weir.folder / "operator.sock")) as console:
+        assert [admin.call("GET", "k"), admin.call("SELECT", "1")] == [UNAVAILABLE] * 2
+        began = time.monotonic()
+        assert console.call("GET", "k") == UNAVAILABLE
+        assert time.monotonic() - began < WAIT
+        assert isinstance(admin.call("LIMIT", "LIST"), list) and isinstance(console.call("LIMIT", "LIST"), list)
+
+
+# ---- silent, and full ----
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_silent_redis_is_not_away(lanes, farm):
+    redis = farm.redis()
+    weir = start(farm, redis, lanes=lanes)
+    with weir.connect() as a, weir.connect() as b:
+        with stopped(redis):
+            a.send(encode("SET", "k", "v"))
+            b.send(pipeline("HELLO 3", "BLPOP none 0.01"))
+            time.sleep(3 * WAIT)
+            assert not a.buffer and not b.buffer
+        assert a.read() == "OK"
+        assert b"server" in b.read() and b.read() is None
+
+
+def test_a_silent_redis_and_upstream_timeout(farm):
+    """Where nothing was sent -UPSTREAM timeout, a handshake excepted; what was sent is lost with its connection."""
+    redis = farm.redis()
+    weir = start(farm, redis, lanes="private", upstream_timeout="300ms")
+    with stopped(redis), weir.connect() as a, weir.connect() as b:
+        a.send(encode("GET", "k"))
+        b.send(encode("SELECT", "1"))
+        assert a.read() == TIMEOUT
+        reply, seconds = end_of(b)
+        assert reply == b"" and seconds < LATE
+
+
+def test_a_handshake_waits_for_room(farm):
+    weir = start(farm, farm.redis(), max_lanes=4)
+    with contextlib.ExitStack() as stack:
+        conns = [stack.enter_context(weir.connect()) for _ in range(8)]
+        replies = [conn.call("MULTI") for conn in conns]
+        assert BUSY in replies and "OK" in replies
+        late = conns[replies.index(BUSY)]
+        assert late.call("EXEC").startswith("EXECABORT")
+        late.send(encode("SELECT", "3"))
+        time.sleep(2 * WAIT)
+        assert not late.buffer
+        for conn, reply in zip(conns, replies):
+            if reply == "OK":
+                assert conn.call("DISCARD") == "OK"
+        assert late.read() == "OK"
