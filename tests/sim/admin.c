@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/sim/links.h"
+#include "tests/sim/proof_laws.h"
 #include "tests/sim/run.h"
 #include "tests/sim/server.h"
 
@@ -53,6 +54,8 @@ static struct admin {
     bool is_asked;      /* the first of them was said, and not answered yet */
     struct spell needs[N_NEEDS];
     struct spell locks[USERS];
+    struct spell tokens[USERS * TOKENS];
+    struct bell give[USERS * TOKENS];
     struct bell over[N_NEEDS], unlock[USERS], unpause, again;
     bool wants_password;
     uint64_t password_ns; /* since then that is known; NEVER: it is not */
@@ -337,7 +340,8 @@ static void unlock(unsigned user)
     if (admin.locks[user].until_ns != NEVER)
         return;
     admin.locks[user].since_ns = NEVER;
-    tell(on_unlocked, user, "ACL SETUSER u%u on >pw%u ~* &* +@all", user, user);
+    tell(on_unlocked, user, "ACL SETUSER u%u on >pw%u.0 >pw%u.1 >pw%u.2 >pw%u.3 ~* &* +@all", user, user, user, user,
+         user);
 }
 
 static void on_unlock(struct bell *bell)
@@ -345,14 +349,78 @@ static void on_unlock(struct bell *bell)
     unlock((unsigned)(bell - admin.unlock));
 }
 
+static bool has_taken_any(unsigned user)
+{
+    for (unsigned token = 0; token < TOKENS; token++)
+        if (admin.tokens[user * TOKENS + token].until_ns == NEVER)
+            return true;
+    return false;
+}
+
 void admin_lock_user(uint64_t ns, uint64_t pick)
 {
     unsigned user = 1 + (unsigned)(pick >> 1) % (USERS - 1);
-    if (!server_is_up() || admin.locks[user].until_ns == NEVER)
+    if (!server_is_up() || admin.locks[user].until_ns == NEVER || has_taken_any(user))
         return;
     admin.locks[user] = (struct spell){NEVER, NEVER};
     tell(on_locked, user, pick % 2 == 0 ? "ACL DELUSER u%u" : "ACL SETUSER u%u off", user);
     world_ring_at(&admin.unlock[user], world.now_ns + ns);
+}
+
+/* ---- their passwords ---- */
+
+static void on_taken(unsigned which, bool is_done)
+{
+    if (!is_done || admin.tokens[which].until_ns != NEVER)
+        return;
+    admin.tokens[which].since_ns = world.now_ns;
+    proof_laws_note_taken(which / TOKENS, which % TOKENS);
+}
+
+static void on_given(unsigned which, bool is_done)
+{
+    (void)is_done;
+    end(&admin.tokens[which]);
+}
+
+static void give(unsigned which)
+{
+    if (admin.tokens[which].until_ns != NEVER)
+        return;
+    admin.tokens[which].since_ns = NEVER;
+    proof_laws_note_given(which / TOKENS, which % TOKENS);
+    tell(on_given, which, "ACL SETUSER u%u >pw%u.%u", which / TOKENS, which / TOKENS, which % TOKENS);
+}
+
+static void on_give(struct bell *bell)
+{
+    give((unsigned)(bell - admin.give));
+}
+
+/* Whoever knows only this one is out. */
+void admin_take_token(uint64_t ns, uint64_t pick)
+{
+    unsigned user = 1 + (unsigned)(pick % (USERS - 1));
+    unsigned token = (unsigned)(pick / USERS % TOKENS);
+    unsigned which = user * TOKENS + token;
+    if (!server_is_up() || admin.locks[user].until_ns == NEVER || admin.tokens[which].until_ns == NEVER)
+        return;
+    admin.tokens[which] = (struct spell){NEVER, NEVER};
+    tell(NULL, 0, "ACL SETUSER u%u <pw%u.%u", user, user, token);
+    tell(on_taken, which, "CLIENT KILL USER u%u", user);
+    world_ring_at(&admin.give[which], world.now_ns + ns);
+}
+
+bool admin_has_taken(unsigned user, unsigned token, const struct act *act)
+{
+    const struct spell *taken = &admin.tokens[user * TOKENS + token];
+    return user > 0 && taken->until_ns == NEVER && taken->since_ns < act->read_ns;
+}
+
+bool admin_may_have_taken(unsigned user, unsigned token, const struct act *act)
+{
+    const struct spell *taken = &admin.tokens[user * TOKENS + token];
+    return user > 0 && taken->until_ns > 0 && taken->until_ns >= act->read_ns;
 }
 
 bool admin_has_locked(unsigned user, const struct act *act)
@@ -424,6 +492,10 @@ void admin_rest(void)
         world_silence(&admin.unlock[user]);
         unlock(user);
     }
+    for (unsigned which = 0; which < USERS * TOKENS; which++) {
+        world_silence(&admin.give[which]);
+        give(which);
+    }
     world_silence(&admin.unpause);
     tell(NULL, 0, "CLIENT UNPAUSE");
     tell_to_kill();
@@ -444,6 +516,12 @@ void admin_note_restart(void)
             world_silence(&admin.unlock[user]);
             end(&admin.locks[user]);
         }
+    for (unsigned which = 0; which < USERS * TOKENS; which++)
+        if (admin.tokens[which].until_ns == NEVER) {
+            world_silence(&admin.give[which]);
+            proof_laws_note_given(which / TOKENS, which % TOKENS);
+            end(&admin.tokens[which]);
+        }
     bool is_other = admin.wants_password != run.plan.has_password || admin.n_changing > 0;
     admin.wants_password = run.plan.has_password;
     admin.n_changing = 0;
@@ -458,6 +536,8 @@ void admin_start(void)
         admin.over[need].ring = on_over;
     for (unsigned user = 0; user < USERS; user++)
         admin.unlock[user].ring = on_unlock;
+    for (unsigned which = 0; which < USERS * TOKENS; which++)
+        admin.give[which].ring = on_give;
     admin.unpause.ring = on_unpause;
     admin.again.ring = on_again;
     server_hear(on_told, on_left);

@@ -29,6 +29,7 @@ void admin_kill_script(uint64_t ns, uint64_t pick);
 void admin_pause(uint64_t ns, uint64_t pick);
 void admin_kill(uint64_t ns, uint64_t pick);
 void admin_lock_user(uint64_t ns, uint64_t pick);
+void admin_take_token(uint64_t ns, uint64_t pick);
 
 /* Redis wants a password of everybody, or none any more. */
 #define ADMIN_PASSWORD_NS (UINT64_C(30) * 1000000000) /* weir has noticed by then, whatever has befallen it before */
@@ -59,5 +60,9 @@ void admin_note_refused(const struct act *act);
 /* A user of the plan: certainly not there, or not at some moment, since the request was read. */
 bool admin_has_locked(unsigned user, const struct act *act);
 bool admin_may_have_locked(unsigned user, const struct act *act);
+
+/* The same of one of its passwords (proof_laws.h). */
+bool admin_has_taken(unsigned user, unsigned token, const struct act *act);
+bool admin_may_have_taken(unsigned user, unsigned token, const struct act *act);
 
 #endif

@@ -296,6 +296,7 @@ static const struct fault table[] = {
     {"pause", 3, false, METER_REDIS, admin_pause},
     {"kill", 3, false, METER_REDIS, admin_kill},
     {"user", 3, false, METER_REDIS, admin_lock_user},
+    {"token", 4, false, METER_REDIS, admin_take_token},
     {"password", 3, false, METER_REDIS, change_password},
     {"redis_garbles", 5, false, METER_REDIS, garble_lane},
 };

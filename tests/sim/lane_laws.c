@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "front/client.h"
+#include "front/session.h"
 #include "tests/sim/loops.h"
 #include "upstream/lanes.h"
 
@@ -140,6 +141,9 @@ static bool are_leases_true(const struct client *client)
     if (lease_holds(shared) &&
         (shared->lane->role != LANE_SHARED || shared->lane->state == LANE_RETIRED || lane_is_closed(shared->lane)))
         return false;
+    bool is_ready = lease_holds(shared) && lane_is_ready(shared->lane);
+    if (is_ready && !session_is_witnessed(client))
+        return false; /* the short way asks for no proof */
     if (!lease_holds(kept))
         return true;
     const struct lane *lane = kept->lane;

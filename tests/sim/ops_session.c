@@ -6,6 +6,7 @@
 
 #include "tests/sim/admin.h"
 #include "tests/sim/ops.h"
+#include "tests/sim/proof_laws.h"
 #include "tests/sim/run.h"
 
 static const char *ok(const struct reply *reply)
@@ -70,9 +71,14 @@ static bool is_wrong(const struct act *act)
     return act->b % 8 == 0;
 }
 
-static struct slice password(const struct act *act, char text[WORD_ROOM])
+static unsigned token_of(const struct client *client)
 {
-    return print(text, is_wrong(act) ? "no%u" : "pw%u", user_of(act));
+    return client->number % TOKENS;
+}
+
+static struct slice password(const struct client *client, const struct act *act, char text[WORD_ROOM])
+{
+    return print(text, is_wrong(act) ? "no%u.%u" : "pw%u.%u", user_of(act), token_of(client));
 }
 
 static void say_auth(struct client *client, struct act *act)
@@ -81,23 +87,25 @@ static void say_auth(struct client *client, struct act *act)
     say_begin(client, 3);
     say_word(client, SLICE("AUTH"));
     say_word(client, print(user, "u%u", user_of(act)));
-    say_word(client, password(act, word));
+    say_word(client, password(client, act, word));
     expect(client, act);
     client->intent.is_in |= !is_wrong(act);
 }
 
 /* It must be, or it is and may be: as an administrator has locked that user. */
-static bool is_refused_login(const struct act *act, const struct reply *reply)
+static bool is_refused_login(const struct client *client, const struct act *act, const struct reply *reply)
 {
-    bool is_refused = reply_begins(reply, '-', SLICE("WRONGPASS ")) && admin_may_have_locked(user_of(act), act);
-    return is_refused || is_wrong(act) || admin_has_locked(user_of(act), act);
+    unsigned user = user_of(act), token = token_of(client);
+    bool may_be = admin_may_have_locked(user, act) || admin_may_have_taken(user, token, act);
+    bool is_refused = reply_begins(reply, '-', SLICE("WRONGPASS ")) && may_be;
+    return is_refused || is_wrong(act) || admin_has_locked(user, act) || admin_has_taken(user, token, act);
 }
 
 static const char *judge_auth(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct session *session = &client->session;
     unsigned user = user_of(act);
-    bool is_refused = is_refused_login(act, reply);
+    bool is_refused = is_refused_login(client, act, reply);
     if (is_refused)
         return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
     session->user = user;
@@ -162,7 +170,7 @@ static void say_hello(struct client *client, struct act *act)
     if (logs_in) {
         say_word(client, SLICE("AUTH"));
         say_word(client, print(user, "u%u", user_of(act)));
-        say_word(client, password(act, word));
+        say_word(client, password(client, act, word));
     }
     expect(client, act);
     client->intent.is_resp3 = act->c % 3 == 0;
@@ -173,7 +181,7 @@ static const char *judge_hello(struct client *client, const struct act *act, con
 {
     struct session *session = &client->session;
     bool logs_in = act->c % 4 == 0;
-    bool is_refused = logs_in && is_refused_login(act, reply);
+    bool is_refused = logs_in && is_refused_login(client, act, reply);
     if (logs_in)
         if (is_refused)
             return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";

@@ -59,8 +59,9 @@ void redis_clock(struct redis *redis, uint64_t now_us);
 struct redis_conn *redis_connect(struct redis *redis, void *owner, const char *peer);
 void *redis_owner(const struct redis_conn *conn);
 
-/* The number that CLIENT ID tells of it. */
+/* The number that CLIENT ID tells of it; and the name of its user, which is good until the next call for this server. */
 uint64_t redis_conn_id(const struct redis_conn *conn);
+struct slice redis_conn_user(const struct redis_conn *conn);
 
 /* Bytes from the peer: only taken in, copied. */
 void redis_feed(struct redis_conn *conn, const char *data, size_t n);

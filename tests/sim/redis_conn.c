@@ -54,6 +54,11 @@ void *redis_owner(const struct redis_conn *conn)
     return conn->owner;
 }
 
+struct slice redis_conn_user(const struct redis_conn *conn)
+{
+    return slice_str(conn->user->name);
+}
+
 uint64_t redis_conn_id(const struct redis_conn *conn)
 {
     return conn->id;

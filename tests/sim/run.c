@@ -41,9 +41,9 @@
 struct run run;
 
 static const char users[] = "user " SERVER_ADMIN " on >" SERVER_ADMIN " ~* &* +@all\n"
-                            "user u1 on >pw1 ~* &* +@all\n"
-                            "user u2 on >pw2 ~* &* +@all\n"
-                            "user u3 on >pw3 ~* &* +@all\n";
+                            "user u1 on >pw1.0 >pw1.1 >pw1.2 >pw1.3 ~* &* +@all\n"
+                            "user u2 on >pw2.0 >pw2.1 >pw2.2 >pw2.3 ~* &* +@all\n"
+                            "user u3 on >pw3.0 >pw3.1 >pw3.2 >pw3.3 ~* &* +@all\n";
 
 static struct outcome *outcome; /* shared with the process that started this one; NULL: it does not ask */
 

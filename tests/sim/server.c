@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "tests/sim/aborts.h"
 #include "tests/sim/kernel.h"
+#include "tests/sim/proof_laws.h"
 #include "tests/sim/run.h"
 #include "tests/sim/trace.h"
 #include "tests/sim/under_way.h"
@@ -54,6 +55,8 @@ static uint64_t redis_now_us(void)
 
 static void leave(struct visitor *visitor, bool with_reset)
 {
+    if (visitor->redis != NULL && !visitor->conn->weir_has_closed)
+        proof_laws_note_closed(visitor->conn, redis_conn_user(visitor->redis));
     if (visitor->redis != NULL)
         redis_disconnect(visitor->redis);
     conn_close(visitor->conn, with_reset);
@@ -135,6 +138,10 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
     struct visitor *visitor = owner;
     if (visitor == NULL)
         return; /* the administrator */
+    if (proof_laws_are_broken(visitor->conn, redis_conn_user(visitor->redis), argv, argc)) {
+        run_blame("proof", "a client whose password is gone");
+        run_fail(visitor->conn->number, "it carries a request of a client whose password was taken from its user");
+    }
     uint64_t answer = visitor->said + redis_output(visitor->redis).len;
     server.answering = (struct answer_at){visitor->conn->number, answer};
     if (run.plan.has_aborts) {
@@ -272,6 +279,7 @@ void server_start(const struct redis_config *config, unsigned turn, uint64_t com
     own.on_request = on_request;
     server.redis = redis_new(&own);
     list_init(&server.visitors);
+    proof_laws_start();
     kernel.on_dialled = on_dialled;
     world_wake(&server.party);
 }

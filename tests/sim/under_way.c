@@ -4,8 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* "k:3.1:5": connection 1 of client 3. 0: nobody's own. */
-static uint64_t owner_of(struct slice key)
+uint64_t under_way_owner(struct slice key)
 {
     uint64_t parts[2] = {0};
     size_t at = 2;
@@ -29,7 +28,7 @@ static bool is_exempt(struct slice name)
 
 unsigned under_way_begin(struct under_way *lane, const struct slice *argv, size_t argc, uint64_t answer, uint64_t read)
 {
-    uint64_t owner = argc > 1 && !is_exempt(argv[0]) ? owner_of(argv[1]) : 0;
+    uint64_t owner = argc > 1 && !is_exempt(argv[0]) ? under_way_owner(argv[1]) : 0;
     unsigned n = 1;
     for (; lane->n > 0 && lane->calls[lane->first].answer < read; lane->n--)
         lane->first = (lane->first + 1) % UNDER_WAY_MAX;

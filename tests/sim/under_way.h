@@ -30,4 +30,7 @@ struct under_way {
  */
 unsigned under_way_begin(struct under_way *lane, const struct slice *argv, size_t argc, uint64_t answer, uint64_t read);
 
+/* Whose key it is, as "k:3.1:5" is of connection 1 of client 3: the client's number and one above 32 bits. 0: nobody's own. */
+uint64_t under_way_owner(struct slice key);
+
 #endif
