@@ -58,6 +58,8 @@ static void on_ready(struct lane *lane)
     lane->ready_ns = lane->moved_ns = clock_ns();
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
     lane_enter_user(lane);
+    if (lane->user != NULL)
+        lane_end_leases(lane); /* proofs may have ended while it was opened */
     window_note_greeting(&lanes->base.schedule->window, lane->round_trip_ns);
     lanes_move(lane, list_when_ready(lane));
     if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
