@@ -56,6 +56,7 @@ static struct admin {
     struct spell locks[USERS];
     struct spell tokens[USERS * TOKENS];
     struct bell give[USERS * TOKENS];
+    bool gives[USERS * TOKENS]; /* it has been told to give it back */
     struct bell over[N_NEEDS], unlock[USERS], unpause, again;
     bool wants_password;
     uint64_t password_ns; /* since then that is known; NEVER: it is not */
@@ -371,7 +372,7 @@ void admin_lock_user(uint64_t ns, uint64_t pick)
 
 static void on_taken(unsigned which, bool is_done)
 {
-    if (!is_done || admin.tokens[which].until_ns != NEVER)
+    if (!is_done || admin.tokens[which].until_ns != NEVER || admin.gives[which])
         return;
     admin.tokens[which].since_ns = world.now_ns;
     proof_laws_note_taken(which / TOKENS, which % TOKENS);
@@ -388,6 +389,7 @@ static void give(unsigned which)
     if (admin.tokens[which].until_ns != NEVER)
         return;
     admin.tokens[which].since_ns = NEVER;
+    admin.gives[which] = true;
     proof_laws_note_given(which / TOKENS, which % TOKENS);
     tell(on_given, which, "ACL SETUSER u%u >pw%u.%u", which / TOKENS, which / TOKENS, which % TOKENS);
 }
@@ -406,6 +408,7 @@ void admin_take_token(uint64_t ns, uint64_t pick)
     if (!server_is_up() || admin.locks[user].until_ns == NEVER || admin.tokens[which].until_ns == NEVER)
         return;
     admin.tokens[which] = (struct spell){NEVER, NEVER};
+    admin.gives[which] = false;
     tell(NULL, 0, "ACL SETUSER u%u <pw%u.%u", user, user, token);
     tell(on_taken, which, "CLIENT KILL USER u%u", user);
     world_ring_at(&admin.give[which], world.now_ns + ns);
