@@ -53,6 +53,7 @@ void decisions_ask(struct client *client, const struct request *request)
         .has_database = !pin_has(client, PIN_DATABASE),
         .is_resp3 = session_protocol(client) == 3,
         .when_down = rules->when_down,
+        .is_down_by_error = rules->is_down_by_error,
         .cell = rules->cell,
         .named = rules->named,
         .now_ns = client->front->loop->now_ns,

@@ -47,6 +47,7 @@ struct rules {
     unsigned slow_entries;     /* that are kept there */
     struct named *named;       /* one reference */
     enum quota_when_down when_down;
+    bool is_down_by_error; /* limit-when-error = down */
     enum quota_cell cell;
     bool passes_maintenance; /* CLIENT MAINT_NOTIFICATIONS goes to Redis; else weir refuses it */
     char limit_prefix[PREFIX_MAX + 1];

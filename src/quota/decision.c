@@ -196,9 +196,15 @@ static void take_penalty(const struct named_limit *limit, struct quota_ask *ask)
         ask->penalty = limit->penalty;
 }
 
-/* Apply the settings of the named limits that it asks. False: out of memory. */
-static bool take_limits(struct decision *decision, const struct asked *asked, enum quota_when_down otherwise)
+static bool is_down_by_error(const struct named_limit *limit, bool otherwise)
 {
+    return limit != NULL && limit->has_when_error ? limit->is_down_by_error : otherwise;
+}
+
+/* Apply the settings of the named limits that it asks. False: out of memory. */
+static bool take_limits(struct decision *decision, const struct asked *asked, const struct quota_context *context)
+{
+    enum quota_when_down otherwise = context->when_down;
     unsigned n = asked->ask.n_parts;
     if (n > 0) {
         decision->asks = calloc(n, sizeof *decision->asks);
@@ -208,7 +214,9 @@ static bool take_limits(struct decision *decision, const struct asked *asked, en
         memcpy(decision->asks, asked->parts, n * sizeof *decision->asks);
         decision->n_parts = asked->ask.n_parts;
     }
+    decision->is_down_by_error = n > 0 || is_down_by_error(asked->limits[0], context->is_down_by_error);
     for (unsigned i = 0; i < n; i++) {
+        decision->is_down_by_error &= is_down_by_error(asked->limits[i], context->is_down_by_error);
         take_limit(asked->limits[i], otherwise, &decision->parts[i].tally, &decision->parts[i].when_down);
         take_penalty(asked->limits[i], &decision->asks[i]);
     }
@@ -258,7 +266,7 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
     struct decision *decision = calloc(1, sizeof *decision + text_room(&asked, request, prefix));
     if (decision != NULL)
         init(decision, quota, owner, context->is_resp3);
-    if (decision == NULL || !take_limits(decision, &asked, context->when_down)) {
+    if (decision == NULL || !take_limits(decision, &asked, context)) {
         if (decision != NULL)
             decision_free(decision);
         build_error(error, SLICE("ERR out of memory"));

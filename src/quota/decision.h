@@ -47,6 +47,7 @@ struct decision {
     struct alarms *alarms;   /* where room for the alarm is reserved; NULL: nowhere, and it is never set */
     struct list in_listener; /* in release_listener.waiting, while it waits until a holder releases */
     enum quota_when_down when_down;
+    bool is_down_by_error;     /* by all of its limits: when-error = down */
     struct named_tally *tally; /* of the named limit that it asks; one reference; NULL: none */
     struct build reply;        /* once is_done */
     bool is_asking;            /* it is in a batch */
@@ -84,6 +85,7 @@ struct quota_context {
     bool has_database; /* false: weir does not know which it is, and a raw key is refused */
     bool is_resp3;
     enum quota_when_down when_down;
+    bool is_down_by_error; /* limit-when-error = down */
     enum quota_cell cell;
     const struct named *named; /* for CHECK */
     uint64_t now_ns;

@@ -130,6 +130,20 @@ static bool set_when_down(struct named_limit *limit, struct slice text, char *wh
            why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny nor local", WHY_SLICE(text));
 }
 
+const char *named_when_error(const struct named_limit *limit, bool otherwise)
+{
+    return (limit->has_when_error ? limit->is_down_by_error : otherwise) ? "down" : "error";
+}
+
+static bool set_when_error(struct named_limit *limit, struct slice text, char *why, size_t why_size)
+{
+    if (limit->has_when_error)
+        return why_set(why, why_size, "given twice");
+    limit->is_down_by_error = slice_eq_nocase(text, SLICE("down"));
+    limit->has_when_error = limit->is_down_by_error || slice_eq_nocase(text, SLICE("error"));
+    return limit->has_when_error || why_set(why, why_size, "\"%.*s\" is neither error nor down", WHY_SLICE(text));
+}
+
 static bool set_over(struct named_limit *limit, struct slice text, char *why, size_t why_size)
 {
     if (limit->has_over)
@@ -167,9 +181,7 @@ static const struct setting {
     const char *name;
     bool (*set)(struct named_limit *limit, struct slice text, char *why, size_t why_size);
 } settings[] = {
-    {"when-down", set_when_down},
-    {"over", set_over},
-    {"tz", set_zone},
+    {"when-down", set_when_down}, {"when-error", set_when_error}, {"over", set_over}, {"tz", set_zone},
     {"penalty", set_penalty},
 };
 

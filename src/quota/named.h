@@ -28,9 +28,10 @@ struct named_limit {
     struct named_tally *tally;
     bool has_when_down; /* when-down is given; else limit-when-down holds */
     enum quota_when_down when_down;
-    struct quota_penalty penalty; /* first_ms 0: none */
-    char *penalty_text;           /* as written; NULL: none */
-    bool has_over, is_shadow;     /* `over` is given; it is "shadow": calls are counted, and all pass */
+    bool has_when_error, is_down_by_error; /* when-error is given; it is "down" */
+    struct quota_penalty penalty;          /* first_ms 0: none */
+    char *penalty_text;                    /* as written; NULL: none */
+    bool has_over, is_shadow;              /* `over` is given; it is "shadow": calls are counted, and all pass */
     bool has_zone;                /* tz is given; rule.zone, which may be NULL (UTC), is the limit's own reference */
     struct shared_set *overrides; /* rates of single keys; NULL: none */
 };
@@ -75,6 +76,9 @@ void named_override(struct named *named, struct slice name, struct shared_set *o
 
 /* "error", "allow", "deny" or "local": what holds for this limit; `otherwise` is limit-when-down. */
 const char *named_when_down(const struct named_limit *limit, enum quota_when_down otherwise);
+
+/* "error" or "down": what holds for this limit; `otherwise` is limit-when-error = down. */
+const char *named_when_error(const struct named_limit *limit, bool otherwise);
 
 /* The name of a limit nearest to it, for "did you mean"; empty: none is near. */
 struct slice named_near(const struct named *named, struct slice name);

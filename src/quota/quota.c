@@ -365,7 +365,7 @@ static void on_failed(struct decision *decision, struct slice error, bool is_dow
     } else if (is_due) {
         renewal_begin(decision);
         ask(decision, hash_of(decision));
-    } else if (is_down) {
+    } else if (is_down || away_means(decision, error)) {
         done_without(decision, error);
     } else {
         done_with(decision, error);

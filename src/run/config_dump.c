@@ -171,6 +171,8 @@ static void write_named(FILE *out, const struct config *config, const struct con
             fputs("over = refuse\n", out);
         if (!has_line(file, section->name, "when-down"))
             fprintf(out, "when-down = %s\n", named_when_down(limit, config->rules.when_down));
+        if (!has_line(file, section->name, "when-error"))
+            fprintf(out, "when-error = %s\n", named_when_error(limit, config->rules.is_down_by_error));
     }
 }
 

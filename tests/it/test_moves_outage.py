@@ -188,3 +188,61 @@ def test_a_handshake_waits_for_room(farm):
             if reply == "OK":
                 assert conn.call("DISCARD") == "OK"
         assert late.read() == "OK"
+
+
+# ---- LIMIT: away, and there but unable to decide ----
+
+NAMED = """
+[limit own]
+funnel = 5/h
+when-error = error
+[limit down]
+funnel = 5/h
+when-down = deny
+when-error = down
+"""
+
+
+def is_out_of_memory(redis):
+    redis.call("CONFIG", "SET", "maxmemory", "1")
+
+
+def wants_replicas(redis):
+    redis.call("CONFIG", "SET", "min-replicas-to-write", "1")
+
+
+def is_a_replica(redis):
+    redis.call("REPLICAOF", "127.0.0.1", "1")
+
+
+UNABLE = {"OOM": is_out_of_memory, "NOREPLICAS": wants_replicas, "READONLY": is_a_replica}
+
+
+@pytest.mark.parametrize("code", UNABLE)
+@pytest.mark.parametrize("word", ["error", "down"])
+def test_a_redis_that_cannot_decide(word, code, farm):
+    redis = farm.redis()
+    weir = start(farm, redis, sections=NAMED, limit_when_down="allow", limit_when_error=word)
+    with weir.connect() as conn:
+        assert conn.call("LIMIT", "FUNNEL", "a", "5/h")[0] == 0
+        UNABLE[code](redis)
+        reply = conn.call("LIMIT", "FUNNEL", "b", "5/h")
+        assert reply == [0, 5, 0, -1, 0] if word == "down" else reply.startswith(code)
+        assert conn.call("LIMIT", "CHECK", "own", "b").startswith(code)
+        assert conn.call("LIMIT", "CHECK", "down", "b")[:1] == [1]
+        both = conn.call("LIMIT", "ALL", "CHECK", "own", "b", "CHECK", "down", "b")
+        assert isinstance(both, Error) and not both.startswith("UPSTREAM")
+        assert conn.call("LIMIT", "ACQUIRE", "b", 1, 1000).startswith(code), "no token can be made up"
+
+
+def test_limit_is_answered_at_once_and_what_follows_waits(farm):
+    redis = farm.redis()
+    weir = start(farm, redis, sections=NAMED, wait=LONG, limit_when_down="allow")
+    lose(weir, redis)
+    with weir.connect() as conn:
+        conn.send(pipeline("LIMIT FUNNEL k 5/h", "LIMIT CHECK down k", "GET k", "LIMIT FUNNEL k 5/h"))
+        assert [conn.read()[0], conn.read()[0]] == [0, 1]
+        time.sleep(WAIT)
+        assert not conn.buffer
+        redis.start()
+        assert conn.read() is None and conn.read()[0] == 0
