@@ -215,21 +215,32 @@ static void adopt_topology(struct front *front)
         move_home(front);
 }
 
+/* Only the topology is another: clients stay bound as they are. */
+static bool is_topology_alone(const struct front *front, const struct tables *tables)
+{
+    return tables->rules == front->rules && tables->commands == front->commands;
+}
+
 void front_adopt(struct front *front, const struct tables *tables)
 {
     assert(!front_is_binding(front));
+    struct topology *before = front->topology;
+    front->topology = tables->topology;
+    if (front->topology != before)
+        adopt_topology(front);
+    topology_put(before);
+    if (is_topology_alone(front, tables)) {
+        rules_put(tables->rules);
+        command_table_put(tables->commands);
+        return;
+    }
     if (tables->commands != front->commands)
         front->slow.table_ns = front->loop->now_ns;
     command_table_put(front->commands);
-    struct topology *topology_before = front->topology;
     front->rules_before = front->rules;
     front->commands = tables->commands;
     front->rules = tables->rules;
     front->generation ^= 1;
-    front->topology = tables->topology;
-    if (front->topology != topology_before)
-        adopt_topology(front);
-    topology_put(topology_before);
     slowlog_keep(front->settings->slowlog, front->rules->slow_entries);
     memset(&front->recent, 0, sizeof front->recent);
     adopt_password(front);

@@ -22,7 +22,7 @@ void front_accept_failed(struct front *front, const struct entrance *entrance);
 /*
  * Other tables; takes over the references. They bind the next command of every client, and every connection once
  * front_bind_some has been called, in one iteration of the loop after the other, until it returns true: then the tables
- * before are let go. Not while that is still under way. The home node stays the same.
+ * before are let go. Not while that is still under way. Where only the topology is another, nothing is bound.
  */
 void front_adopt(struct front *front, const struct tables *tables);
 bool front_bind_some(struct front *front);

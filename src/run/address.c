@@ -285,14 +285,12 @@ static const char *resolve_unix(const struct address *address, struct endpoint *
     return NULL;
 }
 
-const char *address_resolve(const struct address *address, struct endpoint *out)
+static const char *resolve(const struct address *address, int flags, struct endpoint *out)
 {
     memset(out, 0, sizeof *out);
-    if (address->is_unix)
-        return resolve_unix(address, out);
     char port[8];
     snprintf(port, sizeof port, "%u", (unsigned)address->port);
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
     struct addrinfo *found = NULL;
     int error = getaddrinfo(address->host, port, &hints, &found);
     if (error != 0)
@@ -301,6 +299,21 @@ const char *address_resolve(const struct address *address, struct endpoint *out)
     out->length = found->ai_addrlen;
     freeaddrinfo(found);
     return NULL;
+}
+
+bool address_is_literal(const struct address *address, struct endpoint *out)
+{
+    struct endpoint found = {.length = 0};
+    bool is = (address->is_unix ? resolve_unix(address, &found) : resolve(address, AI_NUMERICHOST, &found)) == NULL;
+    if (is)
+        *out = found;
+    return is;
+}
+
+const char *address_resolve(const struct address *address, struct endpoint *out)
+{
+    memset(out, 0, sizeof *out);
+    return address->is_unix ? resolve_unix(address, out) : resolve(address, 0, out);
 }
 
 uint16_t endpoint_port(const struct endpoint *endpoint)

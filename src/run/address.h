@@ -39,6 +39,9 @@ void address_fini(struct address *address);
 #define ADDRESS_TEXT 512
 void address_print(const struct address *address, char *out, size_t size);
 
+/* True if no name is to be looked up for it: a path, or the digits of an address. *out is where it leads, else untouched. */
+bool address_is_literal(const struct address *address, struct endpoint *out);
+
 /* Returns NULL, or why the address cannot be resolved (static). A host's name is looked up: that may block. */
 __attribute__((warn_unused_result)) const char *address_resolve(const struct address *address, struct endpoint *out);
 

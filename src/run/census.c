@@ -119,6 +119,9 @@ static void explain_upstream(const struct census *census, char why[CENSUS_WHY_RO
     else if (controls_why(census->controls, row)[0] != '\0')
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.300s cannot be served: %s", text,
                  controls_why(census->controls, row));
+    else if (finder_name_error(controls_finder(census->controls, row))[0] != '\0')
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.300s is away: its name cannot be resolved: %s", text,
+                 finder_name_error(controls_finder(census->controls, row)));
     else
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", text);
 }

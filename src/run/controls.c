@@ -4,24 +4,27 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "upstream/auth_probe.h"
 
 struct control_row {
     struct controls *controls;
-    struct node *node;
-    struct control *control;
-    struct auth_probe *probe; /* NULL: not yet */
+    struct finder *finder;
     bool is_settled;
 };
 
 struct controls {
-    struct loop *loop;
+    uv_async_t asked; /* node_ask of some node */
     struct upstream *upstream;
     const struct controls_ops *ops;
     void *arg;
     size_t n_rows; /* in the order of the topology's */
     struct control_row rows[];
 };
+
+static void on_node(void *arg)
+{
+    const struct control_row *row = arg;
+    row->controls->ops->on_topology(row->controls->arg);
+}
 
 static void on_table(void *arg, struct command_table *table)
 {
@@ -35,7 +38,7 @@ static void on_table(void *arg, struct command_table *table)
 static void on_rejected(void *arg, const char *why)
 {
     const struct control_row *row = arg;
-    log_error("upstream %s cannot be served: %s", row->node->text, why);
+    log_error("upstream %s cannot be served: %s", finder_node(row->finder)->text, why);
 }
 
 /* As long as it is not known where lanes will lead, there may be no more than the node takes that takes fewest. */
@@ -44,7 +47,7 @@ static void on_maxclients(void *arg)
     const struct controls *controls = ((const struct control_row *)arg)->controls;
     uint32_t least = 0;
     for (size_t i = 0; i < controls->n_rows; i++) {
-        uint32_t own = atomic_load_explicit(&controls->rows[i].node->maxclients, memory_order_relaxed);
+        uint32_t own = atomic_load_explicit(&finder_node(controls->rows[i].finder)->maxclients, memory_order_relaxed);
         least = least == 0 || (own != 0 && own < least) ? own : least;
     }
     atomic_store_explicit(&controls->upstream->room.maxclients, least, memory_order_relaxed);
@@ -61,81 +64,123 @@ static void on_settled(void *arg)
     controls->ops->on_settled(controls->arg);
 }
 
-static void on_pulse(void *arg, enum log_level level, const char *line)
+static void on_news(void *arg, enum log_level level, const char *about, const char *line)
 {
     const struct control_row *row = arg;
-    row->controls->ops->on_pulse(row->controls->arg, level, line);
+    row->controls->ops->on_news(row->controls->arg, level, about, line);
 }
 
-static const struct control_ops control_ops = {
+static const struct finder_ops finder_ops = {
+    .on_node = on_node,
     .on_table = on_table,
     .on_rejected = on_rejected,
     .on_maxclients = on_maxclients,
     .on_settled = on_settled,
-    .on_pulse = on_pulse,
+    .on_news = on_news,
 };
 
-struct controls *controls_open(struct loop *loop, const struct topology *topology,
-                               const struct credentials *credentials, const struct controls_ops *ops, void *arg)
+static void on_asked(uv_async_t *async)
 {
-    struct controls *controls = mem_zalloc(1, sizeof *controls + topology->n_rows * sizeof controls->rows[0]);
-    controls->loop = loop;
-    controls->upstream = topology_home(topology)->upstream;
+    const struct controls *controls = async->data;
+    for (size_t i = 0; i < controls->n_rows; i++)
+        finder_look(controls->rows[i].finder);
+}
+
+struct controls *controls_open(struct loop *loop, const struct finder_settings *settings,
+                               const struct controls_ops *ops, void *arg)
+{
+    struct controls *controls = mem_zalloc(1, sizeof *controls + sizeof controls->rows[0]);
+    controls->upstream = settings->upstream;
     controls->ops = ops;
     controls->arg = arg;
-    controls->n_rows = topology->n_rows;
-    for (size_t i = 0; i < controls->n_rows; i++)
-        controls->rows[i] = (struct control_row){.controls = controls, .node = topology->rows[i].node};
+    controls->n_rows = 1;
     for (size_t i = 0; i < controls->n_rows; i++) {
         struct control_row *row = &controls->rows[i];
-        row->control = control_open(loop, row->node, credentials, &control_ops, row);
+        row->controls = controls;
+        row->finder = finder_open(loop, settings, &finder_ops, row);
     }
+    uv_async_init(&loop->uv, &controls->asked, on_asked);
+    controls->asked.data = controls;
+    upstream_set_asked(controls->upstream, &controls->asked);
     return controls;
+}
+
+void controls_start(struct controls *controls)
+{
+    for (size_t i = 0; i < controls->n_rows; i++)
+        finder_start(controls->rows[i].finder);
+}
+
+struct topology *controls_topology(const struct controls *controls)
+{
+    struct node *nodes[1];
+    for (size_t i = 0; i < controls->n_rows; i++)
+        nodes[i] = finder_node(controls->rows[i].finder);
+    return topology_new(nodes, controls->n_rows);
 }
 
 void controls_probe(struct controls *controls)
 {
     for (size_t i = 0; i < controls->n_rows; i++)
-        controls->rows[i].probe = auth_probe_open(controls->loop, controls->rows[i].node);
+        finder_probe(controls->rows[i].finder);
 }
 
 void controls_set_password(struct controls *controls, const char *password)
 {
     for (size_t i = 0; i < controls->n_rows; i++)
-        control_set_password(controls->rows[i].control, password);
+        finder_set_password(controls->rows[i].finder, password);
+}
+
+static const struct control *control_of(const struct controls *controls, size_t row)
+{
+    return finder_control(controls->rows[row].finder);
 }
 
 bool controls_is_up(const struct controls *controls, size_t row)
 {
-    return control_is_up(controls->rows[row].control);
+    const struct control *control = control_of(controls, row);
+    return control != NULL && control_is_up(control);
 }
 
 const char *controls_why(const struct controls *controls, size_t row)
 {
-    return control_why(controls->rows[row].control);
+    const struct control *control = control_of(controls, row);
+    return control != NULL ? control_why(control) : "";
 }
 
 bool controls_is_turned_away(const struct controls *controls, size_t row)
 {
-    return control_is_turned_away(controls->rows[row].control);
+    const struct control *control = control_of(controls, row);
+    return control != NULL && control_is_turned_away(control);
 }
 
 enum pulse_state controls_pulse(const struct controls *controls, size_t row)
 {
-    return control_pulse(controls->rows[row].control);
+    const struct control *control = control_of(controls, row);
+    return control != NULL ? control_pulse(control) : PULSE_WELL;
 }
 
 uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64_t now_ns)
 {
-    return control_silence_ns(controls->rows[row].control, now_ns);
+    const struct control *control = control_of(controls, row);
+    return control != NULL ? control_silence_ns(control, now_ns) : 0;
+}
+
+const struct finder *controls_finder(const struct controls *controls, size_t row)
+{
+    return controls->rows[row].finder;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
 }
 
 /* What is closed asynchronously owns itself, and says nothing more. */
 void controls_close(struct controls *controls)
 {
-    for (size_t i = 0; i < controls->n_rows; i++) {
-        control_close(controls->rows[i].control);
-        auth_probe_close(controls->rows[i].probe);
-    }
-    free(controls);
+    upstream_set_asked(controls->upstream, NULL);
+    for (size_t i = 0; i < controls->n_rows; i++)
+        finder_close(controls->rows[i].finder);
+    uv_close((uv_handle_t *)&controls->asked, on_closed);
 }

@@ -1,6 +1,5 @@
 /*
- * The main thread's connections to each node of the topology: a control lane (upstream/control.h), and once clients are
- * served a probe that asks whom Redis takes strangers for (upstream/auth_probe.h).
+ * The main thread's connections to each node of the topology: a finder for each (run/finder.h).
  */
 #ifndef WEIR_RUN_CONTROLS_H
 #define WEIR_RUN_CONTROLS_H
@@ -8,23 +7,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "run/finder.h"
 #include "upstream/control.h"
 #include "upstream/topology.h"
 
 struct controls;
 
 struct controls_ops {
+    /* Which nodes there are has changed: controls_topology. */
+    void (*on_topology)(void *arg);
     /* The home node's own command table, which serves for all; the receiver owns the reference. */
     void (*on_table)(void *arg, struct command_table *table);
     /* The first attempt is over for every node, however it went. */
     void (*on_settled)(void *arg);
-    /* controls_pulse of a node has changed; the line says how, for people. */
-    void (*on_pulse)(void *arg, enum log_level level, const char *line);
+    /* What a node does has changed; the line says how, for people. `about` is the same each time that is the same. */
+    void (*on_news)(void *arg, enum log_level level, const char *about, const char *line);
 };
 
-/* A control lane to each node. The topology, ops and the user outlive it; the password is copied. */
-struct controls *controls_open(struct loop *loop, const struct topology *topology,
-                               const struct credentials *credentials, const struct controls_ops *ops, void *arg);
+/* A finder for this address. The settings' parts and ops outlive it. Out of memory ends the process. */
+struct controls *controls_open(struct loop *loop, const struct finder_settings *settings,
+                               const struct controls_ops *ops, void *arg);
+
+/* Begin to look: ops are called from now on. */
+void controls_start(struct controls *controls);
+
+/* The nodes as they are now; one reference, for the caller. */
+struct topology *controls_topology(const struct controls *controls);
 
 /* A probe of each node from now on. */
 void controls_probe(struct controls *controls);
@@ -44,6 +52,9 @@ bool controls_is_turned_away(const struct controls *controls, size_t row);
 /* As control_pulse, control_silence_ns. */
 enum pulse_state controls_pulse(const struct controls *controls, size_t row);
 uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64_t now_ns);
+
+/* For its name and addresses. */
+const struct finder *controls_finder(const struct controls *controls, size_t row);
 
 /* Asynchronous; frees itself. No callback comes after it. */
 void controls_close(struct controls *controls);

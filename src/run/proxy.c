@@ -80,27 +80,20 @@ struct proxy {
 
 /* ---- the upstream ---- */
 
-static bool find_upstream(struct proxy *proxy)
+static void set_upstream(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
-    struct endpoint endpoint = {0};
-    char text[ADDRESS_TEXT];
-    address_print(&config->upstream, text, sizeof text);
-    const char *why = address_resolve(&config->upstream, &endpoint);
-    if (why != NULL) {
-        log_error("upstream %s: %s", text, why);
-        return false;
-    }
-    struct node *node = node_new(&proxy->upstream, &endpoint, text, NULL);
-    proxy->topology = topology_new(&node, 1);
-    node_put(node);
+    upstream_init(&proxy->upstream);
+    upstream_set_tls(&proxy->upstream, config->rules.upstream_tls);
+    proxy->upstream.hurry = (uint32_t)environment_number("WEIR_HURRY", 1000);
+    tcp_peer_hurry(proxy->upstream.hurry);
+    atomic_store(&proxy->upstream.room.descriptors, descriptors_allowed());
     proxy->upstream.connect_timeout_ns = config->connect_timeout_ns;
     proxy->upstream.timeout_ns = config->upstream_timeout_ns;
     proxy->upstream.dial_rate = config->dial_rate;
     proxy->upstream.check_ns = config->upstream_check_ns;
-    proxy->upstream.has_user = config->upstream_user != NULL;
     proxy->upstream.lends_login = config->clients_as_upstream;
-    return true;
+    proxy->upstream.has_user = config->upstream_user != NULL;
 }
 
 static void on_table(void *arg, struct command_table *table)
@@ -177,26 +170,44 @@ static void on_may_serve(void *arg)
 
 static void report(struct proxy *proxy);
 
-static void on_pulse(void *arg, enum log_level level, const char *line)
+static void on_news(void *arg, enum log_level level, const char *about, const char *line)
 {
     struct proxy *proxy = arg;
-    char about[JOURNAL_TEXT_MAX + 1]; /* without the seconds in parentheses */
-    snprintf(about, sizeof about, "%.*s", (int)strcspn(line, "("), line);
     log_at(LOG_SITE_CONTROL, level, "%s", line);
     journal_add_about(proxy->journal, clock_unix_ms(), "upstream", about, line);
     report(proxy);
 }
 
+static void publish(struct proxy *proxy);
+
+static void on_topology(void *arg)
+{
+    struct proxy *proxy = arg;
+    topology_put(proxy->topology);
+    proxy->topology = controls_topology(proxy->controls);
+    if (proxy->crew != NULL)
+        publish(proxy);
+}
+
 static const struct controls_ops controls_ops = {
+    .on_topology = on_topology,
     .on_table = on_table,
     .on_settled = on_settled,
-    .on_pulse = on_pulse,
+    .on_news = on_news,
 };
 
 static void start_controls(struct proxy *proxy)
 {
-    const struct credentials credentials = {proxy->config->upstream_user, proxy->config->rules.upstream_password};
-    proxy->controls = controls_open(&proxy->loop, proxy->topology, &credentials, &controls_ops, proxy);
+    const struct config *config = proxy->config;
+    const struct finder_settings settings = {
+        .upstream = &proxy->upstream,
+        .address = &config->upstream,
+        .resolve_ns = config->upstream_resolve_ns,
+        .credentials = {config->upstream_user, config->rules.upstream_password},
+    };
+    proxy->controls = controls_open(&proxy->loop, &settings, &controls_ops, proxy);
+    proxy->topology = controls_topology(proxy->controls);
+    controls_start(proxy->controls);
     consider_beginning(proxy); /* all may have failed at once */
     while (!proxy->is_wait_over)
         loop_run(&proxy->loop);
@@ -434,12 +445,17 @@ static void apply_rules(struct proxy *proxy)
     memory_set_limit(&proxy->memory, rules->memory_limit_bytes);
 }
 
+static void publish(struct proxy *proxy)
+{
+    const struct tables tables = tables_now(proxy);
+    crew_publish(proxy->crew, &tables);
+}
+
 static void on_change(void *arg)
 {
     struct proxy *proxy = arg;
-    const struct tables tables = tables_now(proxy);
     apply_rules(proxy);
-    crew_publish(proxy->crew, &tables);
+    publish(proxy);
 }
 
 static void settle(void *arg)
@@ -522,9 +538,14 @@ static bool can_take_over(struct proxy *proxy)
         return true;
     if (!may_begin(proxy)) {
         size_t row = find_missing(proxy);
+        const char *text = proxy->topology->rows[row].node->text;
         const char *why = controls_why(proxy->controls, row);
-        log_error("upstream %s %s%s: not taking over", proxy->topology->rows[row].node->text,
-                  why[0] != '\0' ? "cannot be served: " : "is away", why);
+        const char *name_error = finder_name_error(controls_finder(proxy->controls, row));
+        if (name_error[0] != '\0')
+            log_error("upstream %s: its name cannot be resolved: %s: not taking over", text, name_error);
+        else
+            log_error("upstream %s %s%s: not taking over", text, why[0] != '\0' ? "cannot be served: " : "is away",
+                      why);
         return false;
     }
     return reporter_start(&proxy->reporter) && listening_take_over(proxy->listening);
@@ -592,20 +613,14 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     proxy->journal = journal_new();
     proxy->history = history_new();
     proxy->governor = governor_new(config, file, builtin, proxy->journal);
-    upstream_init(&proxy->upstream);
-    upstream_set_tls(&proxy->upstream, config->rules.upstream_tls);
-    proxy->upstream.hurry = (uint32_t)environment_number("WEIR_HURRY", 1000);
-    tcp_peer_hurry(proxy->upstream.hurry);
-    atomic_store(&proxy->upstream.room.descriptors, descriptors_allowed());
+    set_upstream(proxy);
     proxy->started_unix_ms = clock_unix_ms();
     proxy->started_ns = clock_ns();
     /* From the first socket on, SIGTERM waits for its handler: the files of sockets are removed at the end. */
-    if (find_upstream(proxy)) {
-        signals_block(NULL);
-        status = open_sockets(proxy);
-        if (status == 0)
-            status = serve(proxy);
-    }
+    signals_block(NULL);
+    status = open_sockets(proxy);
+    if (status == 0)
+        status = serve(proxy);
     reporter_close(&proxy->reporter);
     listening_close(proxy->listening);
     governor_free(proxy->governor);

@@ -91,19 +91,25 @@ static void start_listeners(struct worker *worker)
 
 /* ---- the inbox ---- */
 
+static void tell_adopted(struct worker *worker)
+{
+    atomic_store(&worker->generation, worker->adopted);
+    worker->ops->on_news(worker->ops->arg);
+}
+
 static void adopt(struct worker *worker, const struct tables *tables)
 {
     front_adopt(&worker->front, tables);
     worker->adopted = tables->generation;
+    if (!front_is_binding(&worker->front))
+        tell_adopted(worker);
 }
 
 /* Bound work: the rest follows in the next iterations. */
 static void go_on(struct worker *worker)
 {
-    if (front_is_binding(&worker->front) && front_bind_some(&worker->front)) {
-        atomic_store(&worker->generation, worker->adopted);
-        worker->ops->on_news(worker->ops->arg);
-    }
+    if (front_is_binding(&worker->front) && front_bind_some(&worker->front))
+        tell_adopted(worker);
     if (!list_is_empty(&worker->rounds)) {
         struct order *order = container_of(worker->rounds.next, struct order, in_queue);
         if (front_round_some(&worker->front, order)) {

@@ -44,6 +44,8 @@ struct control {
     bool is_lost; /* said in the log */
     bool was_up;  /* at any time */
     bool is_turned_away;
+    bool is_trial;  /* what fails is not tried again, and the log says nothing: its owner does */
+    bool asks_role; /* as soon as nothing else is asked */
     bool is_closing;
 };
 
@@ -72,6 +74,8 @@ static void settle(struct control *control)
 
 static void retry_later(struct control *control)
 {
+    if (control->is_trial)
+        return;
     uint64_t now_ns = clock_ns();
     backoff_fail(&control->backoff, now_ns);
     uint64_t wait_ns = control->backoff.due_ns - now_ns;
@@ -80,7 +84,7 @@ static void retry_later(struct control *control)
     uv_timer_start(&control->timer, on_retry, wait_ns / NS_PER_MS, 0);
 }
 
-static void end_attempt(struct control *control)
+static void end_attempt(struct control *control, const char *why)
 {
     control->is_up = control->is_turned_away = false;
     heartbeat_end(&control->heartbeat);
@@ -91,14 +95,15 @@ static void end_attempt(struct control *control)
     else
         retry_later(control);
     settle(control);
+    control->ops->on_failed(control->arg, why);
 }
 
 static void lose(struct control *control, const char *why)
 {
-    if (!control->is_lost)
+    if (!control->is_lost && !control->is_trial)
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->node->text, why);
     control->why[0] = '\0';
-    end_attempt(control);
+    end_attempt(control, why);
 }
 
 /* The node answers, and cannot be used. The log says so once for each reason. */
@@ -107,8 +112,8 @@ static void reject(struct control *control, enum control_verdict verdict, const 
     bool is_news = strncmp(control->why, why, WHY_ROOM - 1) != 0;
     atomic_store_explicit(&control->node->is_barred, verdict == CONTROL_BARRED, memory_order_relaxed);
     snprintf(control->why, sizeof control->why, "%s", why);
-    end_attempt(control);
-    if (is_news)
+    end_attempt(control, control->why);
+    if (is_news && !control->is_trial)
         control->ops->on_rejected(control->arg, control->why);
 }
 
@@ -125,6 +130,7 @@ static void on_deadline(uv_timer_t *timer)
 enum step {
     STEP_HELLO,
     STEP_AUTH,
+    STEP_ROLE,
     STEP_INFO,
     STEP_PING,
     STEP_CLIENTS,
@@ -161,12 +167,33 @@ static void note_lack(struct control *control, enum step step, enum control_verd
     node_lacks(control->node, LACK_USER);
 }
 
+static void note_role(struct control *control, const struct redisReply *reply)
+{
+    enum node_role role = control_read_role(reply);
+    if (role == ROLE_UNKNOWN)
+        return;
+    control->missing &= ~(1U << STEP_ROLE);
+    control->asks_role = false;
+    node_note_role(control->node, role);
+    control->ops->on_role(control->arg);
+}
+
 static enum control_verdict judge_hello(struct control *control, const struct redisReply *reply, const char **why)
 {
     enum control_verdict verdict = control_judge_hello(reply, why);
     if (verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH || verdict == CONTROL_BARRED)
         node_note_auth(control->node, verdict == CONTROL_NOAUTH);
+    if (verdict == CONTROL_NOAUTH && control->password != NULL)
+        miss(control, STEP_ROLE);
+    note_role(control, reply);
     return verdict;
+}
+
+/* Asked by HELLO, which needs no right, once weir has logged in; and again by control_ask_role. */
+static enum control_verdict judge_role(struct control *control, const struct redisReply *reply, const char **why)
+{
+    note_role(control, reply);
+    return control_judge_hello(reply, why);
 }
 
 /* Where clients travel as weir's user nothing goes without it. */
@@ -259,6 +286,7 @@ static const struct {
 } steps[STEP_COUNT] = {
     [STEP_HELLO] = {OWN_HELLO, NULL, judge_hello}, /* before logging in: does the server let us in at all? */
     [STEP_AUTH] = {"AUTH", NULL, judge_auth},
+    [STEP_ROLE] = {OWN_HELLO, NULL, judge_role},
     [STEP_INFO] = {"INFO", "server", judge_info},
     [STEP_PING] = {OWN_PING, NULL, judge_ping}, /* a server that serves no client answers the others, too */
     [STEP_CLIENTS] = {"INFO", "clients", judge_clients},
@@ -314,6 +342,23 @@ static bool is_again(const struct control *control, uint64_t now_ns)
     return control->missing != 0 && now_ns >= control->again_ns && !heartbeat_is_waiting(&control->heartbeat);
 }
 
+static void ask_role_if_free(struct control *control)
+{
+    if (!control->asks_role || !control->is_up || control->step < STEP_COUNT ||
+        heartbeat_is_waiting(&control->heartbeat))
+        return;
+    control->asks_role = false;
+    miss(control, STEP_ROLE);
+    control->step = STEP_ROLE;
+    next_step(control);
+}
+
+void control_ask_role(struct control *control)
+{
+    control->asks_role = true;
+    ask_role_if_free(control);
+}
+
 static void on_beat(uv_timer_t *timer)
 {
     struct control *control = timer->data;
@@ -346,12 +391,14 @@ static void settled_well(struct control *control)
     control->is_lost = false;
     control->is_up = control->was_up = true;
     settle(control);
+    ask_role_if_free(control);
 }
 
 /* The first time all steps are taken, later only those whose answers are missing; AUTH only with a password. */
 static bool is_passed_over(const struct control *control, enum step step)
 {
-    if ((step == STEP_AUTH && control->password == NULL) || (step > STEP_NONCE && control->has_form))
+    if ((step == STEP_AUTH && control->password == NULL) || (step > STEP_NONCE && control->has_form) ||
+        (step == STEP_ROLE && !is_missing(control, STEP_ROLE)))
         return true;
     return control->is_up && !is_missing(control, step);
 }
@@ -395,6 +442,7 @@ static void on_connected(struct link *link, int status)
     control->missing = 0;
     control->has_form = false;
     control->is_greeting = true;
+    control->ops->on_connected(control->arg);
     next_step(control);
 }
 
@@ -417,7 +465,8 @@ static void take_frame(struct control *control, struct slice frame)
     control_reply_free(reply);
     if (is_unfit)
         return;
-    control->step++;
+    if (control->step++ == STEP_HELLO)
+        control->ops->on_greeted(control->arg);
     next_step(control);
 }
 
@@ -462,6 +511,7 @@ static void on_data(struct link *link, const char *data, size_t n)
             reject_frame(control, frame);
         else
             heartbeat_answer(&control->heartbeat, frame, clock_ns());
+        ask_role_if_free(control);
     }
 }
 
@@ -470,7 +520,7 @@ static void on_end(struct link *link, int status)
     struct control *control = control_of(link);
     bool is_greeting = control->step < STEP_COUNT && status != UV_ETIMEDOUT;
     if (is_greeting && control->why[0] != '\0')
-        end_attempt(control); /* turned away again: its words may be lost where it closes at once */
+        end_attempt(control, control->why); /* turned away again: its words may be lost where it closes at once */
     else
         lose(control, status == UV_EOF ? "it closed the connection" : link_why(link, status));
     control->is_turned_away = is_greeting;
@@ -535,12 +585,13 @@ static void connect_now(struct control *control)
     uv_timer_start(&control->timer, on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
 }
 
-struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials,
+struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials, bool is_trial,
                              const struct control_ops *ops, void *arg)
 {
     struct control *control = mem_zalloc(1, sizeof *control);
     control->loop = loop;
     control->node = node_get(node);
+    control->is_trial = is_trial;
     control->user = credentials->user;
     control_set_password(control, credentials->password);
     control->ops = ops;
@@ -550,6 +601,13 @@ struct control *control_open(struct loop *loop, struct node *node, const struct 
     heartbeat_init(&control->heartbeat, loop, control->node, &heartbeat_ops, control);
     connect_now(control);
     return control;
+}
+
+void control_adopt(struct control *control)
+{
+    control->is_trial = false;
+    if (!control->is_open)
+        retry_later(control);
 }
 
 bool control_is_up(const struct control *control)

@@ -20,6 +20,14 @@
 #include "upstream/pulse.h"
 
 struct control_ops {
+    /* It is connected, and nothing has been answered. */
+    void (*on_connected)(void *arg);
+    /* The first question of this connection, HELLO, has been answered. */
+    void (*on_greeted)(void *arg);
+    /* The node has said what it is: node_role. */
+    void (*on_role)(void *arg);
+    /* The attempt or the connection is over; it is tried again later, if it is no trial. `why` is good during the call. */
+    void (*on_failed)(void *arg, const char *why);
     /* The node's own command table; the receiver owns the reference. */
     void (*on_table)(void *arg, struct command_table *table);
     /* The node answers, and cannot be served: for now, or as node->is_barred says, as it is none for weir. */
@@ -39,9 +47,17 @@ struct credentials {
 
 struct control;
 
-/* The user must outlive it; the password is copied. Out of memory ends the process. */
-struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials,
+/*
+ * The user must outlive it; the password is copied. A trial is for finding out whether a server answers at this address:
+ * the log is told nothing, and what has failed is not tried again. control_adopt: it is no trial any more. No control is
+ * to be closed from within a call of `ops`. Out of memory ends the process.
+ */
+struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials, bool is_trial,
                              const struct control_ops *ops, void *arg);
+void control_adopt(struct control *control);
+
+/* on_role follows, unless the node does not tell or the connection is not up. */
+void control_ask_role(struct control *control);
 
 /* For when it logs in next; copied. */
 void control_set_password(struct control *control, const char *password);

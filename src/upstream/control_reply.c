@@ -177,6 +177,14 @@ enum control_verdict control_judge_hello(const struct redisReply *reply, const c
     return judge_server(hello_field(reply, SLICE("mode")), hello_field(reply, SLICE("version")), why);
 }
 
+enum node_role control_read_role(const struct redisReply *reply)
+{
+    struct slice role = hello_field(reply, SLICE("role"));
+    if (slice_eq(role, SLICE("master")))
+        return ROLE_MASTER;
+    return role.len > 0 ? ROLE_REPLICA : ROLE_UNKNOWN;
+}
+
 enum control_verdict control_judge_auth(const struct redisReply *reply, const char **why)
 {
     if (reply->type == REDIS_REPLY_STATUS && slice_eq(text_of(reply), SLICE("OK")))

@@ -15,6 +15,7 @@
 #include "base/slice.h"
 #include "limit/command.h"
 #include "resp/scan.h"
+#include "upstream/node_role.h"
 
 #define CONTROL_REPLY_MAX (4 << 20) /* bytes of one reply: twenty times Redis 7's answer to COMMAND */
 #define CONTROL_COMMANDS_MAX 4096   /* of one server: ten times as many as Redis 7 has. Making the table is quadratic */
@@ -57,6 +58,9 @@ enum control_verdict control_judge_auth(const struct redisReply *reply, const ch
 enum control_verdict control_judge_info(const struct redisReply *reply, const char **why);
 enum control_verdict control_judge_command(const struct redisReply *reply, const char **why);
 enum control_verdict control_judge_ping(const struct redisReply *reply, const char **why);
+
+/* What the answer to HELLO says that the server is. */
+enum node_role control_read_role(const struct redisReply *reply);
 
 /* True if it is an error that says that the server serves no client now: it loads its data, or has no master. */
 bool control_is_idle(const struct redisReply *reply);

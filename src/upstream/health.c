@@ -249,6 +249,8 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
     if (lanes->is_retired && !was_ready) /* it is given up, and others are opened to the node in its place */
         return is_clients((enum lane_role)lane->role);
     count_add(&lanes->base.counts.lost[loss_of(lane, was_ready)], 1);
+    if (lane->end == END_LOST || lane->end == END_LATE || lane->end == END_TURNED_AWAY)
+        node_ask(lanes_node(lanes));
     bool is_storm = lanes_is_newcomers(lanes, lane) && lane->use == USE_RETRY && broke_at_once(lane);
     if (lane->use == USE_AGAIN && !was_ready) {
         lose_lent(lanes, lane, why);

@@ -6,16 +6,16 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-struct node *node_new(struct upstream *upstream, const struct endpoint *endpoint, const char *text,
-                      const struct node *before)
+struct node *node_new(const struct node_origin *origin)
 {
     struct node *node = mem_zalloc(1, sizeof *node);
     atomic_init(&node->holders, 1);
-    node->upstream = upstream;
-    node->endpoint = *endpoint;
-    node->text = mem_strndup(text, strlen(text));
+    node->upstream = origin->upstream;
+    node->endpoint = origin->endpoint;
+    node->text = mem_strndup(origin->text, strlen(origin->text));
+    node->address = mem_strndup(origin->address, strlen(origin->address));
     node->owned = owned_new();
-    node->contention = before != NULL ? contention_get(before->contention) : contention_new();
+    node->contention = origin->before != NULL ? contention_get(origin->before->contention) : contention_new();
     return node;
 }
 
@@ -32,6 +32,7 @@ void node_put(struct node *node)
     owned_free(node->owned);
     contention_put(node->contention);
     free(node->text);
+    free(node->address);
     free(node);
 }
 
@@ -76,4 +77,21 @@ void node_lacks_no_more(struct node *node, enum lack lack)
     uint32_t bit = UINT32_C(1) << lack;
     if ((atomic_load_explicit(&node->lacks, memory_order_relaxed) & bit) != 0)
         atomic_fetch_and_explicit(&node->lacks, ~bit, memory_order_relaxed);
+}
+
+void node_ask(struct node *node)
+{
+    if (!atomic_exchange_explicit(&node->is_asked, true, memory_order_acq_rel))
+        upstream_ask(node->upstream);
+}
+
+void node_note_role(struct node *node, enum node_role role)
+{
+    if (role == ROLE_UNKNOWN)
+        return;
+    uint8_t before = atomic_exchange_explicit(&node->role, (uint8_t)role, memory_order_relaxed);
+    if (before != ROLE_MASTER || role != ROLE_REPLICA)
+        return;
+    atomic_store_explicit(&node->is_demoted, true, memory_order_relaxed);
+    node_ask(node);
 }

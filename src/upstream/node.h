@@ -13,6 +13,7 @@
 #include "net/link.h"
 #include "upstream/contention.h"
 #include "upstream/lack.h"
+#include "upstream/node_role.h"
 #include "upstream/nonce.h"
 #include "upstream/owned.h"
 #include "upstream/upstream.h"
@@ -22,6 +23,7 @@ struct node {
     struct upstream *upstream; /* lives longer */
     struct endpoint endpoint;
     char *text;                       /* its address as configured, for the log; heap */
+    char *address;                    /* where that leads; "": nowhere yet; heap */
     struct owned *owned;              /* the connections to it that have an owner now */
     _Atomic bool is_barred;           /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
     _Atomic uint32_t lacks;           /* what weir does not get of it: a bit for each enum lack */
@@ -33,17 +35,24 @@ struct node {
     _Atomic uint32_t epoch;           /* node_epoch */
     _Atomic uint32_t maxclients;      /* connections that it takes, as far as is known; 0: it is not */
     struct contention *contention;    /* who sends to it, on all workers; one reference */
+    _Atomic uint8_t role;             /* enum node_role, as it has said last */
+    _Atomic bool is_asked;            /* node_ask */
     _Atomic bool is_demoted;          /* it was a master and is a replica: nothing more is sent to it */
     _Atomic uint64_t left_bytes;      /* what clients that have gone left under way, as far as known: front/remains.h */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };
 
-/*
- * With one reference. `before` is the node whose place it takes, or NULL; an endpoint of length 0 is an address that is
- * not known. Out of memory ends the process.
- */
-struct node *node_new(struct upstream *upstream, const struct endpoint *endpoint, const char *text,
-                      const struct node *before);
+/* What a node is made of. */
+struct node_origin {
+    struct upstream *upstream;
+    const char *text;          /* as configured; copied */
+    const char *address;       /* of the endpoint; copied */
+    struct endpoint endpoint;  /* of length 0: its address is not known */
+    const struct node *before; /* the node whose place it takes; NULL: none */
+};
+
+/* With one reference. Out of memory ends the process. */
+struct node *node_new(const struct node_origin *origin);
 struct node *node_get(struct node *node);
 void node_put(struct node *node); /* safe on NULL */
 
@@ -56,6 +65,20 @@ static inline bool node_has_address(const struct node *node)
 {
     return node->endpoint.length > 0;
 }
+
+static inline enum node_role node_role(const struct node *node)
+{
+    return (enum node_role)atomic_load_explicit(&node->role, memory_order_relaxed);
+}
+
+/* It has said so in HELLO. A master that is a replica now is demoted, for good. */
+void node_note_role(struct node *node, enum node_role role);
+
+/*
+ * A lane to it has been lost or refused, or a reply says that it takes no writes: have the main thread ask what it is,
+ * and look its name up. Any number of these is one question.
+ */
+void node_ask(struct node *node);
 
 /* True if it was a master and says that it is a replica. */
 static inline bool node_is_demoted(const struct node *node)

@@ -53,3 +53,18 @@ void upstream_leave_shed(struct upstream *upstream, struct shed *shed)
     list_take(&shed->in_upstream);
     pthread_mutex_unlock(&upstream->sheds_lock);
 }
+
+void upstream_ask(struct upstream *upstream)
+{
+    pthread_mutex_lock(&upstream->sheds_lock);
+    if (upstream->asked != NULL)
+        uv_async_send(upstream->asked);
+    pthread_mutex_unlock(&upstream->sheds_lock);
+}
+
+void upstream_set_asked(struct upstream *upstream, uv_async_t *asked)
+{
+    pthread_mutex_lock(&upstream->sheds_lock);
+    upstream->asked = asked;
+    pthread_mutex_unlock(&upstream->sheds_lock);
+}

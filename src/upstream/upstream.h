@@ -33,8 +33,9 @@ struct upstream {
     struct funnel dials;         /* by that rate */
     bool lends_login;            /* clients that do not log in travel as weir's own user */
     struct room room;            /* for clients' connections to all nodes together */
-    pthread_mutex_t sheds_lock;  /* of the next */
+    pthread_mutex_t sheds_lock;  /* of the next two */
     struct list sheds;           /* struct shed, one for each worker */
+    uv_async_t *asked;           /* woken by upstream_ask; NULL: there is none; under the same lock */
     uint32_t hurry;              /* tests only: what takes seconds takes so many times less; 0: as long as it takes */
 };
 
@@ -57,5 +58,11 @@ static inline uint64_t upstream_time(const struct upstream *upstream, uint64_t n
 void upstream_shed(struct upstream *upstream);
 void upstream_enter_shed(struct upstream *upstream, struct shed *shed);
 void upstream_leave_shed(struct upstream *upstream, struct shed *shed);
+
+/* Have the main thread look which nodes it is to ask (node_ask). */
+void upstream_ask(struct upstream *upstream);
+
+/* By this it is woken; NULL: by nothing any more. */
+void upstream_set_asked(struct upstream *upstream, uv_async_t *asked);
 
 #endif

@@ -1,0 +1,82 @@
+/*
+ * Finds the node behind one address of `upstream`, and keeps the main thread's connections to it: a control lane
+ * (upstream/control.h), and once clients are served a probe that asks whom Redis takes strangers for
+ * (upstream/auth_probe.h).
+ *
+ * A name is looked up at the start, when a connection is lost or refused, when the node is asked about (node_ask), and
+ * every upstream-resolve. While the address in use is among those of the name it stays in use. Else, or when it cannot
+ * be connected to, all addresses are dialled in order: the next at once when one refuses, after 250 ms when it is
+ * silent. The first that answers is the node from then on. A master that is a replica now is given up in the same way.
+ * Main thread.
+ */
+#ifndef WEIR_RUN_FINDER_H
+#define WEIR_RUN_FINDER_H
+
+#include <stdbool.h>
+
+#include "net/resolver.h"
+#include "run/address.h"
+#include "upstream/control.h"
+
+struct finder;
+
+struct finder_ops {
+    /* finder_node is another. */
+    void (*on_node)(void *arg);
+    /* The node's own command table; the receiver owns the reference. */
+    void (*on_table)(void *arg, struct command_table *table);
+    /* The node answers, and cannot be served. */
+    void (*on_rejected)(void *arg, const char *why);
+    /* node->maxclients has been set. */
+    void (*on_maxclients)(void *arg);
+    /* The first attempt is over, however it went. */
+    void (*on_settled)(void *arg);
+    /* Something has changed; the line says what, for people. `about` is the same each time that is the same. */
+    void (*on_news)(void *arg, enum log_level level, const char *about, const char *line);
+};
+
+struct finder_settings {
+    struct upstream *upstream;      /* lives longer */
+    const struct address *address;  /* lives longer */
+    uint64_t resolve_ns;            /* how often the name is looked up; 0: only when there is a reason to */
+    struct credentials credentials; /* the user lives longer; the password is copied */
+};
+
+/* Out of memory ends the process. */
+struct finder *finder_open(struct loop *loop, const struct finder_settings *settings, const struct finder_ops *ops,
+                           void *arg);
+
+/* Begin to look: ops are called from now on. */
+void finder_start(struct finder *finder);
+
+/* Probe whom the node takes strangers for, from now on. */
+void finder_probe(struct finder *finder);
+
+/* For when it logs in next; copied. */
+void finder_set_password(struct finder *finder, const char *password);
+
+/* Without a reference. It has no address before the name is resolved, or after it was demoted until one is dialled. */
+struct node *finder_node(const struct finder *finder);
+
+/* NULL: its node has no address. */
+const struct control *finder_control(const struct finder *finder);
+
+/* Something may have been asked about the node: node_ask. */
+void finder_look(struct finder *finder);
+
+/* Why the name leads nowhere; "": it is resolved. */
+const char *finder_name_error(const struct finder *finder);
+
+/* An address of the name, as it was dialled last. */
+struct finder_try {
+    char address[ENDPOINT_TEXT];
+    char why[128]; /* it is not in use; "": it is, or there was no reason to dial it */
+};
+
+/* Address `i`. False: there are no more. */
+bool finder_try(const struct finder *finder, unsigned i, struct finder_try *out);
+
+/* Asynchronous; frees itself. No callback comes after it. */
+void finder_close(struct finder *finder);
+
+#endif
