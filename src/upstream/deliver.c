@@ -100,6 +100,25 @@ static inline void count_errors(struct lane *lane, const struct call *call, uint
         count_add(&lane->base->counts.error_replies, n);
 }
 
+/*
+ * True if these bytes of replies may say that the server takes no writes. A script can forge that, and a value contain
+ * it: so it is a reason to ask, and nothing else.
+ */
+static bool may_be_replica(struct slice bytes)
+{
+    static const struct slice words[] = {{"-READONLY ", 10}, {"-UNBLOCKED ", 11}, {"-MASTERDOWN ", 12}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (memmem(bytes.at, bytes.len, words[i].at, words[i].len) != NULL)
+            return true;
+    return false;
+}
+
+static inline void note_errors(struct lane *lane, struct slice bytes, uint32_t n)
+{
+    if (n > 0 && !node_is_asked(lane_node(lane)) && may_be_replica(bytes))
+        node_ask(lane_node(lane));
+}
+
 static bool is_plain(struct lane *lane)
 {
     const struct call *call = oldest(lane);
@@ -146,6 +165,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
         note_progress(lane, result, used);
     }
     count_errors(lane, call, lane->scan.errors - errors_before);
+    note_errors(lane, slice_of(start, (size_t)(p - start)), lane->scan.errors - errors_before);
 
     bool is_answered = call->n == 0;
     struct rider *rider = call->rider;
@@ -265,6 +285,7 @@ static bool end_frame(struct lane *lane)
     } else {
         note_reply(lane, call);
         count_errors(lane, call, scan_is_error(lane->scan.kind) && lane->framing != FRAMING_MUTED);
+        note_errors(lane, slice_of(lane->glimpse.head, lane->glimpse.n_head), scan_is_error(lane->scan.kind));
         call->n = confirms ? 0 : call->n - 1;
     }
 

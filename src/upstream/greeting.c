@@ -222,3 +222,13 @@ int64_t greeting_id(struct slice answer)
     int64_t id;
     return end != NULL && num_parse(slice_of(at, (size_t)(end - at)), &id) && id > 0 ? id : 0;
 }
+
+enum node_role greeting_role(struct slice answer)
+{
+    static const char field[] = "$4\r\nrole\r\n$";
+    const char *at = memmem(answer.at, answer.len, field, sizeof field - 1);
+    if (at == NULL)
+        return ROLE_UNKNOWN;
+    size_t left = answer.len - (size_t)(at - answer.at);
+    return memmem(at, left, "\r\nmaster\r\n", 10) != NULL ? ROLE_MASTER : ROLE_REPLICA;
+}

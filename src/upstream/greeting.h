@@ -15,6 +15,7 @@
 
 #include "resp/glimpse.h"
 #include "upstream/lane_key.h"
+#include "upstream/node_role.h"
 #include "upstream/nonce.h"
 
 enum greeting_kind {
@@ -84,6 +85,9 @@ bool greeting_turns_away(const struct glimpse *answer);
 
 /* The id in HELLO's answer, in either protocol; 0: there is none. */
 int64_t greeting_id(struct slice answer);
+
+/* What the server says there that it is. */
+enum node_role greeting_role(struct slice answer);
 
 static inline bool greeting_is_over(const struct greeting *greeting)
 {

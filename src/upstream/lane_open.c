@@ -61,6 +61,8 @@ static bool end_answer(struct lane *lane)
         refuse_greeting(lane, verdict, reply);
         return false;
     }
+    if (!greeting_is_again((enum greeting_kind)lane->greeting.kind) && glimpse_type(&lane->glimpse) != '+')
+        node_note_role(lane_node(lane), greeting_role(reply));
     lane->held.len = 0;
     glimpse_reset(&lane->glimpse);
     if (greeting_goes_on(&lane->greeting) && !say_more(lane)) {

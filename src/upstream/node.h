@@ -80,6 +80,11 @@ void node_note_role(struct node *node, enum node_role role);
  */
 void node_ask(struct node *node);
 
+static inline bool node_is_asked(const struct node *node)
+{
+    return atomic_load_explicit(&node->is_asked, memory_order_relaxed);
+}
+
 /* True if it was a master and says that it is a replica. */
 static inline bool node_is_demoted(const struct node *node)
 {

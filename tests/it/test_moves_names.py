@@ -5,7 +5,7 @@ import time
 
 import pytest
 from kit.harness import MODE_IDS, MODES, wait_until
-from kit.moving import NAME, At, Names
+from kit.moving import NAME, At, Names, two
 
 HURRY = {"WEIR_HURRY": "20"}  # a second is 50 ms
 
@@ -22,15 +22,6 @@ def follow(request, farm, names):
     return lambda port, **settings: farm.weir(
         f"{NAME}:{port}", workers=workers, lanes=lanes, prefix=names.prefix, env=HURRY, **settings
     )
-
-
-def two(farm, **kwargs):
-    """Two servers at one port of different addresses, each of which knows its name."""
-    first = farm._start(At(2, **kwargs))
-    second = farm._start(At(3, port=first.port, **kwargs))
-    for server, name in ((first, "first"), (second, "second")):
-        server.call("SET", "who", name)
-    return first, second
 
 
 def test_another_address(farm, names, follow):

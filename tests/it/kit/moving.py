@@ -24,6 +24,15 @@ class At(Redis):
         return f"{self.ip}:{self.port}"
 
 
+def two(farm, *options):
+    """Two servers at one port of different addresses, each of which knows its name."""
+    first = farm._start(At(2, *options))
+    second = farm._start(At(3, *options, port=first.port))
+    for server, name in ((first, "first"), (second, "second")):
+        server.call("SET", "who", name)
+    return first, second
+
+
 class Names:
     """A hosts file that a process started with `prefix` has in the place of the machine's."""
 

@@ -1,0 +1,156 @@
+"""A master that becomes a replica is given up; an upstream that always was one, or is said to be one, is not."""
+
+import re
+import time
+
+import pytest
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.moving import NAME, At, Names, two
+from kit.resp import Closed
+
+HURRY = {"WEIR_HURRY": "4"}  # a second is 250 ms
+
+
+@pytest.fixture
+def names(tmp_path):
+    return Names(tmp_path)
+
+
+@pytest.fixture(params=MODES, ids=MODE_IDS)
+def follow(request, farm, names):
+    """Starts a weir whose upstream is the name, at this port."""
+    workers, lanes = request.param
+    return lambda port, **settings: farm.weir(
+        f"{NAME}:{port}", workers=workers, lanes=lanes, prefix=names.prefix, **{"env": HURRY, **settings}
+    )
+
+
+def calls(server, command):
+    found = re.search(rf"cmdstat_{command}:calls=(\d+)", server.call("INFO", "commandstats").decode())
+    return int(found[1]) if found else 0
+
+
+def demote(old, new):
+    """The second is the master from now on, and the first its replica."""
+    assert old.call("REPLICAOF", new.ip, new.port) == "OK"
+
+
+def ends(conn):
+    """True if the connection is closed, after whatever it was told."""
+    try:
+        while True:
+            conn.read()
+    except (Closed, OSError):
+        return True
+
+
+def test_a_demoted_master(farm, names, follow):
+    """Its lanes end, clients that wait there are closed, and the name is followed."""
+    first, second = two(farm)
+    names.point(first)
+    weir = follow(first.port)
+    with weir.connect() as conn, weir.connect() as blocked, weir.connect() as subscribed, weir.connect() as queueing:
+        assert conn.call("SET", "key", "1") == "OK"
+        blocked.send(b"BLPOP list 0\r\n")
+        assert subscribed.call("SUBSCRIBE", "channel")
+        assert queueing.ask("WATCH key", "MULTI", "SET key 2") == ["OK", "OK", "QUEUED"]
+        wait_until(lambda: first.waiting()[0] == 1, "it blocks")
+        demote(first, second)
+        names.point(second)
+        wait_until(lambda: conn.call("SET", "key", "2") == "OK", "writes go to the new master")
+        assert second.call("GET", "key") == b"2"
+        assert ends(blocked) and ends(subscribed) and ends(queueing)
+        wait_until(lambda: first.call("CLIENT", "LIST", "TYPE", "pubsub") == b"", "nothing is subscribed there")
+        assert weir.serves()
+    assert f"upstream {NAME}:{first.port}: {first.upstream} was a master and is a replica now" in weir.log()
+
+
+@pytest.mark.moves
+def test_limits_follow_a_failover(farm, names, follow):
+    """LIMIT's scripts are refused by the demoted master, and run on the new one."""
+    first, second = two(farm)
+    names.point(first)
+    weir = follow(first.port)
+    with weir.connect() as conn:
+        assert conn.call("CL.THROTTLE", "key", 9, 10, 3600)[0] == 0
+        demote(first, second)
+        names.point(second)
+
+        def is_decided():
+            reply = conn.call("CL.THROTTLE", "key", 9, 10, 3600)
+            return isinstance(reply, list)
+
+        wait_until(is_decided, "the new master decides")
+        assert second.call("DBSIZE") == 2  # with who
+
+
+@pytest.mark.moves
+def test_a_demoted_master_that_keeps_its_name(farm, names, follow):
+    """As directly: whoever connects again reads there, and writes are refused; until the name leads elsewhere."""
+    first, second = two(farm)
+    names.point(first)
+    weir = follow(first.port)
+    with weir.connect() as conn, weir.connect() as subscribed:
+        assert subscribed.call("SUBSCRIBE", "channel")
+        demote(first, second)
+        assert conn.call("SET", "key", "1").startswith("READONLY")
+        assert ends(subscribed)
+        wait_until(lambda: conn.call("GET", "who") in (b"first", b"second"), "it reads")
+        assert conn.call("SET", "key", "1").startswith("READONLY")
+        names.point(second)
+        wait_until(lambda: conn.call("SET", "key", "1") == "OK", "writes go to the new master")
+    assert weir.log().count("was a master and is a replica now") == 1
+
+
+@pytest.mark.moves
+def test_a_master_is_preferred(farm, names, follow):
+    """Of several addresses, that of a replica is taken only where no master answers."""
+    first, second = two(farm)
+    demote(first, second)
+    names.point(first, second)
+    weir = follow(first.port)
+    with weir.connect() as conn:
+        assert conn.call("SET", "key", "1") == "OK"
+        assert second.call("GET", "key") == b"1"
+
+
+@pytest.mark.moves
+def test_an_upstream_that_always_was_a_replica(farm, names, follow):
+    """Nothing of it is given up, and it is asked less and less often."""
+    first, second = two(farm)
+    demote(first, second)
+    names.point(first)
+    weir = follow(first.port, env={"WEIR_HURRY": "20"})
+    with weir.connect() as conn, weir.connect() as subscribed:
+        assert subscribed.call("SUBSCRIBE", "channel")
+        conn.call("GET", "who")
+        before = calls(first, "hello")
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            assert conn.call("SET", "key", "1").startswith("READONLY")
+            time.sleep(0.01)
+        assert 1 <= calls(first, "hello") - before <= 8  # of forty that a second of 50 ms would allow
+        first.call("PUBLISH", "channel", "message")
+        assert subscribed.read()[2] == b"message"
+    assert "is a replica now" not in weir.log()
+
+
+@pytest.mark.moves
+def test_a_forged_refusal_is_harmless(farm, names, follow):
+    """A script that says READONLY as often as it likes causes a question a second, and nothing else."""
+    first = farm._start(At(2))
+    names.point(first)
+    weir = follow(first.port, env={"WEIR_HURRY": "2"})
+    script = "return redis.error_reply('READONLY You can\\'t write against a read only replica.')"
+    with weir.connect() as conn, weir.connect() as subscribed:
+        assert subscribed.call("SUBSCRIBE", "channel")
+        assert conn.call("EVAL", script, 0).startswith("READONLY")
+        before, opened = calls(first, "hello"), int(first.info("total_connections_received"))
+        for _ in range(200):
+            assert conn.call("EVAL", script, 0).startswith("READONLY")
+            time.sleep(0.01)
+        assert 2 <= calls(first, "hello") - before <= 10
+        assert int(first.info("total_connections_received")) - opened <= 12  # the tests' own, and looks from elsewhere
+        first.call("PUBLISH", "channel", "message")
+        assert subscribed.read()[2] == b"message"
+    assert "replica now" not in weir.log() and "moved" not in weir.log()
