@@ -382,11 +382,20 @@ static enum route refuse_maintenance(struct client *client, struct lane *lane, s
     return client_is_closed(client) ? ROUTE_STOP : answer_error(client, lane, request, reply);
 }
 
+static struct slice unknown_name(const struct client *client, const struct request *request, char *out)
+{
+    return unknown_command(request, front_is_before_7(client->front), out);
+}
+
+static struct slice unknown_of_container(const struct client *client, const struct request *request, char *out)
+{
+    return unknown_subcommand(request, front_is_before_7(client->front), out);
+}
+
 /* What Redis is not asked about. Inside MULTI the lane must hear of it, so that EXEC carries out nothing. */
 static enum route refuse(struct client *client, struct lane *lane, struct request *request)
 {
     char unknown[UNKNOWN_ROOM];
-    bool is_before_7 = front_is_before_7(client->front);
     struct slice refusal = refusal_in_multi(client, request);
     if (refusal.len > 0)
         return answer_error(client, lane, request, refusal);
@@ -395,13 +404,13 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
     if (payer_is_hidden(client, request))
         return answer_error(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
     if (unknown_by_luck(request->name))
-        return answer_error(client, lane, request, unknown_command(request, is_before_7, unknown));
+        return answer_error(client, lane, request, unknown_name(client, request, unknown));
     if (request->command->flow == FLOW_OWN)
         return refuse_own(client, lane, request);
     if (unknown_by_luck(request->args[0]) && has_subcommands(client->front, request->name))
-        return answer_error(client, lane, request, unknown_subcommand(request, is_before_7, unknown));
+        return answer_error(client, lane, request, unknown_of_container(client, request, unknown));
     if (asks_for_maintenance(client, request))
-        return refuse_maintenance(client, lane, request, unknown_subcommand(request, is_before_7, unknown));
+        return refuse_maintenance(client, lane, request, unknown_of_container(client, request, unknown));
     return ROUTE_GOES_ON;
 }
 
