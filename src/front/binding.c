@@ -10,6 +10,8 @@
 #include "front/timeouts.h"
 #include "front/unbound.h"
 
+#define AGAIN_NS (10 * NS_PER_S) /* for so long after an outage a connection may come again uncounted */
+
 /*
  * The client reads that it is one connection too many, instead of what has been gathered, and leaves. Before its PROXY
  * header and its TLS handshake are done it can be told nothing.
@@ -128,11 +130,34 @@ static unsigned units_due(const struct client *client, enum step step, bool is_s
     return step == STEP_ARRIVES && is_named(client) ? unpaid : 0;
 }
 
+/* True if weir has closed a connection of its address for an outage, and this one comes in its place. */
+static bool is_excused(const struct client *client)
+{
+    const struct front *front = client->front;
+    struct unbound *unbound = client->unbound;
+    const struct upstream *upstream = front->nodes.commons.upstream;
+    if (unbound != NULL && !unbound->is_excused)
+        unbound->is_excused = reconnects_take(front->settings->reconnects, &client->link.peer.ip, front->loop->now_ns,
+                                              upstream_time(upstream, AGAIN_NS),
+                                              atomic_load_explicit(&upstream->away_ns, memory_order_relaxed));
+    return unbound != NULL && unbound->is_excused;
+}
+
+void binding_note_outage(const struct client *client)
+{
+    const struct unbound *unbound = client->unbound;
+    if (unbound == NULL || unbound->has_paid || unbound->is_excused)
+        reconnects_note(client->front->settings->reconnects, &client->link.peer.ip, client->front->loop->now_ns);
+}
+
 /* False: it is one connection too many. */
 static bool charge_connection(struct client *client, const struct account *account, unsigned units)
 {
+    const unsigned connects = 1U << UNIT_CONNECTS;
     struct front *front = client->front;
     struct verdict verdict = {0};
+    if ((units & connects) != 0 && account->policy->of_unit[UNIT_CONNECTS] != 0 && is_excused(client))
+        units &= ~connects;
     bool is_welcome = gate_connect_units(account, units, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
     if ((units & 1U << UNIT_CONNECTIONS) != 0)
         client->meter->connected = verdict.counted;

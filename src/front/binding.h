@@ -40,6 +40,12 @@ bool binding_renew(struct client *client);
 /* The client is closed: it counts for nobody. */
 void binding_leave(struct client *client);
 
+/*
+ * Before that: the client is closed for want of Redis. If limits on connects have counted it, or have left it uncounted,
+ * its address may come again uncounted within 10 s (limit/reconnects.h).
+ */
+void binding_note_outage(const struct client *client);
+
 /* The client shares a subject for want of room: from now on it has its own, if there is room. */
 void binding_leave_overflow(struct client *client);
 

@@ -308,6 +308,8 @@ static void on_close(struct client *client, enum client_state was)
     if (extra->order != NULL)
         extra->order->client = NULL;
     decisions_cancel(client);
+    if (client->reason == CLOSED_UPSTREAM)
+        binding_note_outage(client);
     binding_leave(client);
     front_leave(client->front, client_entrance(client));
     client_drain_left(client->front);

@@ -25,6 +25,7 @@
 #include "limit/refusal.h"
 #include "limit/journal.h"
 #include "limit/ledger.h"
+#include "limit/reconnects.h"
 #include "limit/slowlog.h"
 #include "limit/subjects.h"
 #include "limit/top.h"
@@ -56,6 +57,7 @@ struct front_settings {
     struct slice upstream_user; /* weir's own */
     struct quota_settings quota;
     struct attempts *attempts; /* logins under way; a worker that is woken calls login_look */
+    struct reconnects *reconnects; /* connections closed for an outage, which may come again uncounted */
     unsigned n_workers;
     struct record *unlimited; /* of subjects that no policy binds */
     /* Take over an order; front_order_done follows on the worker's own thread. */

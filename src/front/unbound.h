@@ -26,6 +26,7 @@ struct unbound {
     struct client *client;
     struct list in_list;     /* timeouts.unbound */
     uint32_t since_ms;       /* when UNBOUND_NS began; wraps */
+    bool is_excused;         /* limits on connects do not count it: it comes again after an outage */
     bool has_paid;           /* the limits on connects of its subject have been charged: by binding_arrive */
     uint8_t counted;         /* COUNTED*: by gate_connect, for `address` */
     struct subject *address; /* held; NULL: it counts for none, since `unauthenticated` is 0 */

@@ -52,6 +52,7 @@ void crew_settings_init(struct front_settings *settings, const struct config *co
     settings->attempts = attempts_new(config->workers, worker_stir);
     if (getrandom(&settings->share_key, sizeof settings->share_key, 0) != (ssize_t)sizeof settings->share_key)
         abort();
+    settings->reconnects = reconnects_new(settings->share_key);
     for (unsigned w = 0; w < config->workers; w++) {
         settings->tallies[w] = tallies_new();
         settings->tops[w] = top_new();
@@ -75,6 +76,7 @@ void crew_settings_fini(struct front_settings *settings)
     subjects_free(settings->addresses);
     slowlog_free(settings->slowlog);
     attempts_free(settings->attempts);
+    reconnects_free(settings->reconnects);
     quota_settings_fini(&settings->quota);
 }
 

@@ -263,7 +263,10 @@ void lanes_go_down(struct lanes *lanes, enum err why)
     lanes->down = why;
     window_note_greeting(&lanes->base.schedule->window, 0);
     count_set(&lanes->base.counts.is_down, 1);
-    backoff_fail(&lanes->backoff, clock_ns());
+    uint64_t now_ns = clock_ns();
+    if (why == ERR_UPSTREAM_UNAVAILABLE)
+        atomic_store_explicit(&lanes->upstream->away_ns, now_ns, memory_order_relaxed);
+    backoff_fail(&lanes->backoff, now_ns);
     lanes_tick(lanes);
     if (lanes->ops->on_chance(lanes->arg, 0))
         lanes_hurry(lanes);

@@ -7,6 +7,7 @@
 #define WEIR_UPSTREAM_UPSTREAM_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -31,6 +32,7 @@ struct upstream {
     bool has_user;               /* upstream-user is set; else weir logs in as Redis' user default */
     struct rate dial_rate;       /* connections opened for clients, all workers together; count 0: any number */
     struct funnel dials;         /* by that rate */
+    _Atomic uint64_t away_ns;    /* when a node was found away last, by any worker; 0: never */
     bool lends_login;            /* clients that do not log in travel as weir's own user */
     struct room room;            /* for clients' connections to all nodes together */
     pthread_mutex_t sheds_lock;  /* of the next two */

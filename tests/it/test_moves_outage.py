@@ -246,3 +246,47 @@ def test_limit_is_answered_at_once_and_what_follows_waits(farm):
         assert not conn.buffer
         redis.start()
         assert conn.read() is None and conn.read()[0] == 0
+
+
+# ---- connects ----
+
+FULL = Error("ERR max number of clients reached")
+
+
+def dials(weir, n):
+    conns = [weir.connect() for _ in range(n)]
+    replies = []
+    for conn in conns:
+        with contextlib.suppress(Closed, OSError):
+            replies.append(conn.call("GET", "k"))
+    return conns, replies
+
+
+def test_who_is_closed_for_an_outage_comes_again_uncounted(farm):
+    """As often as it was closed, and no more; through an outage of any length."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=2, failover_wait="100ms", sections="[policy local]\nmatch = ip:127.0.0.1\nconnects = 4/d over close\n")
+    conns, replies = dials(weir, 4)
+    assert replies == [None] * 4
+    lose(weir, redis)
+    for _ in range(3):
+        for conn in conns:
+            with contextlib.suppress(OSError):
+                conn.send(encode("GET", "k"))
+        assert all(conn.read_to_end() == b"" for conn in conns), "closed for the outage, not refused"
+        conns = [weir.connect() for _ in range(4)]
+    redis.start()
+    assert [conn.call("GET", "k") for conn in conns] == [None] * 4
+    assert dials(weir, 2)[1] == [FULL] * 2
+
+
+def test_a_connection_that_a_client_has_closed_itself_is_counted(farm):
+    """Without an outage no closing is forgiven."""
+    redis = farm.redis()
+    weir = farm.weir(redis, sections="[policy default]\nconnects = 4/d over close\n")
+    for _ in range(4):
+        with weir.connect() as conn:
+            assert conn.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
+            redis.call("CLIENT", "KILL", "TYPE", "pubsub")
+            assert conn.read_to_end() == b""
+    assert dials(weir, 2)[1] == [FULL] * 2
