@@ -195,6 +195,16 @@ static void lacks(struct text *out, const struct snapshot_node *node)
             text_print(out, "%s %s; %s\r\n", node->address, lack_what((enum lack)lack), lack_remedy((enum lack)lack));
 }
 
+/* Where the name leads, and what became of each address that was dialled. */
+static void addresses(struct text *out, const struct snapshot_node *node)
+{
+    if (node->in_use[0] != '\0' && strcmp(node->in_use, node->address) != 0)
+        text_print(out, "%s is at %s\r\n", node->address, node->in_use);
+    for (unsigned i = 0; i < node->n_tries; i++)
+        if (node->tries[i].why[0] != '\0')
+            text_print(out, "%s: %s\r\n", node->tries[i].address, node->tries[i].why);
+}
+
 static void upstream(struct text *out, const struct snapshot *s)
 {
     struct text cells = {0};
@@ -215,8 +225,10 @@ static void upstream(struct text *out, const struct snapshot *s)
                    count_read(&lanes->opened), sum(lanes->lost, LOSS_COUNT));
     }
     end_table(out, &cells);
-    for (size_t i = 0; i < s->n_nodes; i++)
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        addresses(out, &s->nodes[i]);
         lacks(out, &s->nodes[i]);
+    }
     times(out, &s->counts.times);
 }
 

@@ -199,6 +199,8 @@ static const struct metric metrics[] = {
     {"weir_proxy_overhead_seconds", "histogram", show_overhead,
      "What commands have spent in weir itself, without upstream, limits' delays and waiting for one's turn."},
     {"weir_upstream_up", "gauge", show_up, "1 while the upstream answers."},
+    {"weir_upstream_info", "gauge", show_upstream_info,
+     "Always 1; the labels say which address is in use, and what the server there is."},
     {"weir_upstream_state", "gauge", show_states, "1 for the state that the upstream is in, 0 for the others."},
     {"weir_upstream_oldest_seconds", "gauge", show_oldest,
      "How long the oldest command that does not block has waited for the upstream's answer."},

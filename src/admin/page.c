@@ -209,7 +209,19 @@ static void put_upstream_class(struct page *p)
 
 static void put_upstream_address(struct page *p)
 {
+    const struct snapshot_node *node = &p->s->nodes[0];
     escaped(p, p->s->upstream);
+    if (node->in_use[0] != '\0' && strcmp(node->in_use, node->address) != 0) {
+        escaped(p, ", ");
+        escaped(p, node->in_use);
+    }
+    for (unsigned i = 0; i < node->n_tries; i++)
+        if (node->tries[i].why[0] != '\0') {
+            escaped(p, "; ");
+            escaped(p, node->tries[i].address);
+            escaped(p, ": ");
+            escaped(p, node->tries[i].why);
+        }
 }
 
 static void put_upstream_errors(struct page *p)

@@ -47,6 +47,7 @@ void show_named_times(struct sheet *s);
 
 /* show_upstream.c */
 void show_up(struct sheet *s);
+void show_upstream_info(struct sheet *s);
 void show_states(struct sheet *s);
 void show_oldest(struct sheet *s);
 void show_lanes(struct sheet *s);

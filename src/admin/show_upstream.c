@@ -21,6 +21,14 @@ void show_up(struct sheet *s)
             node_state_is_up(s->snapshot->nodes[i].health.state));
 }
 
+void show_upstream_info(struct sheet *s)
+{
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++) {
+        const struct snapshot_node *node = &s->snapshot->nodes[i];
+        put(s, LABELS({"upstream", node->address}, {"address", node->in_use}, {"role", node->role}), 1);
+    }
+}
+
 void show_oldest(struct sheet *s)
 {
     for (size_t i = 0; i < s->snapshot->n_nodes; i++)

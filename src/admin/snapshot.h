@@ -112,9 +112,21 @@ struct snapshot_health {
     uint64_t oldest_ns;  /* how long the oldest command that does not block has had none; 0: no such one waits */
 };
 
+#define SNAPSHOT_TRIES 16
+
+/* An address of a node's name. */
+struct snapshot_try {
+    char address[160];
+    char why[128]; /* what happened when it was dialled last; "": it is in use, or there was no reason to dial it */
+};
+
 /* A node of the upstream. */
 struct snapshot_node {
-    char address[SNAPSHOT_TEXT]; /* no two are the same */
+    char address[SNAPSHOT_TEXT]; /* as configured; no two are the same */
+    char in_use[160];            /* where that leads; "": nowhere */
+    const char *role;            /* "master", "replica", "unknown" */
+    struct snapshot_try tries[SNAPSHOT_TRIES];
+    unsigned n_tries;
     struct snapshot_health health;
     char why[256];  /* why it cannot be served though it answers; "": it can, or does not answer */
     uint32_t lacks; /* what weir does not get of it: a bit for each enum lack (upstream/lack.h) */

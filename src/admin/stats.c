@@ -67,6 +67,20 @@ static void write_lacks(struct text *out, uint32_t lacks)
     json_close_list(out);
 }
 
+static void write_addresses(struct text *out, const struct snapshot_node *node)
+{
+    json_string(out, "in_use", node->in_use);
+    json_string(out, "role", node->role);
+    json_open_list(out, "addresses");
+    for (unsigned i = 0; i < node->n_tries; i++) {
+        json_open_row(out);
+        json_string(out, "address", node->tries[i].address);
+        json_string(out, "why", node->tries[i].why);
+        json_close_object(out);
+    }
+    json_close_list(out);
+}
+
 static void write_upstream(struct text *out, const struct snapshot *s)
 {
     json_open_object(out, "upstream");
@@ -76,6 +90,7 @@ static void write_upstream(struct text *out, const struct snapshot *s)
         json_open_row(out);
         write_node(out, s->nodes[i].address, &s->nodes[i].health, &s->nodes[i].lanes);
         json_string(out, "why", s->nodes[i].why);
+        write_addresses(out, &s->nodes[i]);
         write_lacks(out, s->nodes[i].lacks);
         json_close_object(out);
     }

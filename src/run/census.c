@@ -156,6 +156,24 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+static void take_addresses(struct snapshot_node *to, const struct census *census, size_t row)
+{
+    static const char *const roles[] = {
+        [ROLE_UNKNOWN] = "unknown", [ROLE_MASTER] = "master", [ROLE_REPLICA] = "replica"};
+    const struct node *node = census->topology->rows[row].node;
+    struct finder_try try;
+    snprintf(to->in_use, sizeof to->in_use, "%s", node->address);
+    to->role = roles[node_role(node)];
+    if (census->controls == NULL)
+        return;
+    const struct finder *finder = controls_finder(census->controls, row);
+    while (to->n_tries < SNAPSHOT_TRIES && finder_try(finder, to->n_tries, &try)) {
+        struct snapshot_try *one = &to->tries[to->n_tries++];
+        snprintf(one->address, sizeof one->address, "%s", try.address);
+        snprintf(one->why, sizeof one->why, "%s", try.why);
+    }
+}
+
 static void take_node(struct snapshot *s, const struct census *census, size_t row)
 {
     struct snapshot_node *to = &s->nodes[row];
@@ -163,6 +181,7 @@ static void take_node(struct snapshot *s, const struct census *census, size_t ro
     snprintf(to->address, sizeof to->address, "%s", census->topology->rows[row].node->text);
     snprintf(to->why, sizeof to->why, "%s", census->controls != NULL ? controls_why(census->controls, row) : "");
     to->lacks = atomic_load_explicit(&census->topology->rows[row].node->lacks, memory_order_relaxed);
+    take_addresses(to, census, row);
     health->state = state_of(census, row);
     if (health->state != NODE_AWAY)
         health->silence_ns = controls_silence_ns(census->controls, row, s->taken_ns);

@@ -1,11 +1,16 @@
 """The name of the upstream is followed: at the start, when a connection is lost, and from time to time."""
 
+import os
 import socket
 import time
 
 import pytest
+from kit.admin import ADMIN, get, stats
 from kit.harness import MODE_IDS, MODES, wait_until
-from kit.moving import NAME, At, Names, two
+from kit.limits import OPERATOR, order, plain
+from kit.moving import NAME, At, Names, TlsAt, two
+from kit.server import has_tls
+from kit.tls import Authority
 
 HURRY = {"WEIR_HURRY": "20"}  # a second is 50 ms
 
@@ -63,9 +68,23 @@ def test_all_addresses_are_tried(names, follow, farm):
         silent.listen(0)
         with socket.create_connection(silent.getsockname()):  # nobody else gets in
             names.point("127.0.0.2", "127.0.0.3", third)
-            weir = follow(third.port, connect_timeout="5s")
+            weir = follow(third.port, connect_timeout="5s", sections=ADMIN + OPERATOR)
             assert weir.serves()
-    assert f"is at {third.upstream}; tried in vain: 127.0.0.2:{third.port}: connection refused" in weir.log()
+        said = f"is at {third.upstream}; tried in vain: 127.0.0.2:{third.port}: connection refused"
+        assert said in weir.log()
+        wait_until(lambda: stats(weir)["upstream"]["nodes"][0]["in_use"] == third.upstream, "the address in use is shown")
+        (node,) = stats(weir)["upstream"]["nodes"]
+        assert (node["address"], node["role"]) == (f"{NAME}:{third.port}", "master")
+        assert [(one["address"], one["why"][:18]) for one in node["addresses"]] == [
+            (f"127.0.0.2:{third.port}", "connection refused"),
+            (f"127.0.0.3:{third.port}", ""),
+            (third.upstream, ""),
+        ]
+        shown = f"{NAME}:{third.port}, {third.upstream}; 127.0.0.2:{third.port}: connection refused"
+        assert shown in get(weir, "/")[2]
+        labels = f'upstream="{NAME}:{third.port}",address="{third.upstream}",role="master"'
+        assert f"weir_upstream_info{{{labels}}} 1\n" in get(weir, "/metrics")[2]
+        assert any(said in str(plain(event)) for event in order(weir, "LOG", 10))
 
 
 @pytest.mark.moves
@@ -110,3 +129,42 @@ def test_a_name_that_is_gone(names, follow, farm):
             assert conn.call("PING") == "PONG"
             time.sleep(0.2)
     assert weir.log().count(said) == 1
+
+
+@pytest.mark.moves
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_tls_checks_the_name_wherever_it_leads(farm, names, tmp_path, lanes):
+    """A certificate for the name is good at each address, and one for an address is good at none."""
+    if not has_tls():
+        pytest.skip("this redis-server is built without TLS")
+    ca = Authority(tmp_path)
+    good = ca.issue("good", "/CN=redis", f"DNS:{NAME}")
+    bad = ca.issue("bad", "/CN=redis", "IP:127.0.0.3")
+    first = farm._start(TlsAt(2, ca, good))
+    second = farm._start(TlsAt(3, ca, bad, tls_port=first.tls_port))
+    third = farm._start(TlsAt(4, ca, good, tls_port=first.tls_port))
+    names.point(first)
+    upstream = f"tls:{NAME}:{first.tls_port}"
+    weir = farm.weir(upstream, lanes=lanes, prefix=names.prefix, env=HURRY, upstream_tls_ca_file=ca.cert)
+    with weir.connect() as conn:
+        assert conn.call("SET", "key", "1") == "OK"
+        names.point(second)
+        wait_until(lambda: "no other address of it answers" in weir.log(), "the second is not believed")
+        assert conn.call("SET", "key", "2") == "OK" and first.call("GET", "key") == b"2"
+        names.point(third)
+        wait_until(lambda: conn.call("SET", "key", "3") == "OK" and third.call("GET", "key") == b"3", "the third is")
+
+
+@pytest.mark.moves
+def test_a_look_up_that_hangs(farm, follow, names, tmp_path):
+    """It delays neither the start, nor clients, nor the end: a FIFO that nobody writes is the hosts file."""
+    first = farm._start(At(2))
+    os.unlink(names.path)
+    os.mkfifo(names.path)
+    weir = follow(first.port)
+    assert ", but not ready" in weir.log()
+    began = time.monotonic()
+    with weir.connect() as conn:
+        assert not weir.serves() and conn.call("LIMIT", "STATUS") is not None
+    weir.stop()
+    assert time.monotonic() - began < 5

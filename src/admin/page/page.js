@@ -55,6 +55,11 @@ const showRates = (now) => {
   drawCharts();
 };
 
+// Its name, the address in use, and what became of each other that was dialled.
+const whereOf = ({ address, in_use, addresses }) =>
+  address + (in_use && in_use !== address ? ', ' + in_use : '') +
+  addresses.filter((one) => one.why).map((one) => '; ' + one.address + ': ' + one.why).join('');
+
 const showConnections = ({ clients, upstream, lanes }) => {
   show('connections', count(clients.listeners.reduce((n, l) => n + l.connected, 0)));
   show('max-clients', count(clients.max));
@@ -63,7 +68,7 @@ const showConnections = ({ clients, upstream, lanes }) => {
   mark($('upstream'), 'class', 'state ' + (upstream.state === 'up' ? 'is-up' : upstream.up ? 'is-slow' : 'is-down'));
   show('oldest', duration(upstream.oldest_seconds));
   mark(fields.oldest, 'class', upstream.oldest_seconds >= 1 ? 'hot' : '');
-  show('upstream-address', upstream.address);
+  show('upstream-address', whereOf(upstream.nodes[0]));
   show('upstream-errors', count(sum(upstream.errors)));
   show('lanes', count(sum(upstream.connections)));
   show('lanes-mode', lanes === 'private' ? 'private to each client' : 'shared by clients');

@@ -3,6 +3,7 @@
 import os
 
 from kit.harness import Redis
+from kit.tls import TlsRedis
 
 NAME = "redis.test"
 
@@ -22,6 +23,19 @@ class At(Redis):
     @property
     def upstream(self):
         return f"{self.ip}:{self.port}"
+
+
+class TlsAt(TlsRedis):
+    """The same with a TLS port, which is at most one of the addresses'."""
+
+    def __init__(self, host, authority, pair, tls_port=None):
+        self.ip = f"127.0.0.{host}"
+        super().__init__(authority, pair, "--bind", self.ip)
+        self.tls_port = tls_port
+
+    @property
+    def address(self):
+        return (self.ip, self.port)
 
 
 def two(farm, *options):
