@@ -219,7 +219,7 @@ def test_ready_while_clients_are_served_though_redis_takes_no_more_connections(f
     with redis.connect() as own, weir.connect() as conn:
         assert conn.call("SET", "k", "v") == "OK"
         listed = own.call("CLIENT", "LIST").splitlines()
-        control = [line for line in listed if b" cmd=command" in line][0]
+        control = listed[0]  # weir's own is the first there is
         assert own.call("CONFIG", "SET", "maxclients", "1") == "OK"
         own.call("CLIENT", "KILL", "ID", control.split()[0][3:])
         check_still_ready(weir, redis)
@@ -267,6 +267,8 @@ def test_stats_in_json_and_csv(weir, redis):
     assert stats["ready"] is True and stats["upstream"]["address"] == redis.upstream
     [node] = stats["upstream"].pop("nodes")
     assert (node.pop("why"), node.pop("lacks")) == ("", [])
+    assert (node.pop("in_use"), node.pop("role")) == (redis.upstream, "master")
+    assert node.pop("addresses") == [{"address": redis.upstream, "why": ""}]
     assert node == {name: stats["upstream"][name] for name in node} and {"up", "connections", "errors"} < set(node)
     assert [limit["rule"] for limit in stats["limits"]][:2] == ["default/cmd.get", "default/cmd.get#2"]
     assert stats["limits"][0]["amount"] == "3/m" and stats["limits"][0]["burst"] == 3
