@@ -92,8 +92,8 @@ def play(farm, n_subscribers, n_blocked, seconds, **settings):
 
 
 def test_a_crowd_comes_back_after_a_restart(farm):
-    took, served, _ = play(farm, 100, 50, SECONDS)
-    assert served, took
+    took, served, errors = play(farm, 100, 50, SECONDS)
+    assert served and not errors, (took, errors[:3])
 
 
 @pytest.mark.moves
