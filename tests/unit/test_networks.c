@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "limit/networks.h"
 
@@ -77,9 +78,27 @@ static void test_there_is_an_end(void **state)
     assert_false(holds("10.0.1.0"));
 }
 
+/* As inet_ntop prints them. */
+static void test_how_addresses_are_printed(void **state)
+{
+    (void)state;
+    char text[IP_TEXT_MAX], wanted[IP_TEXT_MAX];
+    for (unsigned byte = 0; byte < 256; byte++) {
+        struct ip ip = {.family = 4, .bytes = {(uint8_t)byte, (uint8_t)(255 - byte), 0, (uint8_t)byte}};
+        snprintf(wanted, sizeof wanted, "%u.%u.0.%u", byte, 255 - byte, byte);
+        assert_int_equal(ip_print(&ip, text), strlen(wanted));
+        assert_string_equal(text, wanted);
+    }
+    struct ip ip;
+    assert_true(ip_parse(SLICE("2001:db8::1"), &ip));
+    assert_int_equal(ip_print(&ip, text), 11);
+    assert_string_equal(text, "2001:db8::1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_how_addresses_are_printed),
         cmocka_unit_test(test_who_is_among_them),
         cmocka_unit_test(test_a_whole_family),
         cmocka_unit_test(test_what_is_none),
