@@ -146,13 +146,14 @@ static void adopt_room(struct front *front)
     atomic_store_explicit(&front->nodes.commons.upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
 }
 
-/* New lanes of weir's own log in with the password that the rules have. */
+/* New lanes of weir's own log in with the passwords that the rules have. */
 static void adopt_password(struct front *front)
 {
-    const char *password = front->rules->upstream_password;
-    const struct login *login = front->nodes.commons.login;
-    if (password != NULL && (login == NULL || !slice_eq(login_password(login), slice_str(password))))
-        nodes_set_login(&front->nodes, front->settings->upstream_user, slice_str(password));
+    const struct own_password *password = &front->rules->upstream_password;
+    const struct login *login = front->nodes.commons.own.newest;
+    if (password->newest != NULL && (login == NULL || !slice_eq(login_password(login), slice_str(password->newest))))
+        nodes_set_login(&front->nodes, front->settings->upstream_user, slice_str(password->newest),
+                        password->before != NULL ? slice_str(password->before) : slice_of("", 0));
 }
 
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,

@@ -21,6 +21,18 @@ static void make_unbound_policy(struct rules *rules, bool is_shadow)
     };
 }
 
+static char *copy(const char *text)
+{
+    return text != NULL ? mem_strndup(text, strlen(text)) : NULL;
+}
+
+static void forget(char *secret)
+{
+    if (secret != NULL)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
+
 struct rules *rules_new(const struct rules *model, struct policies *policies)
 {
     struct rules *rules = mem_alloc(sizeof *rules);
@@ -30,8 +42,9 @@ struct rules *rules_new(const struct rules *model, struct policies *policies)
     make_unbound_policy(rules, policies_is_shadow(policies));
     exceptions_get(rules->exceptions);
     named_get(rules->named);
-    if (model->upstream_password != NULL)
-        rules->upstream_password = mem_strndup(model->upstream_password, strlen(model->upstream_password));
+    rules->upstream_password =
+        (struct own_password){copy(model->upstream_password.newest), copy(model->upstream_password.before),
+                              copy(model->upstream_password.path)};
     tls_context_get(rules->tls);
     tls_context_get(rules->upstream_tls);
     return rules;
@@ -48,9 +61,9 @@ void rules_fini(struct rules *rules)
     exceptions_put(rules->exceptions);
     policies_put(rules->policies);
     named_put(rules->named);
-    if (rules->upstream_password != NULL)
-        explicit_bzero(rules->upstream_password, strlen(rules->upstream_password));
-    free(rules->upstream_password);
+    forget(rules->upstream_password.newest);
+    forget(rules->upstream_password.before);
+    free(rules->upstream_password.path);
     tls_context_put(rules->tls);
     tls_context_put(rules->upstream_tls);
 }

@@ -20,6 +20,13 @@
 #include "quota/prefix.h"
 #include "quota/quota.h"
 
+/* Of weir itself; heap. */
+struct own_password {
+    char *newest; /* NULL: weir does not log in */
+    char *before; /* what was the newest before; NULL: nothing was */
+    char *path;   /* of the file that has it */
+};
+
 struct rules {
     _Atomic unsigned holders;
     struct policies *policies;     /* one reference; bound to the command table that is handed out with the rules */
@@ -35,7 +42,7 @@ struct rules {
     struct policy unbound_policy;  /* ... and as the only one of a policy; made by rules_new; see front/unbound.h */
     unsigned max_lanes;            /* 0: by descriptors and Redis' maxclients; see upstream/room.h */
     size_t output_limit_bytes;
-    char *upstream_password;   /* weir's own; heap; NULL: it does not log in */
+    struct own_password upstream_password;
     struct networks proxies;   /* whom the PROXY protocol is believed */
     size_t memory_limit_bytes; /* 0: none */
     uint64_t idle_timeout_ns;  /* 0: none; so of the other two */

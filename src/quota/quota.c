@@ -457,8 +457,8 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     quota->on_done = on_done;
     giving_back_init(&quota->giving_back, alarms);
     quota->denials = denials_new();
-    exchange_init(&quota->exchange, lanes, alarms, login_get(lanes->base.commons->login), settings, &exchange_ops);
-    release_listener_init(&quota->listener, lanes, alarms, login_get(lanes->base.commons->login), try);
+    exchange_init(&quota->exchange, lanes, alarms, login_get(lanes->base.commons->own.newest), settings, &exchange_ops);
+    release_listener_init(&quota->listener, lanes, alarms, login_get(lanes->base.commons->own.newest), try);
     return quota;
 }
 

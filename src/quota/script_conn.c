@@ -235,6 +235,10 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     struct script_conn *conn = conn_of(rider);
     char named[LACK_ERROR_ROOM];
     forget(conn);
+    if (end == END_LOGIN_REFUSED && lanes_may_log_in(conn->base.lanes)) { /* there is another password to try */
+        script_conn_wake(conn);
+        return;
+    }
     keep_refusal(conn, end == END_LOGIN_REFUSED ? lack_error(node_login_lack(node_of(conn)), SLICE("-NOAUTH"), named)
                                                 : reply);
     conn->is_away = end == END_LOST || end == END_LATE;

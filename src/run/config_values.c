@@ -267,7 +267,7 @@ enum key_result key_password_file(const struct config_key *key, struct config *c
     char *path = mem_strndup(value.at, value.len);
     (void)key;
     enum key_result result = KEY_BAD;
-    switch (secret_read(path, &config->rules.upstream_password, why, why_size)) {
+    switch (secret_read(path, &config->rules.upstream_password.newest, why, why_size)) {
     case SECRET_READ:
         result = KEY_SET;
         break;
@@ -275,9 +275,10 @@ enum key_result key_password_file(const struct config_key *key, struct config *c
         result = KEY_SET_WITH_WARNING;
         break;
     case SECRET_BAD:
-        break;
+        free(path);
+        return KEY_BAD;
     }
-    free(path);
+    config->rules.upstream_password.path = path;
     return result;
 }
 

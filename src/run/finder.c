@@ -33,7 +33,7 @@ enum timer { STEP, LOOK, QUESTION, START, TIMERS };
 struct finder {
     struct loop *loop;
     struct finder_settings settings;
-    char *password; /* heap; NULL: none */
+    char *password, *before; /* as in struct credentials; heap */
     const struct finder_ops *ops;
     void *arg;
     char text[ADDRESS_TEXT];
@@ -205,7 +205,7 @@ static const struct control_ops control_ops = {
 static void connect_dial(struct dial *dial, bool is_trial)
 {
     struct finder *finder = dial->finder;
-    const struct credentials credentials = {finder->settings.credentials.user, finder->password};
+    const struct credentials credentials = {finder->settings.credentials.user, finder->password, finder->before};
     dial->control = control_open(finder->loop, dial->node, &credentials, is_trial, &control_ops, dial);
 }
 
@@ -582,7 +582,7 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
     struct endpoint endpoint = {.length = 0};
     finder->loop = loop;
     finder->settings = *settings;
-    finder_set_password(finder, settings->credentials.password);
+    finder_set_password(finder, settings->credentials.password, settings->credentials.before);
     finder->ops = ops;
     finder->arg = arg;
     finder->ask_every_ns = ASK_NS;
@@ -627,16 +627,22 @@ void finder_probe(struct finder *finder)
     probe_now(finder);
 }
 
-void finder_set_password(struct finder *finder, const char *password)
+static void keep(char **kept, const char *password)
 {
-    if (finder->password != NULL)
-        explicit_bzero(finder->password, strlen(finder->password));
-    free(finder->password);
-    finder->password = password != NULL ? mem_strndup(password, strlen(password)) : NULL;
+    if (*kept != NULL)
+        explicit_bzero(*kept, strlen(*kept));
+    free(*kept);
+    *kept = password != NULL ? mem_strndup(password, strlen(password)) : NULL;
+}
+
+void finder_set_password(struct finder *finder, const char *password, const char *before)
+{
+    keep(&finder->password, password);
+    keep(&finder->before, before);
     if (finder->now != NULL && finder->now->control != NULL)
-        control_set_password(finder->now->control, password);
+        control_set_password(finder->now->control, password, before);
     for (unsigned i = 0; i < finder->n_trials; i++)
-        control_set_password(finder->trials[i]->control, password);
+        control_set_password(finder->trials[i]->control, password, before);
 }
 
 struct node *finder_node(const struct finder *finder)
@@ -683,7 +689,7 @@ void finder_close(struct finder *finder)
     finder->now = NULL;
     auth_probe_close(finder->probe);
     resolver_close(finder->resolver);
-    finder_set_password(finder, NULL);
+    finder_set_password(finder, NULL, NULL);
     for (unsigned i = 0; i < TIMERS; i++)
         uv_close((uv_handle_t *)&finder->timers[i], on_timer_closed);
 }

@@ -39,7 +39,7 @@ struct finder_settings {
     struct upstream *upstream;      /* lives longer */
     const struct address *address;  /* lives longer */
     uint64_t resolve_ns;            /* how often the name is looked up; 0: only when there is a reason to */
-    struct credentials credentials; /* the user lives longer; the password is copied */
+    struct credentials credentials; /* the user lives longer; the passwords are copied */
 };
 
 /* Out of memory ends the process. */
@@ -52,8 +52,8 @@ void finder_start(struct finder *finder);
 /* Probe whom the node takes strangers for, from now on. */
 void finder_probe(struct finder *finder);
 
-/* For when it logs in next; copied. */
-void finder_set_password(struct finder *finder, const char *password);
+/* As control_set_password. */
+void finder_set_password(struct finder *finder, const char *password, const char *before);
 
 /* Without a reference. It has no address before the name is resolved, or after it was demoted until one is dialled. */
 struct node *finder_node(const struct finder *finder);

@@ -243,6 +243,14 @@ size_t governor_blocks(const struct governor *g, bool *has_been, uint16_t *id)
     return shared_set_count(g->running.live.blocks);
 }
 
+bool governor_set_password(struct governor *g, char *password)
+{
+    if (!has_memory_for(g, ORDER_SET_KEY, 1))
+        return false;
+    live_rules_set_password(&g->running.live, password);
+    return true;
+}
+
 char *governor_hand_over(const struct governor *g)
 {
     if (!has_memory(g, 0))

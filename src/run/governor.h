@@ -70,6 +70,9 @@ void governor_carry_out_all(struct governor *governor, struct order *const *orde
 uint64_t governor_next_end(const struct governor *governor);
 void governor_end(struct governor *governor, uint64_t now_ns);
 
+/* weir's own password is this one from now on; copied. False: out of memory, and nothing changes. */
+bool governor_set_password(struct governor *governor, char *password);
+
 /* What has been ordered, as text for the process that replaces this one (run/handover.h); heap. NULL: out of memory. */
 char *governor_hand_over(const struct governor *governor);
 

@@ -1,6 +1,7 @@
 #include "run/live_rules.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "admin/http.h"
 #include "base/clock.h"
@@ -58,12 +59,25 @@ static unsigned fit_clients(struct live_rules *live, unsigned asked)
     return live->max_clients;
 }
 
-/* The password may change by a reload, but not whether there is one. */
-static char *password_of(const struct live_rules *live, const struct config *config)
+/* `newest` is the password now, and what was it until now the one before. Of strings that others own. */
+static struct own_password followed_by(const struct own_password *running, char *newest, char *path)
 {
-    if (live->start->rules.upstream_password == NULL)
-        return NULL;
-    return config->rules.upstream_password != NULL ? config->rules.upstream_password : live->rules->upstream_password;
+    struct own_password password = *running;
+    if (strcmp(newest, running->newest) != 0)
+        password = (struct own_password){.newest = newest, .before = running->newest};
+    password.path = path;
+    return password;
+}
+
+/* The password may change by a reload, but not whether there is one. */
+static struct own_password password_of(const struct live_rules *live, const struct config *config)
+{
+    const struct own_password *fresh = &config->rules.upstream_password;
+    if (live->start->rules.upstream_password.newest == NULL || live->rules == NULL)
+        return live->start->rules.upstream_password;
+    if (fresh->newest == NULL)
+        return live->rules->upstream_password;
+    return followed_by(&live->rules->upstream_password, fresh->newest, fresh->path);
 }
 
 /* TLS contexts change only by a reload; whether a listener uses TLS only by a restart. */
@@ -209,6 +223,13 @@ void live_rules_set_named(struct live_rules *live, struct named *named)
     model.named = named;
     install(live, rules_new(&model, policies_get(live->rules->policies)));
     named_put(named);
+}
+
+void live_rules_set_password(struct live_rules *live, char *password)
+{
+    struct rules model = *live->rules;
+    model.upstream_password = followed_by(&live->rules->upstream_password, password, model.upstream_password.path);
+    install(live, rules_new(&model, policies_get(live->rules->policies)));
 }
 
 void live_rules_init(struct live_rules *live, const struct config *start, struct command_table *commands,

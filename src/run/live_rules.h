@@ -63,4 +63,7 @@ __attribute__((warn_unused_result)) bool live_rules_set_blocks(struct live_rules
 /* Use other overrides; takes over `named`. */
 void live_rules_set_named(struct live_rules *live, struct named *named);
 
+/* weir logs in with this password from now on, and where that is refused with the one before. Copied. */
+void live_rules_set_password(struct live_rules *live, char *password);
+
 #endif

@@ -26,6 +26,7 @@
 #include "run/log_event.h"
 #include "run/order_info.h"
 #include "run/order_report.h"
+#include "run/password_watch.h"
 #include "run/replacement.h"
 #include "run/reporter.h"
 #include "run/sd_notify.h"
@@ -66,6 +67,7 @@ struct proxy {
     struct watchdog watchdog;
     struct drain drain;
     struct memory memory;
+    struct password_watch password_watch;
     struct replacement replacement; /* by a process that takes over from this one */
     struct succession succession;   /* taking over from an older process */
     bool has_been_ready;            /* the log has said so ... */
@@ -203,7 +205,8 @@ static void start_controls(struct proxy *proxy)
         .upstream = &proxy->upstream,
         .address = &config->upstream,
         .resolve_ns = config->upstream_resolve_ns,
-        .credentials = {config->upstream_user, config->rules.upstream_password},
+        .credentials = {config->upstream_user, config->rules.upstream_password.newest,
+                        config->rules.upstream_password.before},
     };
     proxy->controls = controls_open(&proxy->loop, &settings, &controls_ops, proxy);
     proxy->topology = controls_topology(proxy->controls);
@@ -313,6 +316,7 @@ static void close_main(void *arg)
     ending_close(&proxy->ending);
     watchdog_close(&proxy->watchdog);
     memory_close(&proxy->memory);
+    password_watch_close(&proxy->password_watch);
     drain_close(&proxy->drain);
     replacement_close(&proxy->replacement);
     succession_close(&proxy->succession);
@@ -424,6 +428,9 @@ static void watch_signals(struct proxy *proxy)
     proxy->look.data = proxy;
     uv_timer_start(&proxy->look, on_look, 0, LOOK_MS);
     ending_open(&proxy->ending, &proxy->loop, proxy->governor);
+    proxy->password_watch =
+        (struct password_watch){.governor = proxy->governor, .upstream = &proxy->upstream, .journal = proxy->journal};
+    password_watch_open(&proxy->password_watch, &proxy->loop);
 }
 
 /* ---- the workers ---- */
@@ -441,7 +448,7 @@ static void apply_rules(struct proxy *proxy)
 {
     const struct rules *rules = governor_rules(proxy->governor);
     upstream_set_tls(&proxy->upstream, rules->upstream_tls);
-    controls_set_password(proxy->controls, rules->upstream_password);
+    controls_set_password(proxy->controls, rules->upstream_password.newest, rules->upstream_password.before);
     memory_set_limit(&proxy->memory, rules->memory_limit_bytes);
 }
 

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/why.h"
 
@@ -52,9 +54,30 @@ static bool read_line(int fd, char **secret, char *why, size_t why_size)
     return is_good;
 }
 
+static uint64_t age_of(const struct stat *status)
+{
+    uint64_t changed_ms = (uint64_t)status->st_mtim.tv_sec * 1000 + (uint64_t)status->st_mtim.tv_nsec / NS_PER_MS;
+    uint64_t now_ms = clock_unix_ms();
+    return changed_ms <= now_ms ? (now_ms - changed_ms) * NS_PER_MS : UINT64_MAX;
+}
+
+void secret_forget(char *secret)
+{
+    if (secret != NULL)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
+
 enum secret_result secret_read(const char *path, char **secret, char *why, size_t why_size)
 {
+    uint64_t age_ns;
+    return secret_look(path, secret, &age_ns, why, why_size);
+}
+
+enum secret_result secret_look(const char *path, char **secret, uint64_t *age_ns, char *why, size_t why_size)
+{
     struct stat status;
+    *age_ns = UINT64_MAX;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || fstat(fd, &status) != 0) {
         why_set(why, why_size, "%s cannot be opened: %s", path, strerror(errno));
@@ -62,6 +85,7 @@ enum secret_result secret_read(const char *path, char **secret, char *why, size_
             close(fd);
         return SECRET_BAD;
     }
+    *age_ns = age_of(&status);
     bool is_good = S_ISREG(status.st_mode) ? read_line(fd, secret, why, why_size)
                                            : why_set(why, why_size, "%s is not a regular file", path);
     close(fd);

@@ -10,18 +10,12 @@ void commons_init(struct commons *commons, struct loop *loop, struct upstream *u
 
 void commons_fini(struct commons *commons)
 {
-    login_put(commons->login);
-    commons->login = NULL;
+    own_login_fini(&commons->own);
 }
 
-void commons_set_login(struct commons *commons, struct slice user, struct slice password)
+struct login *commons_login(struct commons *commons)
 {
-    struct login *login = login_new(user, password);
-    if (login == NULL)
-        return;
-    login->is_weirs = true;
-    login_put(commons->login);
-    commons->login = login;
+    return own_login_now(&commons->own, commons->loop->now_ns);
 }
 
 void commons_hope(struct commons *commons, struct rider *rider)

@@ -14,6 +14,7 @@
 #include "net/loop.h"
 #include "upstream/login.h"
 #include "upstream/outbox.h"
+#include "upstream/own_login.h"
 #include "upstream/upstream.h"
 
 struct rider;
@@ -23,24 +24,27 @@ struct commons {
     struct upstream *upstream;
     bool is_private; /* each client has a lane of its own: no shared lane is kept open */
     struct outbox outbox;
-    struct login *login; /* weir's own login, as it is now: one reference; NULL: it does not log in */
-    struct list hoping;  /* riders, by rider.waiting: woken when a lane is given back, or in a moment */
-    uint32_t n_wanted;   /* how many riders count in the upstream's room.wanted for this worker */
-    uint32_t n_broken;   /* lanes that were ready, and that Redis, or whatever is between, has ended: ever */
-    uint32_t absorbed;   /* bytes of replies that were taken in and whose readers have not caught up, see stall.h */
-    uint32_t turn_us;    /* how long the client whose requests are being taken has waited for its turn; 0: not at all */
+    struct own_login own; /* weir's own login */
+    struct list hoping;   /* riders, by rider.waiting: woken when a lane is given back, or in a moment */
+    uint32_t n_wanted;    /* how many riders count in the upstream's room.wanted for this worker */
+    uint32_t n_broken;    /* lanes that were ready, and that Redis, or whatever is between, has ended: ever */
+    uint32_t absorbed;    /* bytes of replies that were taken in and whose readers have not caught up, see stall.h */
+    uint32_t turn_us; /* how long the client whose requests are being taken has waited for its turn; 0: not at all */
 };
 
 void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream, bool is_private);
 void commons_fini(struct commons *commons);
 
-/* Weir's own login from now on, for lanes that are opened; those that are open stay. Out of memory: nothing changes. */
-void commons_set_login(struct commons *commons, struct slice user, struct slice password);
+/*
+ * weir's own login with the password that its lanes are opened with now; NULL: it does not log in. Lanes that are open
+ * stay when that password changes.
+ */
+struct login *commons_login(struct commons *commons);
 
-/* The login of clients that do not log in; NULL: none. */
+/* The login of clients that do not log in, with whichever password; NULL: none. */
 static inline struct login *commons_lent(const struct commons *commons)
 {
-    return commons->upstream->lends_login ? commons->login : NULL;
+    return commons->upstream->lends_login ? commons->own.newest : NULL;
 }
 
 /* The rider waits until it is woken, or is taken from the list; it counts in the upstream's room if that is full. */

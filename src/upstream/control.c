@@ -23,8 +23,11 @@ struct control {
     struct link link;
     struct loop *loop;
     struct node *node;
-    const char *user; /* NULL: only a password */
-    char *password;   /* heap; NULL: none */
+    const char *user;   /* NULL: only a password */
+    char *password;     /* heap; NULL: none */
+    char *before;       /* another one, to be tried where that is refused; heap; NULL: none */
+    bool uses_before;   /* on this connection */
+    bool is_step_again; /* the same step is taken again */
     const struct control_ops *ops;
     void *arg;
     uv_timer_t timer; /* the next attempt, the deadline of the current step, or once it is up the next beat */
@@ -51,6 +54,11 @@ struct control {
 
 static void connect_now(struct control *control);
 static void next_step(struct control *control);
+
+static const char *password_now(const struct control *control)
+{
+    return control->uses_before ? control->before : control->password;
+}
 
 static struct control *control_of(struct link *link)
 {
@@ -196,12 +204,25 @@ static enum control_verdict judge_role(struct control *control, const struct red
     return control_judge_hello(reply, why);
 }
 
+/* The other password is left to be tried. */
+static bool try_before(struct control *control)
+{
+    upstream_note_refusal(control->node->upstream);
+    if (control->before == NULL || control->uses_before)
+        return false;
+    control->uses_before = control->is_step_again = true;
+    miss(control, STEP_AUTH);
+    return true;
+}
+
 /* Where clients travel as weir's user nothing goes without it. */
 static enum control_verdict judge_auth(struct control *control, const struct redisReply *reply, const char **why)
 {
     enum control_verdict verdict = control_judge_auth(reply, why);
     if (verdict == CONTROL_UNFIT)
         return verdict;
+    if (verdict == CONTROL_DENIED && try_before(control))
+        return CONTROL_GOOD;
     note_lack(control, STEP_AUTH, verdict, node_login_lack(control->node));
     node_note_login(control->node, verdict == CONTROL_GOOD);
     if (verdict == CONTROL_GOOD)
@@ -364,19 +385,28 @@ static void on_beat(uv_timer_t *timer)
     struct control *control = timer->data;
     uint64_t now_ns = clock_ns();
     if (is_again(control, now_ns)) {
+        control->uses_before = false;
         control->step = STEP_AUTH;
         next_step(control);
     } else if (control->node->upstream->check_ns > 0 &&
-               !heartbeat_tick(&control->heartbeat, now_ns, control->user, control->password)) {
+               !heartbeat_tick(&control->heartbeat, now_ns, control->user, password_now(control))) {
         lose(control, "it is not answered, others are");
     }
+}
+
+/* The time between two beats; 0: there are none. */
+static uint64_t beat_ms(const struct control *control)
+{
+    const struct upstream *upstream = control->node->upstream;
+    uint64_t again_ns = control->missing != 0 ? upstream_time(upstream, AGAIN_NS) : 0;
+    return (upstream->check_ns > 0 ? upstream->check_ns : again_ns) / NS_PER_MS;
 }
 
 static void settled_well(struct control *control)
 {
     const struct upstream *upstream = control->node->upstream;
     uint64_t again_ns = control->missing != 0 ? upstream_time(upstream, AGAIN_NS) : 0;
-    uint64_t every_ms = (upstream->check_ns > 0 ? upstream->check_ns : again_ns) / NS_PER_MS;
+    uint64_t every_ms = beat_ms(control);
     uv_timer_stop(&control->timer);
     atomic_store_explicit(&control->node->is_barred, false, memory_order_relaxed);
     control->again_ns = clock_ns() + again_ns;
@@ -422,7 +452,7 @@ static void next_step(struct control *control)
     if (control->step == STEP_AUTH) {
         if (control->user != NULL)
             words[n++] = slice_str(control->user);
-        words[n++] = slice_str(control->password);
+        words[n++] = slice_str(password_now(control));
     } else if (steps[control->step].word != NULL) {
         words[n++] = slice_str(steps[control->step].word);
     }
@@ -439,6 +469,7 @@ static void on_connected(struct link *link, int status)
         return;
     }
     control->step = STEP_HELLO;
+    control->uses_before = false;
     control->missing = 0;
     control->has_form = false;
     control->is_greeting = true;
@@ -465,8 +496,9 @@ static void take_frame(struct control *control, struct slice frame)
     control_reply_free(reply);
     if (is_unfit)
         return;
-    if (control->step++ == STEP_HELLO)
+    if (!control->is_step_again && control->step++ == STEP_HELLO)
         control->ops->on_greeted(control->arg);
+    control->is_step_again = false;
     next_step(control);
 }
 
@@ -526,26 +558,62 @@ static void on_end(struct link *link, int status)
     control->is_turned_away = is_greeting;
 }
 
-static void forget_password(struct control *control)
+static void forget(char *password)
 {
-    if (control->password != NULL)
-        explicit_bzero(control->password, strlen(control->password));
-    free(control->password);
-    control->password = NULL;
+    if (password != NULL)
+        explicit_bzero(password, strlen(password));
+    free(password);
 }
 
-void control_set_password(struct control *control, const char *password)
+static void forget_passwords(struct control *control)
 {
-    forget_password(control);
-    if (password != NULL)
-        control->password = mem_strndup(password, strlen(password));
+    forget(control->password);
+    forget(control->before);
+    control->password = control->before = NULL;
+}
+
+static char *copy(const char *password)
+{
+    return password != NULL ? mem_strndup(password, strlen(password)) : NULL;
+}
+
+static void keep_passwords(struct control *control, const char *password, const char *before)
+{
+    forget_passwords(control);
+    control->password = copy(password);
+    control->before = copy(before);
+    control->uses_before = false;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* A connection that waits for its next attempt, or for its next beat, does not wait any longer. */
+static void hasten(struct control *control)
+{
+    if (!uv_is_active((uv_handle_t *)&control->timer))
+        return;
+    if (!control->is_open)
+        uv_timer_start(&control->timer, on_retry, 0, 0);
+    else if (control->is_up && control->step >= STEP_COUNT && is_missing(control, STEP_AUTH))
+        uv_timer_start(&control->timer, on_beat, 0, beat_ms(control));
+}
+
+void control_set_password(struct control *control, const char *password, const char *before)
+{
+    bool is_news = !is_same(control->password, password);
+    keep_passwords(control, password, before);
     control->again_ns = 0; /* if it was missing */
+    if (is_news)
+        hasten(control);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
 {
     struct control *control = handle->data;
-    forget_password(control);
+    forget_passwords(control);
     node_put(control->node);
     free(control);
 }
@@ -593,7 +661,7 @@ struct control *control_open(struct loop *loop, struct node *node, const struct 
     control->node = node_get(node);
     control->is_trial = is_trial;
     control->user = credentials->user;
-    control_set_password(control, credentials->password);
+    keep_passwords(control, credentials->password, credentials->before);
     control->ops = ops;
     control->arg = arg;
     uv_timer_init(&loop->uv, &control->timer);

@@ -43,12 +43,13 @@ struct control_ops {
 struct credentials {
     const char *user;     /* NULL: only a password */
     const char *password; /* NULL: none */
+    const char *before;   /* tried where that is refused; NULL: none */
 };
 
 struct control;
 
 /*
- * The user must outlive it; the password is copied. A trial is for finding out whether a server answers at this address:
+ * The user must outlive it; the passwords are copied. A trial is for finding out whether a server answers at this address:
  * the log is told nothing, and what has failed is not tried again. control_adopt: it is no trial any more. No control is
  * to be closed from within a call of `ops`. Out of memory ends the process.
  */
@@ -59,8 +60,8 @@ void control_adopt(struct control *control);
 /* on_role follows, unless the node does not tell or the connection is not up. */
 void control_ask_role(struct control *control);
 
-/* For when it logs in next; copied. */
-void control_set_password(struct control *control, const char *password);
+/* Log in with these from now on, and soon where the login is not accepted now; copied. */
+void control_set_password(struct control *control, const char *password, const char *before);
 
 /* Of the library that reads the replies. */
 const char *control_reader_version(void);

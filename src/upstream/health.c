@@ -6,8 +6,9 @@
 #include "upstream/lend.h"
 #include "upstream/shared.h"
 
-#define FRESH_NS NS_PER_S       /* a lane that breaks sooner, and was never used, counts as not opened */
-#define STALL_NS (1 * NS_PER_S) /* how long calls may wait behind a reply that is not read */
+#define NEWEST_AGAIN_NS (10 * NS_PER_S) /* weir's newest password is tried again so long after it was refused */
+#define FRESH_NS NS_PER_S               /* a lane that breaks sooner, and was never used, counts as not opened */
+#define STALL_NS (1 * NS_PER_S)         /* how long calls may wait behind a reply that is not read */
 #define SHUT_MAX 8   /* connections closed while they are greeted, as those of a deleted user are: then Redis is away */
 #define AGAIN_MAX 40 /* connections closed by Redis in a second, or while none is let in, before it is taken for away */
 
@@ -51,6 +52,12 @@ static bool must_make_way(struct lane *lane)
     return lane->use == USE_SPARE || lane->key.is_apart || shared_bring_back(lanes_of(lane), &lane->key);
 }
 
+static void accept_own_login(struct lanes *lanes)
+{
+    own_login_accept(&lanes->base.commons->own);
+    node_note_login(lanes_node(lanes), true);
+}
+
 static void on_ready(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
@@ -66,7 +73,7 @@ static void on_ready(struct lane *lane)
         lend_list(lane); /* HELLO has told its owner the id */
     lanes_sweep(lanes);
     if (lane->key.login != NULL && lane->key.login->is_weirs)
-        node_note_login(lanes_node(lanes), true);
+        accept_own_login(lanes);
     if (lane->key.login == NULL && lane->use != USE_AGAIN)
         node_note_auth(lanes_node(lanes), lane->greeting.needs_auth);
     if (lanes->down != ERR_NONE &&
@@ -173,16 +180,29 @@ static bool lose_login(struct lanes *lanes, const struct lane *lane)
     return false;
 }
 
+/* The same of weir's own login. */
+static bool lose_own_login(struct lanes *lanes, const struct lane *lane)
+{
+    uint64_t again_ns = upstream_time(lanes->upstream, NEWEST_AGAIN_NS);
+    upstream_note_refusal(lanes->upstream);
+    if (own_login_refuse(&lanes->base.commons->own, lane->key.login, clock_ns(), again_ns)) {
+        log_at(
+            LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
+            "upstream %s does not accept one of the two passwords that upstream-password-file has had last: the other "
+            "one is tried",
+            lanes_node(lanes)->text);
+        return true;
+    }
+    log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN, "upstream %s does not accept %s: no new connections of weir's own",
+           lanes_node(lanes)->text, node_login_keys(lanes_node(lanes)));
+    node_note_login(lanes_node(lanes), false);
+    lanes->login_refused_ns = clock_ns();
+    return false;
+}
+
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
-    if (lane->end == END_LOGIN_REFUSED && lane->key.login->is_weirs) {
-        log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN, "upstream %s does not accept %s: no new connections of weir's own",
-               lanes_node(lanes)->text, node_login_keys(lanes_node(lanes)));
-        node_note_login(lanes_node(lanes), false);
-        lanes->login_refused_ns = clock_ns();
-        return;
-    }
     if (lane->end == END_REFUSED)
         return;
     if (!lanes_is_newcomers(lanes, lane) &&
@@ -254,10 +274,13 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
     bool is_storm = lanes_is_newcomers(lanes, lane) && lane->use == USE_RETRY && broke_at_once(lane);
     if (lane->use == USE_AGAIN && !was_ready) {
         lose_lent(lanes, lane, why);
+        if (lane->end == END_LOGIN_REFUSED && lane->key.login->is_weirs)
+            (void)lose_own_login(lanes, lane);
     } else if (was_ready && !is_storm) {
         lose_ready(lanes, lane, why);
-    } else if (lane->end == END_LOGIN_REFUSED && !lane->key.login->is_weirs) {
-        return lose_login(lanes, lane);
+    } else if (lane->end == END_LOGIN_REFUSED) {
+        bool has_other = lane->key.login->is_weirs ? lose_own_login(lanes, lane) : lose_login(lanes, lane);
+        return has_other && is_clients((enum lane_role)lane->role);
     } else if (may_try_again(lanes, lane)) {
         try_again(lanes, lane, why);
         return true;

@@ -128,7 +128,7 @@ static struct login *present_login(const struct lane *lane)
     struct login *login = lane->key.login;
     if (login == NULL)
         return NULL;
-    struct login *newest = login->is_weirs ? lane->base->commons->login
+    struct login *newest = login->is_weirs ? commons_login(lane->base->commons)
                                            : auth_user_newest(auth_users_find(&lane->base->users, login_user(login)));
     return newest != NULL ? newest : login;
 }
@@ -137,7 +137,7 @@ static struct login *present_login(const struct lane *lane)
 static bool greet(struct lane *lane, enum greeting_kind kind)
 {
     struct lane_key key = lane->key;
-    struct login *login = lane->base->commons->login;
+    struct login *login = commons_login(lane->base->commons);
     key.login = present_login(lane);
     lane_set_key(lane, &key);
     lane_become(lane, LANE_GREETING);

@@ -296,11 +296,14 @@ bool lanes_may_hope(struct lanes *lanes, struct rider *rider)
     return true;
 }
 
-/* Redis has just refused weir's own login, and would again. */
+bool lanes_may_log_in(const struct lanes *lanes)
+{
+    return lanes->login_refused_ns == 0 || clock_ns() >= lanes->login_refused_ns + LOGIN_AGAIN_NS;
+}
+
 static bool is_refused(const struct lanes *lanes, const struct lane_key *key)
 {
-    return key->login != NULL && key->login->is_weirs && lanes->login_refused_ns != 0 &&
-           clock_ns() < lanes->login_refused_ns + LOGIN_AGAIN_NS;
+    return key->login != NULL && key->login->is_weirs && !lanes_may_log_in(lanes);
 }
 
 /* Room for one more of clients' own: what is kept without use goes first. */

@@ -183,6 +183,9 @@ bool lanes_is_past(const struct lanes *lanes, const struct lane_key *key);
  */
 bool lanes_is_shut_out(const struct lane *lane);
 
+/* False: Redis has just refused each password of weir's own login, and would again. */
+bool lanes_may_log_in(const struct lanes *lanes);
+
 /* Is it a shared lane that does nothing, and can be opened again when somebody asks for it? */
 bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane);
 

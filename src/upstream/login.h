@@ -13,7 +13,7 @@
 
 struct login {
     unsigned holders;
-    bool is_weirs; /* weir's, whose password may be replaced: see commons_set_login */
+    bool is_weirs; /* weir's, whose password may be replaced: see own_login.h */
     size_t user_len;
     size_t password_len;
     char text[]; /* the user, then the password; both may hold any byte */

@@ -162,9 +162,10 @@ void nodes_adopt(struct nodes *nodes, const struct topology *topology)
     lanes_tick(&nodes_home(nodes)->lanes); /* riders that hope for room looked again in the time of another row */
 }
 
-void nodes_set_login(struct nodes *nodes, struct slice user, struct slice password)
+void nodes_set_login(struct nodes *nodes, struct slice user, struct slice newest, struct slice before)
 {
-    commons_set_login(&nodes->commons, user, password);
+    if (!own_login_set(&nodes->commons.own, user, newest, before))
+        return;
     for (size_t i = 0; i < nodes->n; i++)
         nodes->rows[i]->lanes.login_refused_ns = 0;
 }

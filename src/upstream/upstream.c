@@ -68,3 +68,18 @@ void upstream_set_asked(struct upstream *upstream, uv_async_t *asked)
     upstream->asked = asked;
     pthread_mutex_unlock(&upstream->sheds_lock);
 }
+
+void upstream_note_refusal(struct upstream *upstream)
+{
+    pthread_mutex_lock(&upstream->sheds_lock);
+    if (upstream->on_refusal != NULL)
+        uv_async_send(upstream->on_refusal);
+    pthread_mutex_unlock(&upstream->sheds_lock);
+}
+
+void upstream_set_on_refusal(struct upstream *upstream, uv_async_t *async)
+{
+    pthread_mutex_lock(&upstream->sheds_lock);
+    upstream->on_refusal = async;
+    pthread_mutex_unlock(&upstream->sheds_lock);
+}

@@ -13,8 +13,7 @@ import pytest
 from kit.admin import ADMIN, get
 from kit.harness import REPO, WEIR, Heir, Redis, free_port, wait_until
 from kit.manager import Manager
-from kit.server import has_tls
-from kit.tls import Authority, TlsRedis
+from kit.tls import behind
 
 HURRY = {"WEIR_HURRY": "30"}  # an upgrade gives up after a second
 BOTH = pytest.mark.parametrize("lanes", ["shared", "private"])
@@ -26,16 +25,6 @@ def absent(farm, *options, **settings):
     redis.port = free_port()
     farm.servers.append(redis)
     return redis
-
-
-def behind(kind, farm, tmp_path):
-    """A Redis that speaks TLS or not, and weir's settings for it."""
-    if kind == "plain":
-        return farm.redis(), {}
-    if not has_tls():
-        pytest.skip("this redis-server is built without TLS")
-    ca = Authority(tmp_path)
-    return farm._start(TlsRedis(ca, ca.issue("redis", "/CN=redis"))), {"upstream_tls_ca_file": ca.cert}
 
 
 def is_ready(weir):

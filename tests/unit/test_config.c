@@ -532,7 +532,7 @@ static void check_defaults(const struct config *config)
     assert_string_equal(config->upstream.host, "127.0.0.1");
     assert_int_equal(config->upstream.port, 6379);
     assert_null(config->upstream_user);
-    assert_null(config->rules.upstream_password);
+    assert_null(config->rules.upstream_password.newest);
     assert_in_range(config->workers, 1, 256);
     assert_false(config->lanes_private);
     assert_int_equal(config->rules.max_clients, 10000);
@@ -610,7 +610,7 @@ static void test_every_key(void **state)
     assert_string_equal(config->listens[2].address.host, "/run/weir.sock");
     assert_true(config->upstream.is_unix);
     assert_string_equal(config->upstream_user, "weir");
-    assert_string_equal(config->rules.upstream_password, "s3cret");
+    assert_string_equal(config->rules.upstream_password.newest, "s3cret");
     assert_int_equal(config->workers, 3);
     assert_true(config->lanes_private);
     assert_int_equal(config->rules.max_clients, 5000);
@@ -772,7 +772,7 @@ static void check_secret(const char *bytes, size_t n, mode_t mode, const char *p
     assert_string_equal(said.text, expected);
     if (password) {
         assert_non_null(config);
-        assert_string_equal(config->rules.upstream_password, password);
+        assert_string_equal(config->rules.upstream_password.newest, password);
     } else {
         assert_null(config);
     }
@@ -800,7 +800,7 @@ static void test_password_files(void **state)
     write_bytes("secret", longest, 4097);
     struct config *config = load_text("[weir]\nupstream-password-file = secret\n");
     assert_non_null(config);
-    assert_int_equal(strlen(config->rules.upstream_password), 4096);
+    assert_int_equal(strlen(config->rules.upstream_password.newest), 4096);
     config_free(config);
 
     unlink("secret");

@@ -5,8 +5,10 @@ import ssl
 import subprocess
 from collections import namedtuple
 
+import pytest
 from kit.harness import Redis, free_port
 from kit.resp import TIMEOUT, Conn, dial
+from kit.server import has_tls
 
 Pair = namedtuple("Pair", "cert key")
 
@@ -144,6 +146,16 @@ class TlsRedis(Redis):
         if not is_good:
             self.tls_port = None
         return is_good
+
+
+def behind(kind, farm, folder):
+    """A Redis that speaks TLS or not, and weir's settings for it."""
+    if kind == "plain":
+        return farm.redis(), {}
+    if not has_tls():
+        pytest.skip("this redis-server is built without TLS")
+    ca = Authority(folder)
+    return farm._start(TlsRedis(ca, ca.issue("redis", "/CN=redis"))), {"upstream_tls_ca_file": ca.cert}
 
 
 def cut_connection(sock):
