@@ -21,7 +21,8 @@ void lane_claim_audit(const struct rider *rider, const struct lane *lane)
     struct lane_key key = session_key(client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
     /* What began in an earlier generation goes on, as in Redis; and a login is weir's own words. */
-    assert(session_is_witnessed(client) || rider->is_sending || client_waits_for(client, WAIT_LOGIN));
+    bool is_unseen = lane->user == NULL && client_has_own_lane(client) && session_is_proven(client);
+    assert(session_is_witnessed(client) || is_unseen || rider->is_sending || client_waits_for(client, WAIT_LOGIN));
     if (lane->role == LANE_PRIVATE) {
         assert(client_has_own_lane(client));
     } else {

@@ -121,13 +121,17 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
  */
 static enum login_result renew_proof(struct client *client)
 {
-    while (!session_is_proven(client)) {
+    if (!session_must_prove(client))
+        return LOGIN_PASSED;
+    if (session_is_proven(client))
+        lane_choice_keep_user(client);
+    do {
         enum login_result result = login_prove(client);
         if (result != LOGIN_PASSED)
             return result;
         if (!login_has_begun(client))
             login_end(client);
-    }
+    } while (!session_is_proven(client));
     return LOGIN_PASSED;
 }
 

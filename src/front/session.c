@@ -137,6 +137,12 @@ bool session_is_witnessed(const struct client *client)
            proof_is_witnessed(&session->proof, users_of(client), session->login);
 }
 
+bool session_must_prove(const struct client *client)
+{
+    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL && lane_is_ready(client->rider.lane);
+    return has_lane ? !session_is_witnessed(client) : !session_is_proven(client);
+}
+
 bool session_is_of(const struct client *client, const struct auth_user *user)
 {
     return client->session != NULL && client->session->proof.user == user;

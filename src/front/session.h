@@ -68,6 +68,12 @@ bool session_is_witnessed(const struct client *client);
 /* True if it has come in as this user. */
 bool session_is_of(const struct client *client, const struct auth_user *user);
 
+/*
+ * True if its words are to be asked again before it sends anything: it is not proven; or it has a lane of its own, and
+ * no connection of its user tells whether the user is still there.
+ */
+bool session_must_prove(const struct client *client);
+
 /* Redis has taken its words again. */
 void session_prove(struct client *client, const struct proof *proof);
 

@@ -125,14 +125,16 @@ void auth_user_note(struct auth_user *user, struct login *login)
 bool auth_user_refuse(struct auth_user *user, const struct login *login)
 {
     unsigned kept = 0;
+    struct login *refused = NULL;
     for (unsigned i = 0; i < AUTH_PROVEN_MAX; i++) {
         struct login *proven = user->proven[i];
         user->proven[i] = NULL;
         if (proven != NULL && login_same(proven, login))
-            login_put(proven);
+            refused = proven;
         else
             user->proven[kept++] = proven;
     }
+    login_put(refused);
     return user->proven[0] != NULL;
 }
 

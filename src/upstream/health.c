@@ -301,12 +301,6 @@ static void kick(struct lane *lane)
     lane_leave_user(lane, true);
 }
 
-static void on_ended_ahead(struct lane *lane)
-{
-    if (lane->user != NULL)
-        kick(lane);
-}
-
 static void on_closed(struct lane *lane)
 {
     struct room *room = lanes_room(lanes_of(lane));
@@ -361,7 +355,6 @@ const struct lane_ops health_ops = {
     .on_failed = on_failed,
     .on_closed = on_closed,
     .on_huge = on_huge,
-    .on_ended_ahead = on_ended_ahead,
     .on_stalled = on_stalled,
     .on_emptied = shared_end_retirement,
     .on_unleased = shared_note_unleased,

@@ -41,6 +41,13 @@ void lane_leave_user(struct lane *lane, bool is_kicked)
     auth_user_put(user);
 }
 
+void lane_see_user(struct lane *lane)
+{
+    if (lane->user == NULL && lane->stalled == NULL && !lane->is_parted && !lane_is_passthrough(lane) &&
+        lane_is_ready(lane) && calls_is_empty(&lane->calls) && !lane_is_in_frame(lane))
+        lane_enter_user(lane);
+}
+
 void lane_become(struct lane *lane, enum lane_state state)
 {
     assert(lane_state_may_become((enum lane_state)lane->state, state));

@@ -62,8 +62,6 @@ struct lane_ops {
     void (*on_closed)(struct lane *lane);
     /* A reply of at least LANE_HUGE has begun to come. */
     void (*on_huge)(struct lane *lane);
-    /* It is not read from, and Redis has closed it behind what is unread. */
-    void (*on_ended_ahead)(struct lane *lane);
     /* It is not read from, because a rider does not read its reply. */
     void (*on_stalled)(struct lane *lane);
     /* It was retired, and has answered everything. */
@@ -147,7 +145,9 @@ struct lane {
     struct list in_list; /* in lanes.lists[in] */
     struct list waiting; /* riders that want to be woken when it is ready, has drained, or is gone */
     struct lane_key key;
-    struct auth_user *user; /* as which Redis has it, counted; NULL: as weir, as nobody, or it has not logged in yet */
+    struct auth_user
+        *user; /* as whose connection it counts, counted; NULL: it is weir's, or nobody's, has not logged in
+                             * yet, or has stopped being read (stall.c) and not answered all since */
     struct login *last_login; /* of the session before, while it is greeted for another owner; counted */
     struct rider *owner;      /* NULL: shared, or private and kept for the next */
     struct rider *stalled;    /* the rider whose huge reply has stopped the reading; NULL: it is read */
@@ -204,8 +204,14 @@ void lane_set_key(struct lane *lane, const struct lane_key *key);
  */
 void lane_enter_user(struct lane *lane);
 
-/* The lane is no connection of its user any more; `is_kicked`: and weir has not closed it. */
+/* The lane counts no more as a connection of its user; `is_kicked`: Redis has closed it, and weir has not. */
 void lane_leave_user(struct lane *lane, bool is_kicked);
+
+/*
+ * A lane that was not read from for a while counts again once all its calls have been answered: what Redis closes from
+ * then on weir sees.
+ */
+void lane_see_user(struct lane *lane);
 
 /* Say AUTH by this login, in weir's own words. Only with no call in flight. False: out of memory. */
 __attribute__((warn_unused_result)) bool lane_prolong(struct lane *lane, struct login *login);

@@ -185,12 +185,6 @@ static void on_flush(struct link *link)
     lane->base->ops->on_watched(lane);
 }
 
-static void on_end_ahead(struct link *link)
-{
-    struct lane *lane = lane_of(link);
-    lane->base->ops->on_ended_ahead(lane);
-}
-
 static void on_drained(struct link *link)
 {
     lane_wake_waiting(lane_of(link));
@@ -221,7 +215,6 @@ static const struct link_ops link_ops = {
     .on_data = on_data,
     .on_passing = on_passing,
     .on_passed = on_passed,
-    .on_end_ahead = on_end_ahead,
     .on_end = on_end,
     .on_wake = on_wake,
     .on_flush = on_flush,

@@ -167,6 +167,7 @@ void lend_take_back(struct lane *lane, struct lease *last)
         return;
     }
     lane->moved_ns = clock_ns();
+    lane_see_user(lane);
     lanes_move(lane, LIST_IDLE);
     if (!(lease_holds(last) && last->lane == lane))
         lease_take(last, lane);

@@ -127,6 +127,7 @@ void shared_end_retirement(struct lane *lane)
     lane->deadline_ns = 0;
     lane->use = USE_SPARE;
     lane->moved_ns = clock_ns();
+    lane_see_user(lane);
     lanes_move(lane, LIST_SPARE);
     lanes_sweep(lanes_of(lane));
 }

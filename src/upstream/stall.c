@@ -15,7 +15,7 @@ static void stall(struct lane *lane, struct rider *rider)
     lane->stalled = rider;
     lane->stalled_pending = 0;
     link_pause(&lane->link);
-    link_watch_end(&lane->link); /* its user may be gone */
+    lane_leave_user(lane, false); /* that Redis has closed it comes behind what is not read */
     lane->base->ops->on_stalled(lane);
 }
 

@@ -212,6 +212,12 @@ static bool has_only_newcomers(const struct lanes *lanes)
     return true;
 }
 
+static void see_users(struct lanes *lanes)
+{
+    for (struct list *at = lanes->lists[LIST_PRIVATE].next; at != &lanes->lists[LIST_PRIVATE]; at = at->next)
+        lane_see_user(lanes_at(at));
+}
+
 /* Its clients, if it has any, open another when they come back. */
 static void close_unused(struct lanes *lanes, uint64_t now_ns)
 {
@@ -274,6 +280,7 @@ static void on_sweep(uv_timer_t *timer)
     close_old(lanes, LIST_IDLE, now_ns);
     close_old(lanes, LIST_SPARE, now_ns);
     close_unused(lanes, now_ns);
+    see_users(lanes);
     prolong_look(lanes, now_ns);
     judge_unread(lanes, LIST_SHARED, now_ns);
     judge_unread(lanes, LIST_RETIRED, now_ns);

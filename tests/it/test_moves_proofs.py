@@ -62,6 +62,13 @@ def users(redis):
         return [line.split()[0] for line in conn.call("CLIENT", "LIST").decode().splitlines() if " user=app " in line]
 
 
+def client_of(redis, mark):
+    """Its line of CLIENT LIST."""
+    with redis.connect() as conn:
+        lines = conn.call("CLIENT", "LIST").decode().splitlines()
+    return next((line for line in lines if mark in line), "omem=0")
+
+
 # ---- a new password, and a client that knows only the old one ----
 
 THIEVES = {
@@ -106,6 +113,37 @@ def test_who_knows_only_the_old_password_is_out(state, workers, lanes, farm):
             assert is_lost(thief, "SET", "stolen", "1")
         assert redis.call("EXISTS", "stolen") == 0 and redis.call("LLEN", "list") == 1
         assert [owner.call("GET", "mine:3") for owner in owners] == [b"1"] * 8
+
+
+@pytest.mark.parametrize("lanes", ["shared", pytest.param("private", marks=pytest.mark.moves)])
+def test_a_thief_that_reads_nothing_hides_no_kill(lanes, farm):
+    """While its reply is not read weir does not hear that Redis has closed the only connection of its user."""
+    redis = farm.redis()
+    set_user(redis)
+    redis.call("SETRANGE", "big", 64 << 20, "x")
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    with enter(weir) as deaf, enter(weir) as idle:
+        deaf.send(encode("EVAL", "return redis.call('GET', 'big')", 0))
+        assert not deaf.is_closed()
+        wait_until(lambda: "omem=0" not in client_of(redis, "cmd=eval"), "its reply is stuck")
+        change_password(redis)
+        with enter(weir, "P2", "SET mine 1") as owner:
+            assert is_lost(idle, "SET", "stolen", "1")
+            assert owner.ask("EXISTS stolen", "GET mine") == [0, b"1"]
+
+
+def test_limit_commands_need_a_proof_too(farm):
+    redis = farm.redis()
+    set_user(redis)
+    weir = farm.weir(redis, workers=1)
+    with enter(weir) as thief, enter(weir) as other:
+        assert [thief.call("LIMIT", "FIXED", "k", "9/60s")[0] for _ in range(3)] == [0] * 3
+        kill(redis)
+        assert thief.call("LIMIT", "FIXED", "k", "9/60s")[0] == 0
+        change_password(redis)
+        assert is_lost(thief, "LIMIT", "FIXED", "k", "9/60s") and is_lost(other, "LIMIT", "FIXED", "k", "9/60s")
+        with enter(weir, "P2") as owner:
+            assert owner.call("LIMIT", "FIXED", "k", "9/60s")[2] == 4  # five of nine
 
 
 def test_a_password_that_is_only_taken_away_ends_nobody(farm):
