@@ -179,7 +179,9 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     struct client *client = client_of_rider(rider);
     if (end == END_LOGIN_REFUSED && session_doubt(client))
         return;
-    if (end == END_LATE)
+    if (end == END_LOGIN_REFUSED)
+        reply = SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    else if (end == END_LATE)
         reply = err_text(ERR_UPSTREAM_TIMEOUT);
     else if (end == END_LOST)
         reply = err_text(ERR_UPSTREAM_UNAVAILABLE);

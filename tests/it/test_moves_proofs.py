@@ -6,6 +6,8 @@ import time
 
 import pytest
 from kit.harness import wait_until
+from kit.meddler import Meddler, cut
+from kit.moving import NAME, Names, two
 from kit.resp import Closed, Error, encode, pipeline
 from kit.server import has_tls
 from kit.tls import Authority, TlsRedis
@@ -235,6 +237,53 @@ def test_a_restart_asks_every_client_again(workers, lanes, farm):
 def _serves(weir):
     with weir.connect() as conn:
         return conn.call("PING") == "PONG"
+
+
+class Contrary(Meddler):
+    """A Redis that takes a login of a client, and refuses the lane that logs in by it."""
+
+    def _requests(self, weir, redis):
+        try:
+            while data := weir.recv(1 << 16):
+                if b"\r\naUTH\r\n" in data:
+                    weir.sendall(b"-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+                else:
+                    redis.sendall(data)
+        except OSError:
+            pass
+        cut(weir, redis)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_redis_that_takes_a_login_and_refuses_its_lane_is_not_asked_for_ever(lanes, farm):
+    redis = farm.redis()
+    set_user(redis)
+    with Contrary(redis.address) as contrary:
+        weir = farm.weir(contrary.upstream, workers=1, lanes=lanes)
+        with enter(weir) as conn:
+            for _ in range(3):
+                assert conn.call("GET", "k") == WRONGPASS
+            assert conn.call("AUTH", "app", "P1") == "OK"
+        assert len(contrary.links) < 20
+
+
+@pytest.mark.parametrize("workers, lanes", every_way)
+def test_another_address_asks_every_client_again(workers, lanes, farm, tmp_path):
+    """What one server has said of a client proves nothing at another."""
+    names = Names(tmp_path)
+    first, second = two(farm)
+    set_user(first, ">P1", ">P0")
+    set_user(second, ">P1")
+    names.point(first)
+    weir = farm.weir(f"{NAME}:{first.port}", workers=workers, lanes=lanes, prefix=names.prefix, env={"WEIR_HURRY": "20"})
+    with enter(weir) as mine, enter(weir, "P0") as old, enter(weir, "P0", "MULTI", "SET stolen 1") as thief:
+        assert mine.call("GET", "who") == old.call("GET", "who") == b"first"
+        names.point(second)
+        wait_until(lambda: mine.call("GET", "who") == b"second", "the name is followed")
+        assert is_lost(old, "SET", "stolen", "1")
+        assert thief.call("EXEC") == ["OK"] and first.call("GET", "stolen") == b"1"  # its transaction is where it was
+        assert is_lost(thief, "SET", "stolen", "1")
+        assert mine.ask("EXISTS stolen", "ACL WHOAMI") == [0, b"app"]
 
 
 # ---- one user, many passwords ----
