@@ -323,7 +323,7 @@ static void get_well(void)
     if (!server_is_up())
         rise(random_hits(&faults.recovery, 700000));
     if (faults.has_new_password)
-        regime_reload_password();
+        regime_write_password();
     faults.has_new_password = false;
 }
 

@@ -7,22 +7,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tests/sim/loops.h"
 #include "tests/sim/run.h"
 
 #define CONFIG_FD 900
 #define PASSWORD_FD 901 /* see PASSWORD_PATH */
 
+#define PASSWORD_KNOWN_NS (11 * NS_PER_S)
 #define TURNS_LOST 20 /* of each loop: whatever was on its way has come */
 
 enum stage { STAGE_CALM, STAGE_ORDERED, STAGE_WORKERS, STAGE_LOST };
 
 static struct {
     enum stage stage;
-    bool is_operators; /* its reply tells that the main thread has done it */
-    bool is_behind;    /* so is the password's */
-    bool is_bad;       /* the file */
-    uint64_t filed_ns; /* when it was last mended */
+    bool is_operators;    /* its reply tells that the main thread has done it */
+    bool is_behind;       /* so is the password's */
+    uint64_t passwords;   /* run.passwords, when its file was written last ... */
+    uint64_t password_ns; /* ... at that time */
+    bool is_bad;          /* the file */
+    uint64_t filed_ns;    /* when it was last mended */
     unsigned now, next;
     uint64_t changed_ns; /* when `now` was last another file */
     struct planned_limits limits, next_limits;
@@ -113,14 +117,29 @@ void regime_reload(uint64_t pick)
         signal_reload(next);
 }
 
-void regime_reload_password(void)
+static void reload_password(void)
 {
-    write_file(PASSWORD_FD, run.passwords % 2 == 0 ? PASSWORD : OTHER_PASSWORD);
     state.is_behind = state.stage != STAGE_CALM;
     if (state.is_behind || run.phase == RUN_STOPS)
         return;
     write_config(config_of(state.next), false);
     signal_reload(state.next);
+}
+
+/* Every other time weir is not told: it finds out. */
+void regime_write_password(void)
+{
+    write_file(PASSWORD_FD, run.passwords % 2 == 0 ? PASSWORD : OTHER_PASSWORD);
+    state.passwords = run.passwords;
+    state.password_ns = world.now_ns;
+    if ((run.passwords + 1) % 4 < 2)
+        reload_password();
+}
+
+/* weir looks at the file every 10 s. */
+bool regime_is_password_known(uint64_t since_ns)
+{
+    return state.passwords == run.passwords && (run.passwords == 0 || since_ns > state.password_ns + PASSWORD_KNOWN_NS);
 }
 
 bool regime_is_filed(void)
@@ -167,7 +186,7 @@ static void change(void)
     state.limits = state.next_limits;
     limits_changed();
     if (state.is_behind)
-        regime_reload_password();
+        reload_password();
 }
 
 /* OK comes once every worker has the change. */
@@ -225,7 +244,7 @@ static void look_at_lost(void)
     if (!is_over)
         return;
     state.stage = STAGE_CALM;
-    regime_reload_password();
+    reload_password();
 }
 
 static bool have_workers_had_turns(void)

@@ -18,8 +18,11 @@ void regime_start(void);
 /* Another file, which `pick` chooses, and SIGHUP. Some are bad. Nothing happens while a change is under way. */
 void regime_reload(uint64_t pick);
 
-/* The password that Redis wants now is in its file, and SIGHUP. */
-void regime_reload_password(void);
+/* The password that Redis wants now is in its file; SIGHUP follows, or does not. */
+void regime_write_password(void);
+
+/* True if weir has had the time to find out which password Redis wants, before this moment. */
+bool regime_is_password_known(uint64_t since_ns);
 
 /* An operator has said something that makes these the limits. False: a change is under way, say something else. */
 __attribute__((warn_unused_result)) bool regime_order(const struct planned_limits *to);
