@@ -7,8 +7,6 @@
 #include "front/session.h"
 #include "upstream/lanes.h"
 
-#define BEHIND_NS                                                                                                      \
-    (100 * NS_PER_MS) /* so soon behind a command that was told after its wait, the next of a pipeline is told */
 #define LOOK_NS (100 * NS_PER_MS) /* while Redis is there, and one more connection is not to be had */
 
 static struct lanes *lanes_of_client(const struct client *client)
@@ -79,30 +77,18 @@ static bool may_administer(const struct client *client)
     return client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
 }
 
-/* What stands behind such a command in a pipeline has waited as long. */
-static bool was_told_just_now(const struct client *client)
-{
-    uint64_t told_ns = client_extra(client)->told_ns;
-    return told_ns != 0 && client->front->loop->now_ns < told_ns + BEHIND_NS;
-}
-
 enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake)
 {
     struct front *front = client->front;
     struct outage *outage = client_extra(client)->outage;
     if (client_is_operator(client) || (why == ERR_UPSTREAM_BUSY && !is_handshake))
         return OUTAGE_ERROR;
-    if (outage == NULL && why != ERR_UPSTREAM_BUSY && !is_handshake && was_told_just_now(client))
-        return OUTAGE_ERROR;
     if (outage == NULL && (outage = begin(client)) == NULL)
         return OUTAGE_STARVED;
     uint64_t due_ns = end_ns(client, outage, why);
     if (front->loop->now_ns >= due_ns) {
         bool is_told = why == ERR_UPSTREAM_TIMEOUT || front->rules->tells_outage;
-        if (!may_administer(client) && (!is_told || is_handshake))
-            return OUTAGE_CLOSES;
-        client->extra->told_ns = front->loop->now_ns;
-        return OUTAGE_ERROR;
+        return may_administer(client) || (is_told && !is_handshake) ? OUTAGE_ERROR : OUTAGE_CLOSES;
     }
     alarm_stop(&front->timeouts.alarms, &outage->over);
     if (due_ns != UINT64_MAX)

@@ -41,6 +41,7 @@ struct control {
     uint64_t again_ns;  /* when that is */
     char why[WHY_ROOM]; /* what the node said when it was last found unfit or barred; "": it was not */
     bool is_open;       /* the link is in use */
+    bool has_answered;  /* its HELLO was answered, if only by NOAUTH */
     bool is_greeting;   /* it is connected, and nothing has been answered yet */
     bool is_settled;
     bool is_up;   /* all steps have been taken, some of them perhaps in vain */
@@ -175,6 +176,13 @@ static void note_lack(struct control *control, enum step step, enum control_verd
     node_lacks(control->node, LACK_USER);
 }
 
+/* True if the node serves clients whatever it says here: as -MISCONF to PING, while it takes no writes. */
+static bool is_minor(const struct control *control, enum control_verdict verdict, const struct redisReply *reply)
+{
+    return control->has_answered && verdict == CONTROL_UNFIT && reply->type == REDIS_REPLY_ERROR &&
+           !control_is_shut(reply);
+}
+
 static void note_role(struct control *control, const struct redisReply *reply)
 {
     enum node_role role = control_read_role(reply);
@@ -189,6 +197,7 @@ static void note_role(struct control *control, const struct redisReply *reply)
 static enum control_verdict judge_hello(struct control *control, const struct redisReply *reply, const char **why)
 {
     enum control_verdict verdict = control_judge_hello(reply, why);
+    control->has_answered = verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH;
     if (verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH || verdict == CONTROL_BARRED)
         node_note_auth(control->node, verdict == CONTROL_NOAUTH);
     if (verdict == CONTROL_NOAUTH && control->password != NULL)
@@ -237,6 +246,8 @@ static enum control_verdict judge_auth(struct control *control, const struct red
 static enum control_verdict judge_info(struct control *control, const struct redisReply *reply, const char **why)
 {
     enum control_verdict verdict = control_judge_info(reply, why);
+    if (is_minor(control, verdict, reply))
+        verdict = CONTROL_DENIED;
     if (verdict == CONTROL_UNFIT || verdict == CONTROL_BARRED)
         return verdict;
     note_lack(control, STEP_INFO, verdict, LACK_INFO);
@@ -296,6 +307,8 @@ static enum control_verdict judge_nonce(struct control *control, const struct re
 static enum control_verdict judge_ping(struct control *control, const struct redisReply *reply, const char **why)
 {
     enum control_verdict verdict = control_judge_ping(reply, why);
+    if (is_minor(control, verdict, reply))
+        return CONTROL_GOOD;
     control->heartbeat.may_not_ping = verdict == CONTROL_DENIED;
     return verdict;
 }
@@ -469,7 +482,7 @@ static void on_connected(struct link *link, int status)
         return;
     }
     control->step = STEP_HELLO;
-    control->uses_before = false;
+    control->uses_before = control->has_answered = false;
     control->missing = 0;
     control->has_form = false;
     control->is_greeting = true;

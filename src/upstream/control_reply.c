@@ -120,8 +120,7 @@ bool control_is_idle(const struct redisReply *reply)
     return is_error(reply) && (starts(reply, "LOADING") || starts(reply, "MASTERDOWN"));
 }
 
-/* It serves no client now, or not this connection. */
-static bool is_unfit(const struct redisReply *reply)
+bool control_is_shut(const struct redisReply *reply)
 {
     return control_is_idle(reply) ||
            (is_error(reply) && (starts(reply, "DENIED") || starts(reply, "ERR max number of clients")));
@@ -168,7 +167,7 @@ static struct slice hello_field(const struct redisReply *reply, struct slice nam
 
 enum control_verdict control_judge_hello(const struct redisReply *reply, const char **why)
 {
-    if (is_unfit(reply))
+    if (control_is_shut(reply))
         return unfit(reply->str, why);
     if (is_error(reply))
         return starts(reply, "NOAUTH") ? CONTROL_NOAUTH : CONTROL_DENIED;
@@ -189,7 +188,7 @@ enum control_verdict control_judge_auth(const struct redisReply *reply, const ch
 {
     if (reply->type == REDIS_REPLY_STATUS && slice_eq(text_of(reply), SLICE("OK")))
         return CONTROL_GOOD;
-    return is_unfit(reply) ? unfit(reply->str, why) : CONTROL_DENIED;
+    return control_is_shut(reply) ? unfit(reply->str, why) : CONTROL_DENIED;
 }
 
 enum control_verdict control_judge_info(const struct redisReply *reply, const char **why)
@@ -209,7 +208,7 @@ enum control_verdict control_judge_command(const struct redisReply *reply, const
 {
     if (!is_error(reply))
         return CONTROL_DENIED;
-    if (is_unfit(reply))
+    if (control_is_shut(reply))
         return unfit(reply->str, why);
     if (starts(reply, "NOAUTH"))
         return CONTROL_NOAUTH;

@@ -68,6 +68,9 @@ bool control_is_idle(const struct redisReply *reply);
 /* True if the text is a part of an error or of a string. */
 bool control_repeats(const struct redisReply *reply, struct slice text);
 
+/* True if it is an error that says that the server serves no client now, or not this connection. */
+bool control_is_shut(const struct redisReply *reply);
+
 /* How many connections the node takes, from INFO clients; 0: it does not say. */
 uint32_t control_read_maxclients(const struct redisReply *reply);
 

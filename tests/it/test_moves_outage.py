@@ -78,9 +78,6 @@ def test_with_error_it_is_told_after_the_wait_and_stays(lanes, farm):
         began = time.monotonic()
         assert conn.call("GET", "k") == UNAVAILABLE
         assert is_after_wait(time.monotonic() - began)
-        began = time.monotonic()
-        assert conn.ask(*["GET k"] * 50) == [UNAVAILABLE] * 50
-        assert time.monotonic() - began < 5 * WAIT + LATE, "a pipeline waits once"
         redis.start()
         wait_until(lambda: conn.call("SET", "k", "v") == "OK", "the same connection serves it")
 
@@ -268,7 +265,7 @@ def dials(weir, n):
 def test_who_is_closed_for_an_outage_comes_again_uncounted(farm):
     """As often as it was closed, and no more; through an outage of any length."""
     redis = farm.redis()
-    weir = farm.weir(redis, workers=2, failover_wait="500ms", sections="[policy local]\nmatch = ip:127.0.0.1\nconnects = 4/d over close\n")
+    weir = farm.weir(redis, workers=2, failover_wait="100ms", sections="[policy local]\nmatch = ip:127.0.0.1\nconnects = 4/d over close\n")
     conns, replies = dials(weir, 4)
     assert replies == [None] * 4
     lose(weir, redis)

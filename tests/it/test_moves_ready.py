@@ -13,6 +13,7 @@ import pytest
 from kit.admin import ADMIN, get
 from kit.harness import REPO, WEIR, Heir, Redis, free_port, wait_until
 from kit.manager import Manager
+from kit.moving import NAME, Names
 from kit.tls import behind
 
 HURRY = {"WEIR_HURRY": "30"}  # an upgrade gives up after a second
@@ -52,6 +53,54 @@ def test_a_start_without_redis(farm):
         with weir.connect() as conn:
             assert conn.call("SET", "k", "v") == "OK"
         weir.stop()
+
+
+@pytest.mark.moves
+def test_a_redis_that_cannot_save_is_ready(farm, tmp_path):
+    """It answers PING with -MISCONF, and serves reads."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    redis = farm.redis("--dir", str(folder))
+    assert redis.call("CONFIG", "SET", "save", "3600 1") == "OK" and redis.call("SET", "k", "v") == "OK"
+    weir = farm.weir(redis, sections=ADMIN, upstream_check="50ms")
+    folder.rmdir()
+    redis.call("BGSAVE")
+    wait_until(lambda: redis.info("rdb_last_bgsave_status") == "err", "it cannot save")
+    assert str(redis.call("PING")).startswith("MISCONF")
+    redis.call("CLIENT", "KILL", "TYPE", "normal")
+    other = farm.weir(redis, sections=ADMIN, upstream_check="50ms")
+    wait_until(lambda: is_ready(weir) and is_ready(other), "both are ready")
+    with other.connect() as conn:
+        assert conn.call("GET", "k") == b"v"
+        assert str(conn.call("SET", "k", "w")).startswith("MISCONF")
+    assert "cannot be served" not in weir.log() + other.log()
+
+
+@pytest.mark.moves
+@BOTH
+def test_a_start_without_a_name(lanes, farm, redis, tmp_path):
+    """systemd hears READY=1 and what is missing; an upgrade meanwhile serves, too, and the name comes later."""
+    names = Names(tmp_path)
+    with Manager() as manager:
+        weir = farm.weir(
+            f"{NAME}:{redis.port}", lanes=lanes, sections=ADMIN, prefix=names.prefix, env={**manager.env, **HURRY}
+        )
+        missing = manager.wait_for("READY=1")[1]
+        assert missing.startswith(f"STATUS=upstream {NAME}:{redis.port} is away: its name cannot be resolved"), missing
+        weir.upgrade()
+        names.point("127.0.0.1")
+        wait_until(lambda: is_ready(weir), "it is ready")
+        assert weir.serves()
+
+
+@pytest.mark.moves
+def test_a_new_process_without_a_name_gives_up(farm, redis):
+    weir = farm.weir(redis, env=HURRY)
+    weir.config.write_text(re.sub("upstream = .*", "upstream = no-such-host.invalid:1", weir.config.read_text()))
+    weir.signal(signal.SIGUSR2)
+    wait_until(lambda: is_over(weir), "the new process has ended", 30)
+    assert re.search(r"\(status 2, signal 0\).*its name cannot be resolved.*: not taking over", weir.log())
+    assert weir.serves()
 
 
 # ---- exit statuses ----
