@@ -8,6 +8,7 @@ import pytest
 from kit.harness import wait_until
 from kit.limits import OPERATOR
 from kit.resp import Closed, Conn, Error, encode, pipeline
+from test_tls_upstream import ca, pair, serve  # noqa: F401: fixtures
 
 UNAVAILABLE = Error("UPSTREAM unavailable")
 TIMEOUT = Error("UPSTREAM timeout")
@@ -290,3 +291,58 @@ def test_a_connection_that_a_client_has_closed_itself_is_counted(farm):
             redis.call("CLIENT", "KILL", "TYPE", "pubsub")
             assert conn.read_to_end() == b""
     assert dials(weir, 2)[1] == [FULL] * 2
+
+
+# ---- users, and TLS ----
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_client_that_has_logged_in_waits_too(lanes, farm):
+    """Its own words are asked again where Redis is back (docs/sharing.md), and for that, too, it waits."""
+    redis = farm.redis("--user", "joe", "on", ">pw", "~*", "&*", "+@all")
+    weir = start(farm, redis, lanes=lanes, wait=LONG)
+    with weir.connect() as conn, weir.connect() as new:
+        assert conn.call("AUTH", "joe", "pw") == "OK"
+        assert lanes == "private" or conn.call("SET", "k", "v") == "OK"
+        lose(weir, redis)
+        conn.send(pipeline("ACL WHOAMI", "GET k", "SUBSCRIBE c"))
+        new.send(pipeline("AUTH joe pw", "ACL WHOAMI", "HELLO 3 AUTH joe pw", "ECHO x"))
+        time.sleep(WAIT)
+        assert not conn.buffer and not new.buffer
+        redis.start()
+        assert [conn.read() for _ in range(3)] == [b"joe", None, [b"subscribe", b"c", 1]]
+        assert [new.read(), new.read()] == ["OK", b"joe"] and b"server" in new.read() and new.read() == b"x"
+
+
+@pytest.mark.parametrize("answer", ["close", "error"])
+def test_a_client_that_has_logged_in_is_closed_or_told(answer, farm):
+    redis = farm.redis("--user", "joe", "on", ">pw", "~*", "&*", "+@all")
+    weir = start(farm, redis, when_upstream_down=answer)
+    with weir.connect() as conn:
+        assert conn.ask("AUTH joe pw", "SET k v") == ["OK", "OK"]
+        lose(weir, redis)
+        conn.send(encode("GET", "k"))
+        if answer == "close":
+            reply, seconds = end_of(conn)
+            assert reply == b"" and is_after_wait(seconds)
+        else:
+            assert conn.read() == UNAVAILABLE
+            redis.start()
+            wait_until(lambda: conn.call("GET", "k") is None, "it is served again")
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_over_tls(lanes, farm, serve, ca):
+    """A Redis that is stopped takes connections and shakes no hands: it is silent, not away."""
+    redis = serve()
+    weir = start(farm, redis, lanes=lanes, wait="500ms", connect_timeout="200ms", upstream_tls_ca_file=ca.cert)
+    with weir.connect() as a, weir.connect() as b:
+        with stopped(redis):
+            a.send(encode("BLPOP", "none", "0.01"))
+            time.sleep(1.5)
+            assert not a.is_closed() and not a.buffer
+        assert a.read() is None
+        lose(weir, redis)
+        b.send(encode("GET", "k"))
+        reply, seconds = end_of(b)
+        assert reply == b"" and is_after_wait(seconds, 0.5)
