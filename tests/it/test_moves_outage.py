@@ -212,21 +212,18 @@ def wants_replicas(redis):
     redis.call("CONFIG", "SET", "min-replicas-to-write", "1")
 
 
-def is_a_replica(redis):
-    redis.call("REPLICAOF", "127.0.0.1", "1")
-
-
-UNABLE = {"OOM": is_out_of_memory, "NOREPLICAS": wants_replicas, "READONLY": is_a_replica}
+UNABLE = {"OOM": is_out_of_memory, "NOREPLICAS": wants_replicas, "READONLY": None}
 
 
 @pytest.mark.parametrize("code", UNABLE)
 @pytest.mark.parametrize("word", ["error", "down"])
 def test_a_redis_that_cannot_decide(word, code, farm):
-    redis = farm.redis()
+    redis = farm.redis(*(("--replicaof", "127.0.0.1", "1") if code == "READONLY" else ()))
     weir = start(farm, redis, sections=NAMED, limit_when_down="allow", limit_when_error=word)
     with weir.connect() as conn:
-        assert conn.call("LIMIT", "FUNNEL", "a", "5/h")[0] == 0
-        UNABLE[code](redis)
+        if UNABLE[code] is not None:
+            assert conn.call("LIMIT", "FUNNEL", "a", "5/h")[0] == 0
+            UNABLE[code](redis)
         reply = conn.call("LIMIT", "FUNNEL", "b", "5/h")
         assert reply == [0, 5, 0, -1, 0] if word == "down" else reply.startswith(code)
         assert conn.call("LIMIT", "CHECK", "own", "b").startswith(code)

@@ -28,7 +28,7 @@ os.environ.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
 sys.path.insert(0, str(REPO / "tests/it"))
 
 from kit.crowd import RST, UNAVAILABLE, Crowd, Mismatch  # noqa: E402
-from kit.harness import Farm, wait_until  # noqa: E402
+from kit.harness import TOLD_AT_ONCE, Farm, wait_until  # noqa: E402
 from kit.resp import CHUNK, Conn, Error, dial, encode  # noqa: E402
 
 CLIENTS = 200
@@ -233,7 +233,7 @@ class Soak:
     def __init__(self, farm, args):
         self.args = args
         self.redis = farm.redis()
-        self.weir = farm.weir(self.redis, workers=args.workers, lanes=args.lanes)
+        self.weir = farm.weir(self.redis, workers=args.workers, lanes=args.lanes, **TOLD_AT_ONCE)
         self.proc = Path(f"/proc/{self.weir.child.pid}")
         self.is_plain = "libasan" not in (self.proc / "maps").read_text()
         self.faults = Faults(self.redis, self.weir, args.seed)
