@@ -202,6 +202,7 @@ test-long: build/clang/weir build/asan/weir build/asan/sim_redis ## a build by c
 	@LONG=1 tests/tools/run-it.sh
 
 test-moves: build/asan/weir build/asan/sim_redis ## integration tests of an upstream that moves, restarts or is away: CI runs them behind make test-long
+	@tests/tools/deps.sh moves
 	@MOVES=1 tests/tools/run-it.sh
 
 unit: $(UNIT_BINS) ## unit tests under ASan and UBSan

@@ -97,25 +97,35 @@ def farm():
     farm.close()
 
 
-@pytest.fixture(scope="session")
-def node_modules():
-    """The packages of node/package-lock.json, installed once for all test processes and runs."""
+def installed(sources, build):
+    """The packages of a package-lock.json, installed once for all test processes and runs."""
     if not shutil.which("node") or not shutil.which("npm"):
         pytest.skip("node and npm are not installed")
-    NODE_BUILD.mkdir(parents=True, exist_ok=True)
-    with open(NODE_BUILD / "lock", "w") as lock:
+    build.mkdir(parents=True, exist_ok=True)
+    with open(build / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = (NODE_SOURCES / "package-lock.json").read_text()
-        stamp = NODE_BUILD / "installed"
+        wanted = (sources / "package-lock.json").read_text()
+        stamp = build / "installed"
         if not stamp.exists() or stamp.read_text() != wanted:
             for name in ("package.json", "package-lock.json"):
-                shutil.copy(NODE_SOURCES / name, NODE_BUILD / name)
+                shutil.copy(sources / name, build / name)
             argv = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-            done = subprocess.run(argv, cwd=NODE_BUILD, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(argv, cwd=build, capture_output=True, text=True, timeout=120)
             if done.returncode:
                 pytest.skip("npm cannot install the packages (is the registry there?): " + done.stderr.strip()[-300:])
             stamp.write_text(wanted)
-    return NODE_BUILD / "node_modules"
+    return build / "node_modules"
+
+
+@pytest.fixture(scope="session")
+def node_modules():
+    return installed(NODE_SOURCES, NODE_BUILD)
+
+
+@pytest.fixture(scope="session")
+def moves_modules():
+    """Those of the tests marked `moves`."""
+    return installed(NODE_SOURCES / "moves", REPO / "build" / "node-moves")
 
 
 # What is collected stays until the end: nothing of it is to be looked at by the garbage collector.

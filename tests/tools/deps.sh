@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the distribution packages that are missing: deps.sh build|run|test. Silent when all is there.
-# DEPS=no skips it. Exit 2: something is missing and cannot be installed from here.
+# Installs the distribution packages that are missing: deps.sh build|run|test|moves. Silent when all is there.
+# DEPS=no skips it. Exit 2: something is missing and cannot be installed from here. What `moves` names is a wish: its
+# tests are skipped where it is missing.
 set -euo pipefail
 
 [ "${DEPS:-yes}" != no ] || exit 0
@@ -12,6 +13,9 @@ has_server() { PATH=$PATH:/usr/sbin command -v "$1" >/dev/null; }
 has_header() { echo "#include <$1>" | ${CC:-cc} -E -x c - -o /dev/null 2>/dev/null; }
 has_module() { $python -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$1'))" 2>/dev/null; }
 has_fuzzer() { compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null; }
+
+has_extension() { php -r "exit(extension_loaded('$1') ? 0 : 1);" 2>/dev/null; }
+has_gem() { ruby -e "require '$1'" 2>/dev/null; }
 
 missing=()
 need() { # package probe [argument]
@@ -57,6 +61,17 @@ if [ "$want" = test ]; then
     need prometheus has_command promtool
 fi
 
+if [ "$want" = moves ]; then # the libraries of tests/it/test_moves_libraries.py
+    need golang-go has_command go
+    need golang-github-gomodule-redigo-dev test -e /usr/share/gocode/src/github.com/gomodule/redigo
+    need php-cli has_command php
+    need php-redis has_extension redis
+    need ruby-redis has_gem redis
+    need ruby-sidekiq has_gem sidekiq
+    need python3-celery has_module celery
+    need python3-rq has_module rq
+fi
+
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 install=(apt-get install -y --no-install-recommends "${missing[@]}")
@@ -64,7 +79,8 @@ give_up() {
     echo "weir needs packages that $1. On Debian or Ubuntu:" >&2
     echo "    sudo apt-get update && sudo ${install[*]}" >&2
     echo "Elsewhere install their equivalents. DEPS=no skips this check." >&2
-    exit 2
+    [ "$want" = moves ] || exit 2
+    exit 0
 }
 
 has_command apt-get || give_up "are not installed, and there is no apt-get here"
