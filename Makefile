@@ -132,7 +132,7 @@ build/$(1)/sim_model.o: $(call objects,$(1),$(filter-out tests/sim/redis_main.c,
 	$$(call say,$(1) $$@)ld -r $$^ -o $$@ && objcopy -w --keep-global-symbol='redis_*' $$@
 
 # What weir asks for may be refused: tests/sim/memory.c. base/mem.c is the simulator's too.
-build/$(1)/sim_weir.o: $(call objects,$(1),$(filter-out src/run/main.c src/base/mem.c,$(SRC)))
+build/$(1)/sim_weir.o: $(call objects,$(1),$(filter-out src/run/main.c src/base/mem.c src/net/resolver.c,$(SRC)))
 	$$(call say,$(1) $$@)ld -r $(WATCHED:%=--wrap=%) $$^ -o $$@ && objcopy $(foreach f,malloc calloc realloc strdup strndup mem_would_give,--redefine-sym $(f)=sim_$(f)) $$@
 
 build/$(1)/sim: $(call objects,$(1),$(SIM) src/base/mem.c) build/$(1)/sim_weir.o build/$(1)/sim_model.o

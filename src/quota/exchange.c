@@ -225,11 +225,23 @@ static void send_batch(struct exchange *exchange, struct batch *batch)
         fail_batch(exchange, batch, err_text(ERR_OUT_OF_MEMORY), false);
 }
 
-/* Nothing has been decided: it is asked again, with the script, and no third time. */
+/* Before those that have not been sent yet, and behind others that have. */
+static void send_later(struct exchange *exchange, struct batch *batch)
+{
+    struct list *at = exchange->open.next;
+    while (at != &exchange->open && container_of(at, struct batch, in_exchange)->is_whole)
+        at = at->next;
+    list_push(at, &batch->in_exchange);
+}
+
+/* Nothing has been decided: it is asked again, with the script, and no third time. At another node, if that is its place. */
 static void repair(struct exchange *exchange, struct batch *batch)
 {
     batch->is_whole = true;
-    send_batch(exchange, batch);
+    if (script_conn_is_leaving(&exchange->conn))
+        send_later(exchange, batch);
+    else
+        send_batch(exchange, batch);
 }
 
 static void on_reply(struct script_conn *conn, struct slice reply)

@@ -131,6 +131,12 @@ __attribute__((warn_unused_result)) bool script_conn_ask(struct script_conn *con
 /* From now on to the node that these lead to: what is asked next goes there, behind the answers to what was asked. */
 void script_conn_move(struct script_conn *conn, struct lanes *lanes);
 
+/* True if answers of the old node are still to come. */
+static inline bool script_conn_is_leaving(const struct script_conn *conn)
+{
+    return conn->next != NULL;
+}
+
 /* Gives up the connection; no callback follows. */
 void script_conn_fini(struct script_conn *conn);
 

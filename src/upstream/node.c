@@ -15,6 +15,8 @@ struct node *node_new(const struct node_origin *origin)
     node->text = mem_strndup(origin->text, strlen(origin->text));
     node->address = mem_strndup(origin->address, strlen(origin->address));
     node->owned = owned_new();
+    if (origin->before != NULL) /* until it says so itself: to wrongly let in is worse than to wrongly refuse */
+        atomic_init(&node->epoch, node_epoch(origin->before) & EPOCH_NEEDS_AUTH);
     node->contention = origin->before != NULL ? contention_get(origin->before->contention) : contention_new();
     return node;
 }

@@ -8,6 +8,7 @@
 #include "tests/sim/client.h"
 #include "tests/sim/links.h"
 #include "tests/sim/loops.h"
+#include "tests/sim/moves.h"
 #include "tests/sim/operator.h"
 #include "tests/sim/ops_place.h"
 #include "tests/sim/regime.h"
@@ -245,6 +246,20 @@ static void on_crowded(struct bell *bell)
              waiting->number, waiting->conn->number, waiting->n_expected);
 }
 
+/* ---- the name ---- */
+
+static void move(uint64_t ns, uint64_t pick)
+{
+    (void)ns;
+    moves_away(pick, false);
+}
+
+static void move_and_die(uint64_t ns, uint64_t pick)
+{
+    (void)ns;
+    moves_away(pick, true);
+}
+
 /* ---- beside weir ---- */
 
 /* Nothing else happens until weir has noticed. */
@@ -298,20 +313,29 @@ static const struct fault table[] = {
     {"user", 3, false, METER_REDIS, admin_lock_user},
     {"token", 4, false, METER_REDIS, admin_take_token},
     {"password", 3, false, METER_REDIS, change_password},
+    {"move", 4, true, METER_REDIS, move},
+    {"move_dead", 3, false, METER_REDIS, move_and_die},
+    {"name", 2, true, METER_REDIS, moves_lose_name},
     {"redis_garbles", 5, false, METER_REDIS, garble_lane},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
+
+static unsigned weight_of(const struct fault *fault)
+{
+    bool is_of_name = fault->strike == move || fault->strike == move_and_die || fault->strike == moves_lose_name;
+    return is_of_name && !run.plan.has_name ? 0 : fault->weight;
+}
 
 static const struct fault *draw(void)
 {
     uint64_t whole = 0, drawn;
     for (size_t i = 0; i < N_FAULTS; i++)
-        whole += table[i].weight;
+        whole += weight_of(&table[i]);
     drawn = random_below(&faults.chance, whole);
     for (size_t i = 0; i < N_FAULTS; i++) {
-        if (drawn < table[i].weight)
+        if (drawn < weight_of(&table[i]))
             return &table[i];
-        drawn -= table[i].weight;
+        drawn -= weight_of(&table[i]);
     }
     return &table[0];
 }

@@ -121,6 +121,36 @@ static bool is_framed_as_it_is_called(const struct lane *lane)
     }
 }
 
+/* ---- the laws of lanes to a node that is in the topology no more ---- */
+
+#define LEFT_MAX 512
+
+/* What has been sent on one of them, when it was seen first. */
+static struct left {
+    const struct lane *lane;
+    uint64_t ready_ns; /* with the pointer, which lane that is */
+    uint32_t tail;
+} left[LEFT_MAX];
+static unsigned n_left;
+
+static struct left *left_of(const struct lane *lane)
+{
+    for (unsigned i = 0; i < n_left; i++)
+        if (left[i].lane == lane && left[i].ready_ns == lane->ready_ns)
+            return &left[i];
+    struct left *one = &left[n_left < LEFT_MAX ? n_left++ : lane->ready_ns % LEFT_MAX];
+    *one = (struct left){lane, lane->ready_ns, lane->calls.tail};
+    return one;
+}
+
+/* Of a client's own lane only if that node is a replica: else it ends what it has begun. */
+static bool is_sent_nothing_more(const struct lane *lane)
+{
+    const struct lanes *lanes = lanes_of(lane);
+    bool may = lane->role == LANE_PRIVATE && !node_is_demoted(lanes_node(lanes));
+    return !lanes->is_retired || !lane_is_ready(lane) || may || left_of(lane)->tail == lane->calls.tail;
+}
+
 static const struct law {
     const char *text;
     bool (*holds)(const struct lane *lane);
@@ -130,6 +160,7 @@ static const struct law {
     {"a lane: a nonce is in flight just while its trust says so", is_asked_as_it_trusts},
     {"a lane: shared or kept, it holds no client's state", holds_no_clients_state},
     {"a lane: what is read of a frame answers a call, or is its owner's", is_framed_as_it_is_called},
+    {"a lane: nothing more is sent to a node that has been left", is_sent_nothing_more},
 };
 
 /* ---- and of the leases on lanes ---- */

@@ -10,9 +10,10 @@
 #include "tests/sim/exact_say.h"
 #include "tests/sim/hangs.h"
 #include "tests/sim/limits.h"
+#include "tests/sim/moves.h"
 #include "tests/sim/run.h"
 
-enum { STREAM_PLAN = 4, STREAM_BESIDE = 8, STREAM_PLAN_ABORTS = 11 };
+enum { STREAM_PLAN = 4, STREAM_BESIDE = 8, STREAM_PLAN_ABORTS = 11, STREAM_NAME = 13 };
 
 #define VALKEY 80001
 
@@ -118,7 +119,10 @@ static void add_fixed(const struct plan *plan, char *config)
     static const char *const cells[] = {"", "", "cl-throttle = raw\n", "", "cl-throttle = off\n"};
     char listen[256];
     entrance_config(plan->entrances, listen, sizeof listen);
-    add(config, "[weir]\n%supstream = 127.0.0.1:6379\nturns = on\nworkers = %u\n", listen, plan->workers);
+    add(config, "[weir]\n%supstream = %s:6379\nturns = on\nworkers = %u\n", listen,
+        plan->has_name ? MOVES_NAME : "127.0.0.1", plan->workers);
+    if (plan->has_name)
+        add(config, "upstream-resolve = 1s\n");
     if (plan->knows_password)
         add(config, "upstream-password-file = " PASSWORD_PATH "\n");
     add(config, "%s", cells[plan->seed % (sizeof cells / sizeof cells[0])]);
@@ -215,6 +219,8 @@ static void plan_beside(struct plan *plan)
     plan->has_user_keys = random_hits(&chance, 300000);
     plan_aborts(plan);
     plan->has_huge = random_hits(&chance, 200000);
+    random_init(&chance, plan->seed, STREAM_NAME);
+    plan->has_name = !plan->has_aborts && random_hits(&chance, 300000);
 }
 
 void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)

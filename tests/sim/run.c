@@ -22,6 +22,7 @@
 #include "tests/sim/lane_laws.h"
 #include "tests/sim/links.h"
 #include "tests/sim/loops.h"
+#include "tests/sim/moves.h"
 #include "tests/sim/operator.h"
 #include "tests/sim/regime.h"
 #include "tests/sim/ops_exact.h"
@@ -300,6 +301,7 @@ int run_all(const struct plan *plan)
     run.plan.redis.requirepass = run.plan.has_password ? PASSWORD : NULL;
     memory_start();
     kernel.on_logged = read_log;
+    moves_start();
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);
     regime_start();
     int status = serve();

@@ -85,6 +85,7 @@ static const struct number {
     NUMBER(has_aborts),
     NUMBER(has_hangs),
     NUMBER(has_free),
+    NUMBER(has_name),
     NUMBER(entrances),
     NUMBER(inflight),
     NUMBER(limits.n),

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "tests/sim/aborts.h"
 #include "tests/sim/kernel.h"
+#include "tests/sim/moves.h"
 #include "tests/sim/proof_laws.h"
 #include "tests/sim/run.h"
 #include "tests/sim/trace.h"
@@ -160,7 +161,7 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
 static bool on_dialled(struct conn *conn)
 {
     char peer[32];
-    if (!server.is_up)
+    if (!server.is_up || !moves_answers(&conn->peer))
         return false;
     struct visitor *visitor = mem_zalloc(1, sizeof *visitor);
     visitor->party = (struct party){.turn = visit, .kind = "lane", .index = conn->number};
@@ -289,6 +290,17 @@ static void drive_out(bool with_reset)
     leave_beside();
     while (!list_is_empty(&server.visitors))
         leave(container_of(server.visitors.next, struct visitor, all), with_reset);
+}
+
+void server_leave_all(bool (*is_one)(const struct conn *conn, uint64_t arg), uint64_t arg, bool with_reset)
+{
+    struct list *next;
+    for (struct list *at = server.visitors.next; at != &server.visitors; at = next) {
+        struct visitor *visitor = container_of(at, struct visitor, all);
+        next = at->next;
+        if (is_one(visitor->conn, arg))
+            leave(visitor, with_reset);
+    }
 }
 
 void server_stop(void)

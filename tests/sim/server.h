@@ -44,6 +44,11 @@ bool server_is_read(const struct answer_at *answer);
 /* Weir has read the first n bytes of it, and the connection is there. */
 bool server_is_read_whole(const struct answer_at *answer, uint64_t n);
 
+struct conn;
+
+/* All connections of which this is so are gone. */
+void server_leave_all(bool (*is_one)(const struct conn *conn, uint64_t arg), uint64_t arg, bool with_reset);
+
 /* One of its connections; which, `pick` says. NULL: there is none. */
 struct conn *server_picked(uint64_t pick);
 /* It closes this one. */
