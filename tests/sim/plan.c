@@ -57,6 +57,9 @@ static const struct setting {
     {"log-format = json", 50000, 0},
     {"identity = key:1, user, ip", 50000, MAY_REFUSE | IDENTIFIES},
     {"identity = name, ip/24", 30000, MAY_REFUSE | IDENTIFIES},
+    {"when-upstream-down = error", 200000, 0},
+    {"failover-wait = 0", 80000, 0},
+    {"failover-wait = 200ms", 100000, 0},
     {0},
 };
 

@@ -10,6 +10,8 @@
 
 #define FRONTS_MAX 8
 #define WATCHED_MAX 256
+#define AWAY_MOST_NS (1 * NS_PER_S)     /* failover-wait is never longer in a plan */
+#define AWAY_GRACE_NS (100 * NS_PER_MS) /* behind it: a turn of the loop, and of its clock */
 
 static struct front *known[FRONTS_MAX];
 static unsigned n_known;
@@ -143,6 +145,9 @@ static const char *const late[] = {
 static struct watched {
     const struct client *client;
     uint64_t since_ns[WAIT_ROWS];
+    uint64_t output; /* bytes to it, when the next was noted */
+    uint64_t
+        away_ns; /* since when it has waited for a Redis that is away, however often it has looked; 0: it does not */
     uint64_t looked_step;
 } watched[WATCHED_MAX];
 static unsigned n_watched;
@@ -181,6 +186,23 @@ static bool is_late(const struct client *client, struct watched *at, int row)
     return laws[row].most_s != 0 && now_ns - at->since_ns[row] > laws[row].most_s * NS_PER_S;
 }
 
+/* True if it has waited for longer than failover-wait, and is neither closed nor answered. */
+static bool outlasts(const struct client *client, struct watched *at)
+{
+    uint64_t now_ns = client->front->loop->now_ns;
+    bool is_away = front_home(client->front)->lanes.down == ERR_UPSTREAM_UNAVAILABLE;
+    uint64_t output = client->link.n_written + link_pending(&client->link);
+    if (!is_away || client_extra(client)->outage == NULL) {
+        at->away_ns = 0;
+        return false;
+    }
+    if (at->away_ns == 0 || output != at->output) { /* the next request has its own time */
+        at->away_ns = now_ns;
+        at->output = output;
+    }
+    return now_ns > at->away_ns + AWAY_MOST_NS + AWAY_GRACE_NS;
+}
+
 /* ---- all of them ---- */
 
 /* True if no request of the client is here that could be taken. */
@@ -193,11 +215,14 @@ static bool has_taken_all(const struct client *client)
 /* A client that is woken next has been resumed for something, or looks again. */
 static const char *broken_by(const struct client *client)
 {
+    struct watched *at = client_extra(client)->outage != NULL ? find_watched(client) : NULL;
     if (client->state != CLIENT_OPEN || !list_is_empty(&client->link.woken))
         return NULL;
+    if (at != NULL && outlasts(client, at))
+        return "a client waits for Redis for longer than failover-wait";
     if (client->waits == 0)
         return has_taken_all(client) ? NULL : "a client waits for nothing, and its requests are not taken";
-    struct watched *at = find_watched(client);
+    at = find_watched(client);
     for (int row = 0; row < WAIT_ROWS; row++) {
         assert(laws[row].holds != NULL); /* each reason has a law */
         if (client_waits_for(client, 1U << row) && !laws[row].holds(client))
