@@ -1,6 +1,7 @@
 #include "front/life.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -214,6 +215,7 @@ static void adopt_topology(struct front *front)
     nodes_adopt(&front->nodes, front->topology);
     if (front_home_node(front) != before)
         move_home(front);
+    (void)outage_wake(front, UINT_MAX);
 }
 
 /* Only the topology is another: clients stay bound as they are. */

@@ -52,11 +52,18 @@ static struct outage *begin(struct client *client)
     return outage;
 }
 
-/* When the wait ends; UINT64_MAX: when Redis answers. */
-static uint64_t end_ns(const struct client *client, const struct outage *outage, enum err why)
+static bool may_administer(const struct client *client)
+{
+    return client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
+}
+
+/* When the wait ends; UINT64_MAX: when Redis answers, as an operator's handshake is neither closed nor told. */
+static uint64_t end_ns(const struct client *client, const struct outage *outage, enum err why, bool is_handshake)
 {
     const struct rules *rules = client->front->rules;
     uint64_t timeout_ns = lanes_of_client(client)->upstream->timeout_ns;
+    if (is_handshake && may_administer(client))
+        return UINT64_MAX;
     if (why == ERR_UPSTREAM_BUSY)
         return outage->since_ns + rules->handshake_timeout_ns;
     if (why != ERR_UPSTREAM_TIMEOUT)
@@ -72,11 +79,6 @@ static void look_later(struct front *front)
         alarm_set(&front->timeouts.alarms, look, front->loop->now_ns + LOOK_NS);
 }
 
-static bool may_administer(const struct client *client)
-{
-    return client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
-}
-
 enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake)
 {
     struct front *front = client->front;
@@ -85,7 +87,7 @@ enum outage_step outage_meet(struct client *client, enum err why, bool is_handsh
         return OUTAGE_ERROR;
     if (outage == NULL && (outage = begin(client)) == NULL)
         return OUTAGE_STARVED;
-    uint64_t due_ns = end_ns(client, outage, why);
+    uint64_t due_ns = end_ns(client, outage, why, is_handshake);
     if (front->loop->now_ns >= due_ns) {
         bool is_told = why == ERR_UPSTREAM_TIMEOUT || front->rules->tells_outage;
         return may_administer(client) || (is_told && !is_handshake) ? OUTAGE_ERROR : OUTAGE_CLOSES;

@@ -138,11 +138,16 @@ def test_an_operator_is_told_and_never_closed(farm):
     weir = start(farm, redis, sections="[policy operators]\nmatch = ip:127.0.0.1\nadmin = yes\n" + OPERATOR)
     lose(weir, redis)
     with weir.connect() as admin, Conn(str(weir.folder / "operator.sock")) as console:
-        assert [admin.call("GET", "k"), admin.call("SELECT", "1")] == [UNAVAILABLE] * 2
+        assert admin.call("GET", "k") == UNAVAILABLE
         began = time.monotonic()
         assert console.call("GET", "k") == UNAVAILABLE
         assert time.monotonic() - began < WAIT
         assert isinstance(admin.call("LIMIT", "LIST"), list) and isinstance(console.call("LIMIT", "LIST"), list)
+        admin.send(encode("SELECT", "1"))
+        time.sleep(2 * WAIT)
+        assert not admin.is_closed() and not admin.buffer
+        redis.start()
+        assert admin.read() == "OK"
 
 
 # ---- silent, and full ----
@@ -343,3 +348,18 @@ def test_over_tls(lanes, farm, serve, ca):
         b.send(encode("GET", "k"))
         reply, seconds = end_of(b)
         assert reply == b"" and is_after_wait(seconds, 0.5)
+
+
+# ---- names ----
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_name_that_does_not_resolve_is_an_outage(lanes, farm):
+    weir = farm.weir("no-such-host.invalid:6379", lanes=lanes, workers=1, failover_wait="300ms", limit_when_down="deny")
+    with weir.connect() as a, weir.connect() as b:
+        a.send(encode("GET", "k"))
+        b.send(pipeline("LIMIT FUNNEL k 5/h", "AUTH x"))
+        assert b.read()[0] == 1
+        for conn in (a, b):
+            reply, seconds = end_of(conn)
+            assert reply == b"" and seconds < WAIT + LATE

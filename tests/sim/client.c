@@ -287,6 +287,9 @@ static const char *judge(struct client *client, const struct expected *asked, co
     bool is_discarded = session->in_multi && (op->flags & OP_ENDS) != 0; /* after a MULTI that was refused */
     if (is_strange && !is_discarded && reply->type != '-')
         return "served, and it has not logged in";
+    bool is_login = strcmp(op->name, "auth") == 0 || strcmp(op->name, "enter") == 0;
+    if (is_login && !session->in_multi && reply_begins(reply, '-', SLICE("UPSTREAM ")))
+        return "a login hears that Redis is away";
     if (is_excused(client, &asked->act, reply)) {
         session->is_voided |= session->in_multi && (is_queued || (op->flags & OP_CONTROL) == 0);
         if ((op->flags & OP_ENDS) != 0 && reply_begins(reply, '-', SLICE("EXECABORT ")))

@@ -109,6 +109,7 @@ static bool will_be_over(const struct client *client)
     const struct outage *outage = client_extra(client)->outage;
     bool may_last = front_home(client->front)->lanes.down == ERR_UPSTREAM_TIMEOUT &&
                     client->front->nodes.commons.upstream->timeout_ns == 0;
+    may_last |= client->bound != NULL && client->bound->is_admin;
     return outage != NULL && !list_is_empty(&outage->in_front) && (alarm_is_set(&outage->over) || may_last);
 }
 
@@ -192,7 +193,8 @@ static bool outlasts(const struct client *client, struct watched *at)
     uint64_t now_ns = client->front->loop->now_ns;
     bool is_away = front_home(client->front)->lanes.down == ERR_UPSTREAM_UNAVAILABLE;
     uint64_t output = client->link.n_written + link_pending(&client->link);
-    if (!is_away || client_extra(client)->outage == NULL) {
+    bool is_operators = client->bound != NULL && client->bound->is_admin; /* its handshakes wait for Redis */
+    if (!is_away || is_operators || client_extra(client)->outage == NULL) {
         at->away_ns = 0;
         return false;
     }
