@@ -159,6 +159,7 @@ bool session_doubt(struct client *client)
     if (session == NULL || session->login == NULL || session->was_doubted)
         return false;
     proof_void(&session->proof);
+    lease_drop(&client->shared);
     session->was_doubted = true;
     return true;
 }
