@@ -446,6 +446,12 @@ void login_prove_again(struct client *client)
         step->stage = STAGE_PASSED;
 }
 
+bool login_is_unanswered(const struct client *client)
+{
+    const struct login_step *step = client_extra(client)->login;
+    return step != NULL && step->stage == STAGE_JUDGED && step->judgement == JUDGED_LOST;
+}
+
 void login_check(struct client *client)
 {
     (void)begin_proof(client);

@@ -38,7 +38,10 @@ enum login_result login_prove(struct client *client);
 /* Redis has not answered login_prove, which is to ask once more. */
 void login_prove_again(struct client *client);
 
-/* The same for its own sake, though no request of its waits for that: refused, it is closed. */
+/* True if Redis was asked, and has not answered. */
+bool login_is_unanswered(const struct client *client);
+
+/* Have a client's own words asked anew though none of its requests waits for that. Refused, the client is closed. */
 void login_check(struct client *client);
 
 /* Good until login_end. */

@@ -299,9 +299,9 @@ static enum route refuse_lane(struct client *client, struct request *request)
 }
 
 /* No connection to Redis is to be had for it. */
-static enum route go_without(struct client *client, struct request *request, enum err why)
+static enum route go_without(struct client *client, struct request *request, enum err why, bool is_handshake)
 {
-    switch (outage_meet(client, why, (request->command->flags & CMD_HANDSHAKE) != 0)) {
+    switch (outage_meet(client, why, is_handshake)) {
     case OUTAGE_WAITS:
         lane_choice_end_refused(client);
         client_forget_refusal(client);
@@ -322,7 +322,8 @@ static enum route go_without(struct client *client, struct request *request, enu
 static enum route end_search(struct client *client, struct request *request)
 {
     enum err why = lane_choice_lack(client, request);
-    return why == ERR_NONE ? refuse_lane(client, request) : go_without(client, request, why);
+    bool is_handshake = (request->command->flags & CMD_HANDSHAKE) != 0;
+    return why == ERR_NONE ? refuse_lane(client, request) : go_without(client, request, why, is_handshake);
 }
 
 /*
@@ -331,9 +332,14 @@ static enum route end_search(struct client *client, struct request *request)
  */
 static enum route refuse_unproven(struct client *client, struct request *request)
 {
-    if (!client_has_own_lane(client)) {
-        const struct lanes *lanes = &session_row(client)->lanes;
-        return go_without(client, request, lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_BUSY);
+    const enum err down = session_row(client)->lanes.down;
+    enum err why = down != ERR_NONE ? down : ERR_UPSTREAM_BUSY;
+    bool is_handshake = login_is_unanswered(client) || (request->command->flags & CMD_HANDSHAKE) != 0;
+    if (!client_has_own_lane(client))
+        return go_without(client, request, why, is_handshake);
+    if (outage_meet(client, why, is_handshake) == OUTAGE_WAITS) {
+        login_prove_again(client);
+        return ROUTE_WAIT;
     }
     login_end(client);
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "Redis does not say whether it is still its user");

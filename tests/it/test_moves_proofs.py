@@ -181,6 +181,22 @@ def test_a_shared_lane_that_is_killed_ends_nobody_whose_words_still_hold(workers
         assert [conn.call("PING") for conn in conns] == ["PONG"] * 40
 
 
+@pytest.mark.moves
+@pytest.mark.parametrize("command, reply", [(["EXEC"], ["OK"]), (["GET", "k"], "QUEUED")])
+def test_who_is_asked_about_while_redis_is_paused_waits(command, reply, farm):
+    redis = farm.redis()
+    set_user(redis)
+    weir = farm.weir(redis, workers=1, env={"WEIR_HURRY": "20"})  # an auth lane has half a second to answer
+    with enter(weir, "P1", "MULTI", "SET k 1") as conn, enter(weir) as other, redis.connect() as admin:
+        assert other.call("EXISTS", "k") == 0
+        lane = client_of(redis, "cmd=exists").split()[0].removeprefix("id=")
+        assert admin.ask(f"CLIENT KILL ID {lane}", "CLIENT PAUSE 3000 ALL") == [1, "OK"]
+        begun = time.monotonic()
+        other.send(encode("PING"))
+        assert conn.call(*command) == reply and other.read() == "PONG"
+        assert time.monotonic() - begun > 1.5
+
+
 @pytest.mark.parametrize("workers, lanes", every_way)
 def test_a_user_of_the_same_name_is_another_user(workers, lanes, farm):
     redis = farm.redis()
