@@ -153,8 +153,13 @@ static void adopt_password(struct front *front)
     const struct own_password *password = &front->rules->upstream_password;
     const struct login *login = front->nodes.commons.own.newest;
     if (password->newest != NULL && (login == NULL || !slice_eq(login_password(login), slice_str(password->newest))))
-        nodes_set_login(&front->nodes, front->settings->upstream_user, slice_str(password->newest),
-                        password->before != NULL ? slice_str(password->before) : slice_of("", 0));
+        nodes_set_login(&front->nodes,
+                        &(struct own_login_words){
+                            .user = front->settings->upstream_user,
+                            .newest = slice_str(password->newest),
+                            .before = password->before != NULL ? slice_str(password->before) : slice_of("", 0),
+                            .number = password->number,
+                        });
 }
 
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,

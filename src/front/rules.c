@@ -44,7 +44,7 @@ struct rules *rules_new(const struct rules *model, struct policies *policies)
     named_get(rules->named);
     rules->upstream_password =
         (struct own_password){copy(model->upstream_password.newest), copy(model->upstream_password.before),
-                              copy(model->upstream_password.path)};
+                              copy(model->upstream_password.path), model->upstream_password.number};
     tls_context_get(rules->tls);
     tls_context_get(rules->upstream_tls);
     return rules;

@@ -22,9 +22,10 @@
 
 /* Of weir itself; heap. */
 struct own_password {
-    char *newest; /* NULL: weir does not log in */
-    char *before; /* what was the newest before; NULL: nothing was */
-    char *path;   /* of the file that has it */
+    char *newest;    /* NULL: weir does not log in */
+    char *before;    /* what was the newest before; NULL: nothing was */
+    char *path;      /* of the file that has it */
+    uint32_t number; /* counts the newest ones */
 };
 
 struct rules {

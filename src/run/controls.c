@@ -125,10 +125,10 @@ void controls_probe(struct controls *controls)
         finder_probe(controls->rows[i].finder);
 }
 
-void controls_set_password(struct controls *controls, const char *password, const char *before)
+void controls_set_password(struct controls *controls, const struct credentials *credentials)
 {
     for (size_t i = 0; i < controls->n_rows; i++)
-        finder_set_password(controls->rows[i].finder, password, before);
+        finder_set_password(controls->rows[i].finder, credentials);
 }
 
 static const struct control *control_of(const struct controls *controls, size_t row)

@@ -38,7 +38,7 @@ struct topology *controls_topology(const struct controls *controls);
 void controls_probe(struct controls *controls);
 
 /* For when they log in next; copied. */
-void controls_set_password(struct controls *controls, const char *password, const char *before);
+void controls_set_password(struct controls *controls, const struct credentials *credentials);
 
 /* Has the control lane of this row greeted its node, and not lost it since? */
 bool controls_is_up(const struct controls *controls, size_t row);

@@ -205,7 +205,8 @@ static const struct control_ops control_ops = {
 static void connect_dial(struct dial *dial, bool is_trial)
 {
     struct finder *finder = dial->finder;
-    const struct credentials credentials = {finder->settings.credentials.user, finder->password, finder->before};
+    const struct credentials credentials = {finder->settings.credentials.user, finder->password, finder->before,
+                                            finder->settings.credentials.number};
     dial->control = control_open(finder->loop, dial->node, &credentials, is_trial, &control_ops, dial);
 }
 
@@ -582,7 +583,7 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
     struct endpoint endpoint = {.length = 0};
     finder->loop = loop;
     finder->settings = *settings;
-    finder_set_password(finder, settings->credentials.password, settings->credentials.before);
+    finder_set_password(finder, &settings->credentials);
     finder->ops = ops;
     finder->arg = arg;
     finder->ask_every_ns = ASK_NS;
@@ -635,14 +636,15 @@ static void keep(char **kept, const char *password)
     *kept = password != NULL ? mem_strndup(password, strlen(password)) : NULL;
 }
 
-void finder_set_password(struct finder *finder, const char *password, const char *before)
+void finder_set_password(struct finder *finder, const struct credentials *credentials)
 {
-    keep(&finder->password, password);
-    keep(&finder->before, before);
+    keep(&finder->password, credentials->password);
+    keep(&finder->before, credentials->before);
+    finder->settings.credentials.number = credentials->number;
     if (finder->now != NULL && finder->now->control != NULL)
-        control_set_password(finder->now->control, password, before);
+        control_set_password(finder->now->control, credentials);
     for (unsigned i = 0; i < finder->n_trials; i++)
-        control_set_password(finder->trials[i]->control, password, before);
+        control_set_password(finder->trials[i]->control, credentials);
 }
 
 struct node *finder_node(const struct finder *finder)
@@ -689,7 +691,7 @@ void finder_close(struct finder *finder)
     finder->now = NULL;
     auth_probe_close(finder->probe);
     resolver_close(finder->resolver);
-    finder_set_password(finder, NULL, NULL);
+    finder_set_password(finder, &(struct credentials){0});
     for (unsigned i = 0; i < TIMERS; i++)
         uv_close((uv_handle_t *)&finder->timers[i], on_timer_closed);
 }

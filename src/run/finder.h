@@ -53,7 +53,7 @@ void finder_start(struct finder *finder);
 void finder_probe(struct finder *finder);
 
 /* As control_set_password. */
-void finder_set_password(struct finder *finder, const char *password, const char *before);
+void finder_set_password(struct finder *finder, const struct credentials *credentials);
 
 /* Without a reference. It has no address before the name is resolved, or after it was demoted until one is dialled. */
 struct node *finder_node(const struct finder *finder);

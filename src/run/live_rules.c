@@ -64,7 +64,7 @@ static struct own_password followed_by(const struct own_password *running, char 
 {
     struct own_password password = *running;
     if (strcmp(newest, running->newest) != 0)
-        password = (struct own_password){.newest = newest, .before = running->newest};
+        password = (struct own_password){.newest = newest, .before = running->newest, .number = running->number + 1};
     password.path = path;
     return password;
 }

@@ -198,6 +198,12 @@ static const struct controls_ops controls_ops = {
     .on_news = on_news,
 };
 
+/* For the time of the passwords. */
+static struct credentials credentials_of(const struct proxy *proxy, const struct own_password *password)
+{
+    return (struct credentials){proxy->config->upstream_user, password->newest, password->before, password->number};
+}
+
 static void start_controls(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
@@ -205,8 +211,7 @@ static void start_controls(struct proxy *proxy)
         .upstream = &proxy->upstream,
         .address = &config->upstream,
         .resolve_ns = config->upstream_resolve_ns,
-        .credentials = {config->upstream_user, config->rules.upstream_password.newest,
-                        config->rules.upstream_password.before},
+        .credentials = credentials_of(proxy, &config->rules.upstream_password),
     };
     proxy->controls = controls_open(&proxy->loop, &settings, &controls_ops, proxy);
     proxy->topology = controls_topology(proxy->controls);
@@ -448,7 +453,8 @@ static void apply_rules(struct proxy *proxy)
 {
     const struct rules *rules = governor_rules(proxy->governor);
     upstream_set_tls(&proxy->upstream, rules->upstream_tls);
-    controls_set_password(proxy->controls, rules->upstream_password.newest, rules->upstream_password.before);
+    const struct credentials credentials = credentials_of(proxy, &rules->upstream_password);
+    controls_set_password(proxy->controls, &credentials);
     memory_set_limit(&proxy->memory, rules->memory_limit_bytes);
 }
 

@@ -26,6 +26,7 @@ struct control {
     const char *user;   /* NULL: only a password */
     char *password;     /* heap; NULL: none */
     char *before;       /* another one, to be tried where that is refused; heap; NULL: none */
+    uint32_t number;    /* of the password */
     bool uses_before;   /* on this connection */
     bool is_step_again; /* the same step is taken again */
     const struct control_ops *ops;
@@ -224,7 +225,20 @@ static bool try_before(struct control *control)
     return true;
 }
 
-/* Where clients travel as weir's user nothing goes without it. */
+/* With the one before the newest is tried again, as everything else that is missing. */
+static void note_accepted(struct control *control)
+{
+    node_lacks_no_more(control->node, LACK_USER);
+    if (control->uses_before)
+        miss(control, STEP_AUTH);
+    else
+        atomic_store_explicit(&control->node->proven_number, control->number, memory_order_relaxed);
+}
+
+/*
+ * Where clients travel as weir's user nothing goes without it. A connection that is up stays what it was when another
+ * login is refused.
+ */
 static enum control_verdict judge_auth(struct control *control, const struct redisReply *reply, const char **why)
 {
     enum control_verdict verdict = control_judge_auth(reply, why);
@@ -235,8 +249,8 @@ static enum control_verdict judge_auth(struct control *control, const struct red
     note_lack(control, STEP_AUTH, verdict, node_login_lack(control->node));
     node_note_login(control->node, verdict == CONTROL_GOOD);
     if (verdict == CONTROL_GOOD)
-        node_lacks_no_more(control->node, LACK_USER);
-    if (verdict == CONTROL_GOOD || !control->node->upstream->lends_login)
+        note_accepted(control);
+    if (verdict == CONTROL_GOOD || control->is_up || !control->node->upstream->lends_login)
         return verdict;
     *why = control->node->upstream->has_user ? "it does not accept upstream-user and upstream-password-file"
                                              : "it does not accept the password in upstream-password-file";
@@ -590,11 +604,12 @@ static char *copy(const char *password)
     return password != NULL ? mem_strndup(password, strlen(password)) : NULL;
 }
 
-static void keep_passwords(struct control *control, const char *password, const char *before)
+static void keep_passwords(struct control *control, const struct credentials *credentials)
 {
     forget_passwords(control);
-    control->password = copy(password);
-    control->before = copy(before);
+    control->password = copy(credentials->password);
+    control->before = copy(credentials->before);
+    control->number = credentials->number;
     control->uses_before = false;
 }
 
@@ -610,17 +625,19 @@ static void hasten(struct control *control)
         return;
     if (!control->is_open)
         uv_timer_start(&control->timer, on_retry, 0, 0);
-    else if (control->is_up && control->step >= STEP_COUNT && is_missing(control, STEP_AUTH))
+    else if (control->is_up && control->step >= STEP_COUNT)
         uv_timer_start(&control->timer, on_beat, 0, beat_ms(control));
 }
 
-void control_set_password(struct control *control, const char *password, const char *before)
+void control_set_password(struct control *control, const struct credentials *credentials)
 {
-    bool is_news = !is_same(control->password, password);
-    keep_passwords(control, password, before);
+    bool is_news = !is_same(control->password, credentials->password);
+    keep_passwords(control, credentials);
     control->again_ns = 0; /* if it was missing */
-    if (is_news)
-        hasten(control);
+    if (!is_news)
+        return;
+    miss(control, STEP_AUTH);
+    hasten(control);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -674,7 +691,7 @@ struct control *control_open(struct loop *loop, struct node *node, const struct 
     control->node = node_get(node);
     control->is_trial = is_trial;
     control->user = credentials->user;
-    keep_passwords(control, credentials->password, credentials->before);
+    keep_passwords(control, credentials);
     control->ops = ops;
     control->arg = arg;
     uv_timer_init(&loop->uv, &control->timer);

@@ -44,6 +44,7 @@ struct credentials {
     const char *user;     /* NULL: only a password */
     const char *password; /* NULL: none */
     const char *before;   /* tried where that is refused; NULL: none */
+    uint32_t number;      /* of the password, for node->proven_number */
 };
 
 struct control;
@@ -60,8 +61,11 @@ void control_adopt(struct control *control);
 /* on_role follows, unless the node does not tell or the connection is not up. */
 void control_ask_role(struct control *control);
 
-/* Log in with these from now on, and soon where the login is not accepted now; copied. */
-void control_set_password(struct control *control, const char *password, const char *before);
+/*
+ * Log in with these passwords from now on; copied. A connection that is up logs in again with a new one, so that it is
+ * known whether the node accepts that password.
+ */
+void control_set_password(struct control *control, const struct credentials *credentials);
 
 /* Of the library that reads the replies. */
 const char *control_reader_version(void);

@@ -26,6 +26,7 @@ struct node {
     char *address;                    /* where that leads; "": nowhere yet; heap */
     struct owned *owned;              /* the connections to it that have an owner now */
     _Atomic bool is_barred;           /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
+    _Atomic uint32_t proven_number;   /* of weir's passwords, the newest one that it has accepted: own_login.h */
     _Atomic uint32_t lacks;           /* what weir does not get of it: a bit for each enum lack */
     _Atomic uint8_t nonce_form;       /* enum nonce_form that it answers; set by control.c */
     _Atomic bool is_silent;           /* it does not answer weir's own question (heartbeat.h) */

@@ -162,12 +162,14 @@ void nodes_adopt(struct nodes *nodes, const struct topology *topology)
     lanes_tick(&nodes_home(nodes)->lanes); /* riders that hope for room looked again in the time of another row */
 }
 
-void nodes_set_login(struct nodes *nodes, struct slice user, struct slice newest, struct slice before)
+void nodes_set_login(struct nodes *nodes, const struct own_login_words *words)
 {
-    if (!own_login_set(&nodes->commons.own, user, newest, before))
+    if (!own_login_set(&nodes->commons.own, words))
         return;
-    for (size_t i = 0; i < nodes->n; i++)
+    for (size_t i = 0; i < nodes->n; i++) {
         nodes->rows[i]->lanes.login_refused_ns = 0;
+        lanes_sweep(&nodes->rows[i]->lanes); /* prolong.h */
+    }
 }
 
 void nodes_start(struct nodes *nodes)

@@ -46,7 +46,7 @@ void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *t
 void nodes_adopt(struct nodes *nodes, const struct topology *topology);
 
 /* Weir's own login from now on, for lanes that are opened. Out of memory: nothing changes. */
-void nodes_set_login(struct nodes *nodes, struct slice user, struct slice newest, struct slice before);
+void nodes_set_login(struct nodes *nodes, const struct own_login_words *words);
 
 /* Open what is kept open for new clients. */
 void nodes_start(struct nodes *nodes);

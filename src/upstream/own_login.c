@@ -10,16 +10,16 @@ static struct login *login_of(struct slice user, struct slice password)
     return login;
 }
 
-bool own_login_set(struct own_login *own, struct slice user, struct slice newest, struct slice before)
+bool own_login_set(struct own_login *own, const struct own_login_words *words)
 {
-    struct login *first = login_of(user, newest);
-    struct login *second = before.len > 0 ? login_of(user, before) : NULL;
-    if (first == NULL || (before.len > 0 && second == NULL)) {
+    struct login *first = login_of(words->user, words->newest);
+    struct login *second = words->before.len > 0 ? login_of(words->user, words->before) : NULL;
+    if (first == NULL || (words->before.len > 0 && second == NULL)) {
         login_put(first);
         return false;
     }
     own_login_fini(own);
-    *own = (struct own_login){.newest = first, .before = second};
+    *own = (struct own_login){.newest = first, .before = second, .number = words->number};
     return true;
 }
 

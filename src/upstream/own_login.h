@@ -17,13 +17,19 @@
 struct own_login {
     struct login *newest; /* one reference; NULL: weir does not log in */
     struct login *before; /* the same with the password before; NULL: there is none */
+    uint32_t number;      /* of the newest, as node->proven_number has it */
     uint64_t newest_ns;   /* the one before is in use until then, as the newest was refused; 0: the newest is in use */
     bool is_newest_refused;
     bool is_before_refused; /* since Redis has accepted either of them */
 };
 
-/* The user logs in with these passwords from now on; `before` may be empty. False: out of memory, and nothing changes. */
-bool own_login_set(struct own_login *own, struct slice user, struct slice newest, struct slice before);
+struct own_login_words {
+    struct slice user, newest, before; /* `before` may be empty */
+    uint32_t number;
+};
+
+/* weir logs in by these words from now on. False: out of memory, and nothing changes. */
+bool own_login_set(struct own_login *own, const struct own_login_words *words);
 void own_login_fini(struct own_login *own);
 
 /* With which to log in now; NULL: weir does not. Good until own_login_set. */

@@ -5,11 +5,26 @@
 #define AGAIN_NS (60 * NS_PER_S) /* a lane is told of a newer password no more often */
 #define BUSY_LOOKS 5             /* with calls in flight at so many looks in a row: another lane takes its place */
 
-/* Was it opened, and has it spoken, before the user's newest password was proven? */
+static bool is_weirs(const struct lane *lane)
+{
+    return lane->key.login != NULL && lane->key.login->is_weirs;
+}
+
+/* The newest password of the lane's user that the node has accepted; NULL: none is known. */
+static struct login *newest_of(const struct lane *lane)
+{
+    const struct own_login *own = &lane->base->commons->own;
+    if (!is_weirs(lane))
+        return auth_user_newest(lane->user);
+    uint32_t proven = atomic_load_explicit(&lane_node(lane)->proven_number, memory_order_relaxed);
+    return proven == own->number ? own->newest : NULL;
+}
+
+/* Was it opened, and has it spoken, before that one was proven? */
 static bool is_behind(const struct lane *lane)
 {
-    const struct login *newest = auth_user_newest(lane->user);
-    return newest != NULL && !login_same(lane->key.login, newest);
+    const struct login *newest = newest_of(lane);
+    return newest != NULL && lane->key.login != newest && (is_weirs(lane) || !login_same(lane->key.login, newest));
 }
 
 static bool is_due(const struct lanes *lanes, const struct lane *lane, uint64_t now_ns)
@@ -35,7 +50,7 @@ static void speak(struct lane *lane, uint64_t now_ns)
 {
     lane->prolonged_ns = now_ns;
     lane->n_behind = 0;
-    if (!lane_prolong(lane, auth_user_newest(lane->user)))
+    if (!lane_prolong(lane, newest_of(lane)))
         return;
     if (lane->owner != NULL)
         lane->owner->wants_idle = true;
@@ -68,9 +83,23 @@ static void close_spare(struct lanes *lanes)
     }
 }
 
+static bool has_older(const struct lanes *lanes, enum lane_list in)
+{
+    const struct list *list = &lanes->lists[in];
+    for (struct list *at = list->next; at != list; at = at->next)
+        if (is_weirs(lanes_at(at)) && lanes_at(at)->key.login != lanes->base.commons->own.newest)
+            return true;
+    return false;
+}
+
+bool prolong_is_over(const struct lanes *lanes)
+{
+    return lanes->base.users.n == 0 && !has_older(lanes, LIST_SHARED) && !has_older(lanes, LIST_PRIVATE);
+}
+
 void prolong_look(struct lanes *lanes, uint64_t now_ns)
 {
-    if (lanes->base.users.n == 0)
+    if (prolong_is_over(lanes))
         return;
     close_spare(lanes);
     look_at_all(lanes, LIST_SHARED, now_ns);

@@ -13,4 +13,7 @@
 /* Once a second. */
 void prolong_look(struct lanes *lanes, uint64_t now_ns);
 
+/* True if there is nothing to look at. */
+bool prolong_is_over(const struct lanes *lanes);
+
 #endif

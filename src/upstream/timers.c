@@ -269,7 +269,7 @@ static bool is_done(const struct lanes *lanes)
     return lanes->upstream->timeout_ns == 0 && !owes_answers(lanes) && list_is_empty(&lists[LIST_IDLE]) &&
            list_is_empty(&lists[LIST_SPARE]) && list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) &&
            !has_stalled(&lists[LIST_SHARED]) && !has_stalled(&lists[LIST_PRIVATE]) &&
-           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_DOOR]) && lanes->base.users.n == 0;
+           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_DOOR]) && prolong_is_over(lanes);
 }
 
 static void on_sweep(uv_timer_t *timer)

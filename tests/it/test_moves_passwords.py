@@ -9,6 +9,7 @@ from kit.harness import run_weir, wait_until
 from kit.reloading import signal_reload
 from kit.resp import Closed, Conn
 from kit.tls import behind
+from kit.tokens import Tokens
 
 HURRY = {"WEIR_HURRY": "30"}  # what is looked at every 10 s is looked at three times a second
 RIGHTS = ("~*", "&*", "+@all")
@@ -313,3 +314,30 @@ def test_an_order_of_an_operator_keeps_the_password(farm, tmp_path):
         assert conn.call("LIMIT", "SET", "default", "read", "8/s") == "OK"
     r.kill()
     r.wait(r.decides)
+
+
+@pytest.mark.moves
+@BOTH
+def test_tokens_that_lapse(lanes, farm, tmp_path):
+    """A service that gives out tokens closes connections whose token has lapsed: weir says the newest on each of its own."""
+    path = tmp_path / "password"
+    redis = farm.redis()
+    redis.call("ACL", "SETUSER", "app", "resetpass", "on", *RIGHTS)
+    with Tokens(redis, "app", 4) as tokens:
+        rename_over(path, tokens.issue())
+        weir = farm.weir(
+            tokens.upstream, workers=1, lanes=lanes, env={"WEIR_HURRY": "60"}, clients_as="upstream", upstream_user="app",
+            upstream_password_file=path,
+        )  # fmt: skip
+        with weir.connect() as conn, weir.connect() as other:
+            assert conn.ask("SET k v", "WATCH k") == ["OK", "OK"] and other.call("GET", "k") == b"v"
+            end = time.monotonic() + 9
+            while time.monotonic() < end:
+                rename_over(path, tokens.issue())
+                time.sleep(1)
+                assert other.call("GET", "k") == b"v"
+                assert type(decision(other.call("LIMIT", "FUNNEL", fresh(), "9/h"))) is Decision
+            assert conn.ask("MULTI", "GET k", "EXEC") == ["OK", "QUEUED", [b"v"]]
+        assert weir.log().count("a shared connection is closed") == 0
+        assert weir.log().count("a private connection is closed") == 0
+        assert "the control connection failed" not in weir.log()

@@ -22,7 +22,8 @@ static bool refuse(struct own_login *own, uint64_t now_ns)
 
 static void set(struct own_login *own, const char *newest, const char *before)
 {
-    assert_true(own_login_set(own, SLICE("w"), slice_str(newest), slice_str(before)));
+    const struct own_login_words words = {SLICE("w"), slice_str(newest), slice_str(before), 1};
+    assert_true(own_login_set(own, &words));
     assert_true(own_login_now(own, 0)->is_weirs);
 }
 
