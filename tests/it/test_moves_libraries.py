@@ -176,9 +176,9 @@ def live_through(redis, busy, idle, away_seconds):
     return codes, collapsed(busy.lines), collapsed(idle.lines)
 
 
-def see_the_same(library, request, farm, **settings):
-    live = busy_and_idle(*LIBRARIES[library](request))
-    direct, proxied = both_ways(live, farm, lambda: farm.redis(*AOF), **settings)
+def see_the_same(library, request, farm, password=None, **settings):
+    live = busy_and_idle(*LIBRARIES[library](request), **({"PASSWORD": password} if password else {}))
+    direct, proxied = both_ways(live, farm, lambda: farm.redis(*AOF, password=password), **settings)
     assert proxied == direct
     assert direct[0] == [0, 0], direct
 
@@ -199,6 +199,12 @@ def test_libraries_see_a_restart_as_they_do_directly(library, request, farm):
 @pytest.mark.parametrize("library", ["redis-py", "ioredis"])
 def test_they_do_with_a_connection_for_each_client(library, request, farm):
     see_the_same(library, request, farm, workers=1, lanes="private")
+
+
+@pytest.mark.moves
+@pytest.mark.parametrize("library", ["redis-py", "ioredis", "valkey-glide"])
+def test_they_do_where_they_log_in(library, request, farm):
+    see_the_same(library, request, farm, **SHARED, password="secret")
 
 
 @pytest.mark.moves

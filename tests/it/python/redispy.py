@@ -1,4 +1,4 @@
-"""An application with redis-py: redispy.py PORT busy|idle RETRIES. CA=file: the port speaks TLS."""
+"""An application with redis-py: redispy.py PORT busy|idle RETRIES. CA=file: the port speaks TLS. PASSWORD: the default user's."""
 
 import os
 import sys
@@ -15,7 +15,8 @@ if retries:
     lost = (redis.ConnectionError, redis.TimeoutError, OSError)
     backoff = ExponentialBackoff(cap=0.3, base=0.05)
     patience = {"retry": Retry(backoff, retries, supported_errors=lost), "retry_on_error": list(lost)}
-client = redis.Redis("127.0.0.1", port, decode_responses=True, **patience, **tls)
+session = {"decode_responses": True, "password": os.environ.get("PASSWORD")}
+client = redis.Redis("127.0.0.1", port, **session, **patience, **tls)
 
 
 def attempt(work):

@@ -1,15 +1,17 @@
-// An application with ioredis, node-redis or valkey-glide: node redis.js PORT busy|idle LIBRARY
+// An application with ioredis, node-redis or valkey-glide: node redis.js PORT busy|idle LIBRARY. PASSWORD: the default
+// user's.
 'use strict';
 
 const { setTimeout: sleep } = require('node:timers/promises');
 
 const [port, role, library] = process.argv.slice(2);
 const host = '127.0.0.1';
+const password = process.env.PASSWORD;
 
 const open = {
   async ioredis() {
     const Redis = require('ioredis');
-    const redis = new Redis(Number(port), host, { maxRetriesPerRequest: null });
+    const redis = new Redis(Number(port), host, { maxRetriesPerRequest: null, password });
     redis.on('error', () => {}); // of a connection, and not of a command
     return {
       incr: () => redis.incr('n'),
@@ -20,7 +22,7 @@ const open = {
   },
   async redis() {
     const { createClient } = require('redis');
-    const redis = createClient({ url: `redis://${host}:${port}` });
+    const redis = createClient({ url: `redis://${host}:${port}`, password, commandOptions: { timeout: 30000 } });
     redis.on('error', () => {}); // of a connection, and not of a command
     await redis.connect();
     return {
@@ -33,7 +35,11 @@ const open = {
   async glide() {
     const { GlideClient, Logger } = require('@valkey/valkey-glide');
     Logger.setLoggerConfig('off');
-    const client = await GlideClient.createClient({ addresses: [{ host, port: Number(port) }], requestTimeout: 10000 });
+    const client = await GlideClient.createClient({
+      addresses: [{ host, port: Number(port) }],
+      requestTimeout: 10000,
+      credentials: password && { password },
+    });
     return {
       incr: () => client.incr('n'),
       get: () => client.get('stop'),
