@@ -288,7 +288,7 @@ static const char *judge(struct client *client, const struct expected *asked, co
     if (is_strange && !is_discarded && reply->type != '-')
         return "served, and it has not logged in";
     bool is_login = strcmp(op->name, "auth") == 0 || strcmp(op->name, "enter") == 0;
-    if (is_login && !session->in_multi && reply_begins(reply, '-', SLICE("UPSTREAM ")))
+    if (is_login && !session->in_multi && !memory_was_short() && reply_begins(reply, '-', SLICE("UPSTREAM ")))
         return "a login hears that Redis is away";
     if (is_excused(client, &asked->act, reply)) {
         session->is_voided |= session->in_multi && (is_queued || (op->flags & OP_CONTROL) == 0);
