@@ -268,7 +268,7 @@ def dials(weir, n):
 def test_who_is_closed_for_an_outage_comes_again_uncounted(farm):
     """As often as it was closed, and no more; through an outage of any length."""
     redis = farm.redis()
-    weir = farm.weir(redis, workers=2, failover_wait="100ms", sections="[policy local]\nmatch = ip:127.0.0.1\nconnects = 4/d over close\n")
+    weir = farm.weir(redis, workers=2, failover_wait="400ms", sections="[policy local]\nmatch = ip:127.0.0.1\nconnects = 4/d over close\n")
     conns, replies = dials(weir, 4)
     assert replies == [None] * 4
     lose(weir, redis)
