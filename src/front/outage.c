@@ -142,7 +142,10 @@ bool outage_wake(struct front *front, unsigned most)
 void outage_look(struct alarm *alarm)
 {
     struct front *front = container_of(alarm, struct front, timeouts.look);
-    if (front_home(front)->lanes.down == ERR_NONE)
+    enum err down = front_home(front)->lanes.down;
+    bool is_news = down != (enum err)front->outage_seen; /* whoever waited for something else has another time now */
+    front->outage_seen = (uint8_t)down;
+    if (down == ERR_NONE || is_news)
         (void)outage_wake(front, UINT_MAX);
     else if (!list_is_empty(&front->outages))
         look_later(front);
