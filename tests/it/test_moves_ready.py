@@ -182,7 +182,7 @@ def test_the_service_starts_again_after_all_but_mistakes():
 # ---- an upgrade while Redis is away ----
 
 
-@BOTH
+@pytest.mark.parametrize("lanes", ["shared", pytest.param("private", marks=pytest.mark.moves)])
 @pytest.mark.parametrize("kind", ["plain", pytest.param("tls", marks=pytest.mark.moves)])
 def test_an_upgrade_while_redis_is_away(kind, lanes, farm, tmp_path):
     """Neither process is ready, so the new one takes over, and serves when Redis comes back."""
