@@ -88,6 +88,7 @@ struct extra {
     uint32_t pause_ms;           /* of the last CLIENT PAUSE ... WRITE that was queued in MULTI; 0: none */
     uint8_t hopes;               /* how often it has waited for a lane that somebody else only keeps */
     struct outage *outage;       /* it waits for a connection to Redis, or has for its next request; NULL: it has not */
+    uint64_t told_ns;            /* when a command heard last that no connection could be had; 0: none has */
     struct login_step *login;    /* AUTH or HELLO AUTH on its way through the door; NULL: none */
     struct lease kept;           /* on the private lane that the client had last */
     struct proxy_header *header; /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */

@@ -56,7 +56,7 @@ struct front_settings {
         *stopping; /* by limit id, bits by enum whom_kind: what it has done in the last seconds; run/watch.h */
     struct slice upstream_user; /* weir's own */
     struct quota_settings quota;
-    struct attempts *attempts; /* logins under way; a worker that is woken calls login_look */
+    struct attempts *attempts;     /* logins under way; a worker that is woken calls login_look */
     struct reconnects *reconnects; /* connections closed for an outage, which may come again uncounted */
     unsigned n_workers;
     struct record *unlimited; /* of subjects that no policy binds */
@@ -168,7 +168,6 @@ struct front {
     struct alarms turns;  /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
     struct list clients;  /* see struct waited_for */
     struct list outages;  /* struct outage, the one that has waited longest for a wake-up first */
-    uint8_t outage_seen; /* enum err: lanes.down at the last look at them */
     struct list remains;  /* of clients that have gone: front/remains.h */
     const struct entrance *entrances[ENTRANCES_MAX]; /* by number; NULL: nobody has come in there */
     struct list libraries;                           /* that its clients use: struct library */

@@ -7,6 +7,8 @@
 #include "front/session.h"
 #include "upstream/lanes.h"
 
+#define BEHIND_NS                                                                                                      \
+    (100 * NS_PER_MS) /* so soon behind a command that was told after its wait, the next of a pipeline is told */
 #define LOOK_NS (100 * NS_PER_MS) /* while Redis is there, and one more connection is not to be had */
 
 static struct lanes *lanes_of_client(const struct client *client)
@@ -79,18 +81,30 @@ static void look_later(struct front *front)
         alarm_set(&front->timeouts.alarms, look, front->loop->now_ns + LOOK_NS);
 }
 
+/* What stands behind such a command in a pipeline has waited as long. */
+static bool was_told_just_now(const struct client *client)
+{
+    uint64_t told_ns = client_extra(client)->told_ns;
+    return told_ns != 0 && client->front->loop->now_ns < told_ns + BEHIND_NS;
+}
+
 enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake)
 {
     struct front *front = client->front;
     struct outage *outage = client_extra(client)->outage;
     if (client_is_operator(client) || (why == ERR_UPSTREAM_BUSY && !is_handshake))
         return OUTAGE_ERROR;
+    if (outage == NULL && why != ERR_UPSTREAM_BUSY && !is_handshake && was_told_just_now(client))
+        return OUTAGE_ERROR;
     if (outage == NULL && (outage = begin(client)) == NULL)
         return OUTAGE_STARVED;
     uint64_t due_ns = end_ns(client, outage, why, is_handshake);
     if (front->loop->now_ns >= due_ns) {
         bool is_told = why == ERR_UPSTREAM_TIMEOUT || front->rules->tells_outage;
-        return may_administer(client) || (is_told && !is_handshake) ? OUTAGE_ERROR : OUTAGE_CLOSES;
+        if (!may_administer(client) && (!is_told || is_handshake))
+            return OUTAGE_CLOSES;
+        client->extra->told_ns = front->loop->now_ns;
+        return OUTAGE_ERROR;
     }
     alarm_stop(&front->timeouts.alarms, &outage->over);
     if (due_ns != UINT64_MAX)
@@ -142,10 +156,7 @@ bool outage_wake(struct front *front, unsigned most)
 void outage_look(struct alarm *alarm)
 {
     struct front *front = container_of(alarm, struct front, timeouts.look);
-    enum err down = front_home(front)->lanes.down;
-    bool is_news = down != (enum err)front->outage_seen; /* whoever waited for something else has another time now */
-    front->outage_seen = (uint8_t)down;
-    if (down == ERR_NONE || is_news)
+    if (front_home(front)->lanes.down == ERR_NONE)
         (void)outage_wake(front, UINT_MAX);
     else if (!list_is_empty(&front->outages))
         look_later(front);

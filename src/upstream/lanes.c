@@ -1,5 +1,6 @@
 #include "upstream/lanes.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -260,6 +261,7 @@ void lanes_hurry(struct lanes *lanes)
 
 void lanes_go_down(struct lanes *lanes, enum err why)
 {
+    bool is_news = lanes->down != why;
     lanes->down = why;
     window_note_greeting(&lanes->base.schedule->window, 0);
     count_set(&lanes->base.counts.is_down, 1);
@@ -268,7 +270,8 @@ void lanes_go_down(struct lanes *lanes, enum err why)
         atomic_store_explicit(&lanes->upstream->away_ns, now_ns, memory_order_relaxed);
     backoff_fail(&lanes->backoff, now_ns);
     lanes_tick(lanes);
-    if (lanes->ops->on_chance(lanes->arg, 0))
+    /* Another reason may be another time to wait. */
+    if (lanes->ops->on_chance(lanes->arg, is_news ? UINT_MAX : 0))
         lanes_hurry(lanes);
 }
 

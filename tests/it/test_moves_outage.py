@@ -79,6 +79,9 @@ def test_with_error_it_is_told_after_the_wait_and_stays(lanes, farm):
         began = time.monotonic()
         assert conn.call("GET", "k") == UNAVAILABLE
         assert is_after_wait(time.monotonic() - began)
+        began = time.monotonic()
+        assert conn.ask(*["GET k"] * 50) == [UNAVAILABLE] * 50
+        assert time.monotonic() - began < 5 * WAIT + LATE, "a pipeline waits once"
         redis.start()
         wait_until(lambda: conn.call("SET", "k", "v") == "OK", "the same connection serves it")
 
