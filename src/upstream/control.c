@@ -144,12 +144,17 @@ enum step {
     STEP_INFO,
     STEP_PING,
     STEP_CLIENTS,
-    STEP_COMMAND,
     STEP_NONCE, /* a step for each form, in their order, until one is answered */
     STEP_NONCE_HELLO,
     STEP_NONCE_ECHO,
+    STEP_COMMAND, /* the last: CLIENT LIST shows the connection by it */
     STEP_COUNT
 };
+
+static bool is_nonce(enum step step)
+{
+    return step >= STEP_NONCE && step <= STEP_NONCE_ECHO;
+}
 
 static void miss(struct control *control, enum step step)
 {
@@ -338,10 +343,10 @@ static const struct {
     [STEP_INFO] = {"INFO", "server", judge_info},
     [STEP_PING] = {OWN_PING, NULL, judge_ping}, /* a server that serves no client answers the others, too */
     [STEP_CLIENTS] = {"INFO", "clients", judge_clients},
-    [STEP_COMMAND] = {"COMMAND", NULL, judge_command},
     [STEP_NONCE] = {NULL, NULL, judge_nonce}, /* nonce_request */
     [STEP_NONCE_HELLO] = {NULL, NULL, judge_nonce},
     [STEP_NONCE_ECHO] = {NULL, NULL, judge_nonce},
+    [STEP_COMMAND] = {"COMMAND", NULL, judge_command},
 };
 
 static void send_words(struct control *control, const struct slice *words, size_t n)
@@ -454,7 +459,8 @@ static void settled_well(struct control *control)
 /* The first time all steps are taken, later only those whose answers are missing; AUTH only with a password. */
 static bool is_passed_over(const struct control *control, enum step step)
 {
-    if ((step == STEP_AUTH && control->password == NULL) || (step > STEP_NONCE && control->has_form) ||
+    if ((step == STEP_AUTH && control->password == NULL) ||
+        (step > STEP_NONCE && is_nonce(step) && control->has_form) ||
         (step == STEP_ROLE && !is_missing(control, STEP_ROLE)))
         return true;
     return control->is_up && !is_missing(control, step);
@@ -470,7 +476,7 @@ static void next_step(struct control *control)
     }
     control->missing &= ~(1U << control->step);
     uv_timer_start(&control->timer, on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
-    if (control->step >= STEP_NONCE) {
+    if (is_nonce((enum step)control->step)) {
         send_nonce(control, (enum nonce_form)(control->step - STEP_NONCE + NONCE_UNKNOWN));
         return;
     }

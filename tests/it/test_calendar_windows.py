@@ -381,7 +381,8 @@ def test_a_reload_reads_zones_anew(farm, redis, tmp_path):
 
 def test_while_redis_is_away(farm):
     redis = farm.redis()
-    weir = farm.weir(redis, workers=2, sections="[limit own]\nfixed = 2/month, 9/day\ntz = Asia/Kathmandu\nwhen-down = local\n")
+    sections = "[limit own]\nfixed = 2/month, 9/day\ntz = Asia/Kathmandu\nwhen-down = local\n"
+    weir = farm.weir(redis, workers=2, sections=sections, when_upstream_down="error")
     with weir.connect() as conn:
         redis.kill()
         wait_until(lambda: conn.call("PING") != b"PONG", "weir sees it")

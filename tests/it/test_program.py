@@ -60,7 +60,7 @@ def test_without_a_file_it_says_what_it_does():
         except OSError:
             pass  # held by somebody else, which is as good
         done = run_weir()
-    assert done.returncode == 1
+    assert done.returncode == 2
     for word in ("no configuration file", "127.0.0.1:6380", "127.0.0.1:6379", "no limits", "in use"):
         assert word in done.stderr, word
 
