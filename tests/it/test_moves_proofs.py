@@ -347,7 +347,8 @@ def test_two_thousand_clients_with_a_token_each(farm):
         assert len(users(redis)) <= 2 * (3 + 4)
 
 
-@pytest.mark.parametrize("lanes", ["shared", pytest.param("private", marks=pytest.mark.moves)])
+@pytest.mark.moves
+@pytest.mark.parametrize("lanes", LANES)
 def test_connections_live_on_while_newer_passwords_are_said(lanes, farm):
     """Clients log in again as their library does, and what is not theirs to prolong is prolonged by weir."""
     redis = farm.redis()
