@@ -49,8 +49,9 @@ struct control {
     bool is_lost; /* said in the log */
     bool was_up;  /* at any time */
     bool is_turned_away;
-    bool is_trial;  /* what fails is not tried again, and the log says nothing: its owner does */
-    bool asks_role; /* as soon as nothing else is asked */
+    bool is_trial;   /* what fails is not tried again, and the log says nothing: its owner does */
+    bool knows_role; /* the node has told it on this connection */
+    bool asks_role;  /* as soon as nothing else is asked */
     bool is_closing;
 };
 
@@ -196,6 +197,7 @@ static void note_role(struct control *control, const struct redisReply *reply)
         return;
     control->missing &= ~(1U << STEP_ROLE);
     control->asks_role = false;
+    control->knows_role = true;
     node_note_role(control->node, role);
     control->ops->on_role(control->arg);
 }
@@ -441,6 +443,7 @@ static void settled_well(struct control *control)
     uint64_t every_ms = beat_ms(control);
     uv_timer_stop(&control->timer);
     atomic_store_explicit(&control->node->is_barred, false, memory_order_relaxed);
+    atomic_store_explicit(&control->node->asks_lanes, !control->knows_role, memory_order_relaxed);
     control->again_ns = clock_ns() + again_ns;
     if (every_ms > 0)
         uv_timer_start(&control->timer, on_beat, every_ms, every_ms);
@@ -505,6 +508,7 @@ static void on_connected(struct link *link, int status)
     control->uses_before = control->has_answered = false;
     control->missing = 0;
     control->has_form = false;
+    control->knows_role = false;
     control->is_greeting = true;
     control->ops->on_connected(control->arg);
     next_step(control);

@@ -115,8 +115,8 @@ static bool may_be_replica(struct slice bytes)
 
 static inline void note_errors(struct lane *lane, struct slice bytes, uint32_t n)
 {
-    if (n > 0 && !node_is_asked(lane_node(lane)) && may_be_replica(bytes))
-        node_ask(lane_node(lane));
+    if (n > 0 && may_be_replica(bytes))
+        lane->base->ops->on_doubted(lane);
 }
 
 static bool is_plain(struct lane *lane)

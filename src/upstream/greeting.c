@@ -59,6 +59,16 @@ void greeting_init(struct greeting *greeting, const struct lane_key *key, enum g
         add(greeting, STEP_NONCE);
 }
 
+void greeting_ask_role(struct greeting *greeting)
+{
+    if (greeting_is_again((enum greeting_kind)greeting->kind))
+        return;
+    for (unsigned i = 0; i < greeting->count; i++)
+        if (greeting->steps[i] == STEP_HELLO)
+            return;
+    add(greeting, STEP_HELLO);
+}
+
 static size_t say_select(char *out, const struct lane_key *key)
 {
     char number[16];

@@ -65,6 +65,9 @@ void greeting_init(struct greeting *greeting, const struct lane_key *key, enum g
  */
 char *greeting_say(struct greeting *greeting, const struct lane_key *key, const struct nonce *nonce, size_t *n);
 
+/* HELLO at its end, if there is none: a client that has logged in is told the role. Before anything is said. */
+void greeting_ask_role(struct greeting *greeting);
+
 enum greeting_verdict {
     GREETING_GOOD,
     GREETING_TELLS_ID,      /* good; it tells the connection's id, see greeting_id */

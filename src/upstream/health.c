@@ -9,7 +9,9 @@
 #define NEWEST_AGAIN_NS (10 * NS_PER_S) /* weir's newest password is tried again so long after it was refused */
 #define FRESH_NS NS_PER_S               /* a lane that breaks sooner, and was never used, counts as not opened */
 #define STALL_NS (1 * NS_PER_S)         /* how long calls may wait behind a reply that is not read */
-#define SHUT_MAX 8   /* connections closed while they are greeted, as those of a deleted user are: then Redis is away */
+#define SHUT_MAX 8 /* connections closed while they are greeted, as those of a deleted user are: then Redis is away */
+#define ASK_NS NS_PER_S                /* a lane is opened for a question at most so often, ... */
+#define ASK_REPLICA_NS (30 * NS_PER_S) /* ... and of a node that is known to be a replica */
 #define AGAIN_MAX 40 /* connections closed by Redis in a second, or while none is let in, before it is taken for away */
 
 static bool is_clients(enum lane_role role)
@@ -342,6 +344,25 @@ static void on_watched(struct lane *lane)
     lanes_sweep(lanes_of(lane));
 }
 
+/* Where only clients' own logins may ask, a lane of this one is opened, whose greeting does. */
+static void on_doubted(struct lane *lane)
+{
+    struct lanes *lanes = lanes_of(lane);
+    struct node *node = lanes_node(lanes);
+    uint64_t every_ns = upstream_time(lanes->upstream, node_role(node) == ROLE_REPLICA ? ASK_REPLICA_NS : ASK_NS);
+    uint64_t now_ns = lanes_loop(lanes)->now_ns;
+    node_ask(node);
+    if (!atomic_load_explicit(&node->asks_lanes, memory_order_relaxed) || lane->key.login == NULL ||
+        lanes->is_retired || (lanes->doubted_ns != 0 && now_ns < lanes->doubted_ns + every_ns))
+        return;
+    lanes->doubted_ns = now_ns;
+    struct lane_key key = lane->key;
+    key.database = 0;
+    struct lane *asker = shared_open(lanes, &key, NULL);
+    if (asker != NULL)
+        asker->use = USE_SPARE;
+}
+
 static void on_empty(struct lane_base *base)
 {
     struct lanes *lanes = container_of(base, struct lanes, base);
@@ -359,6 +380,7 @@ const struct lane_ops health_ops = {
     .on_emptied = shared_end_retirement,
     .on_unleased = shared_note_unleased,
     .on_watched = on_watched,
+    .on_doubted = on_doubted,
     .on_empty = on_empty,
 };
 

@@ -73,6 +73,8 @@ struct lane_ops {
      * calls that have just been sent.
      */
     void (*on_watched)(struct lane *lane);
+    /* A reply on it may say that its node is a replica. */
+    void (*on_doubted)(struct lane *lane);
     /* The last connection of a lane has been closed in full: no lane of these is left. */
     void (*on_empty)(struct lane_base *base);
 };

@@ -51,6 +51,7 @@ struct lanes {
     void (*on_unused)(struct lanes *lanes); /* its last lane or timer is closed in full; NULL: nobody is told */
 
     uint64_t wary_until_ns; /* a huge reply has come on a shared lane not long ago, see shared_be_wary; 0: none has */
+    uint64_t doubted_ns;    /* when a lane was opened last to ask for the node's role */
     uint64_t login_refused_ns; /* when Redis refused weir's own login last; 0: it has not since it was set */
     struct backoff backoff;    /* between attempts to find a node that is away */
     struct backoff starved;    /* the system has refused a descriptor or memory: no lane is opened before it is over */

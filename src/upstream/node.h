@@ -38,6 +38,7 @@ struct node {
     struct contention *contention;    /* who sends to it, on all workers; one reference */
     _Atomic uint8_t role;             /* enum node_role, as it has said last */
     _Atomic bool is_asked;            /* node_ask */
+    _Atomic bool asks_lanes;          /* it does not tell weir its role: lanes of clients that have logged in ask */
     _Atomic bool is_demoted;          /* it was a master and is a replica: nothing more is sent to it */
     _Atomic uint64_t left_bytes;      /* what clients that have gone left under way, as far as known: front/remains.h */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from kit.harness import MODE_IDS, MODES, wait_until
-from kit.moving import NAME, At, Names, two
+from kit.moving import NAME, At, LoggedInAt, Names, two
 from kit.resp import Closed
 
 HURRY = {"WEIR_HURRY": "4"}  # a second is 250 ms
@@ -154,3 +154,31 @@ def test_a_forged_refusal_is_harmless(farm, names, follow):
         first.call("PUBLISH", "channel", "message")
         assert subscribed.read()[2] == b"message"
     assert "replica now" not in weir.log() and "moved" not in weir.log()
+
+
+@pytest.mark.moves
+def test_a_demoted_master_that_wants_a_password(farm, names, follow):
+    """weir itself has none, and is not told the role: a connection of a client's own user is."""
+    acl = ["--user", "default", "off", "--user", "app", "on", ">pw", "~*", "&*", "+@all", "--user", "admin", "on", "nopass", "~*", "+@all"]
+    first = farm._start(LoggedInAt(2, *acl))
+    second = farm._start(LoggedInAt(3, *acl, port=first.port))
+    second.call("SET", "who", "second")
+    names.point(first)
+    weir = follow(first.port)
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "app", "pw") == "OK"
+        assert conn.call("SET", "key", "1") == "OK"
+        demote(first, second)
+
+        def is_given_up():
+            assert conn.call("SET", "key", "2") != "OK"
+            return "was a master and is a replica now" in weir.log()
+
+        wait_until(is_given_up, "the role is asked by the client's own user")
+        names.point(second)
+
+        def is_written():
+            return conn.call("SET", "key", "2") == "OK"
+
+        wait_until(is_written, "writes go to the new master")
+        assert second.call("GET", "key") == b"2"

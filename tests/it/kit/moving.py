@@ -25,6 +25,15 @@ class At(Redis):
         return f"{self.ip}:{self.port}"
 
 
+class LoggedInAt(At):
+    """The same with users: the tests come in as `admin`."""
+
+    def connect(self):
+        conn = super().connect()
+        conn.call("AUTH", "admin", "")
+        return conn
+
+
 class TlsAt(TlsRedis):
     """The same with a TLS port, which is at most one of the addresses'."""
 
