@@ -46,6 +46,7 @@ struct config {
     struct rate dial_rate;            /* count 0: none */
     uint64_t upstream_check_ns;       /* 0: never */
     uint64_t upstream_resolve_ns;     /* 0: only when there is a reason to */
+    struct networks upstream_allow;   /* that names may lead to; none: any */
     uint64_t drain_timeout_ns;        /* 0: clients are closed at once */
     bool is_shadow;                   /* mode = shadow: count what would be refused, refuse nothing */
     char *admin_socket;               /* path; NULL: none */

@@ -170,6 +170,17 @@ enum key_result key_listen(const struct config_key *key, struct config *config, 
     return KEY_SET;
 }
 
+enum key_result key_upstream_allow(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                   size_t why_size)
+{
+    struct slice text;
+    (void)key;
+    while (split_next(&value, ',', &text))
+        if (!networks_add(&config->upstream_allow, text, why, why_size))
+            return KEY_BAD;
+    return KEY_SET;
+}
+
 enum key_result key_proxies(const struct config_key *key, struct config *config, struct slice value, char *why,
                             size_t why_size)
 {

@@ -528,9 +528,25 @@ static void take_error(struct finder *finder, const char *why)
         settle(finder); /* weir starts without */
 }
 
-static void on_resolved(void *arg, const struct resolved *found)
+/* Those that upstream-allow lets weir dial. */
+static struct resolved allowed(const struct finder *finder, const struct resolved *found)
+{
+    const struct networks *allow = finder->settings.allow;
+    struct resolved left = {.why = found->why};
+    for (unsigned i = 0; i < found->n; i++) {
+        struct ip ip = ip_of((const struct sockaddr *)&found->endpoints[i].address);
+        if (networks_are_none(allow) || networks_hold(allow, &ip))
+            left.endpoints[left.n++] = found->endpoints[i];
+    }
+    if (left.n == 0 && found->n > 0)
+        left.why = "upstream-allow holds none of its addresses";
+    return left;
+}
+
+static void on_resolved(void *arg, const struct resolved *all)
 {
     struct finder *finder = arg;
+    const struct resolved left = allowed(finder, all), *found = &left;
     uint64_t every_ns = finder->settings.resolve_ns;
     if (found->n > 0)
         take_found(finder, found);

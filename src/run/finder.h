@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+#include "limit/networks.h"
 #include "net/resolver.h"
 #include "run/address.h"
 #include "upstream/control.h"
@@ -38,6 +39,7 @@ struct finder_ops {
 struct finder_settings {
     struct upstream *upstream;      /* lives longer */
     const struct address *address;  /* lives longer */
+    const struct networks *allow;   /* where the name may lead; lives longer */
     uint64_t resolve_ns;            /* how often the name is looked up; 0: only when there is a reason to */
     struct credentials credentials; /* the user lives longer; the passwords are copied */
 };

@@ -210,6 +210,7 @@ static void start_controls(struct proxy *proxy)
     const struct finder_settings settings = {
         .upstream = &proxy->upstream,
         .address = &config->upstream,
+        .allow = &config->upstream_allow,
         .resolve_ns = config->upstream_resolve_ns,
         .credentials = credentials_of(proxy, &config->rules.upstream_password),
     };

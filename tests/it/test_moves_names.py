@@ -168,3 +168,16 @@ def test_a_look_up_that_hangs(farm, follow, names, tmp_path):
         assert not weir.serves() and conn.call("LIMIT", "STATUS") is not None
     weir.stop()
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.moves
+def test_addresses_that_are_not_allowed(farm, names, follow):
+    """An address outside of upstream-allow is not dialled."""
+    first, second = two(farm)
+    names.point(second)
+    weir = follow(first.port, upstream_allow="127.0.0.2, 10.0.0.0/8")
+    assert "its name cannot be resolved: upstream-allow holds none of its addresses" in weir.log()
+    names.point(second, first)
+    wait_until(weir.serves, "the other address serves")
+    with weir.connect() as conn:
+        assert conn.call("GET", "who") == b"first"
