@@ -230,6 +230,8 @@ static enum gate ask_both(struct client *client, const struct account *own, cons
 {
     struct tally *tallies = client->front->tallies;
     enum gate gate = GATE_PASS;
+    if (ask->turn != NULL)
+        verdict->turn = *ask->turn; /* neither of them may say another */
     ask->part = PART_COMMAND;
     if (own->policy != NULL && keyed->policy != NULL && gate_delays(own->policy, ask->command, PART_CONNECTION))
         gate = gate_ask_refusal(keyed, ask, tallies, verdict); /* or it would wait first, to be refused then */
