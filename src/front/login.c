@@ -79,6 +79,12 @@ void login_end(struct client *client)
 
 /* ---- on an auth lane ---- */
 
+/* True if Redis has taken these words before: the client is who they say, and an error would not make it another. */
+static bool is_renewal(const struct login_step *step)
+{
+    return step->is_proof || session_login(step->client) == step->question.login;
+}
+
 static void end_check(struct login_step *step)
 {
     struct client *client = step->client;
@@ -119,7 +125,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     }
     step->stage = STAGE_JUDGED;
     step->judgement = judgement;
-    if (step->is_proof && judgement == JUDGED_FALSE) {
+    if (is_renewal(step) && judgement == JUDGED_FALSE) {
         refuse_proof(step->client);
         return;
     }
@@ -320,7 +326,10 @@ static enum login_result go_without(struct client *client, struct login_step *st
         step->stage = STAGE_AWAY;
         return LOGIN_WAITS;
     case OUTAGE_ERROR:
-        return LOGIN_WRONG;
+        if (!is_renewal(step))
+            return LOGIN_WRONG;
+        outage_close(client);
+        break;
     case OUTAGE_CLOSES:
         outage_close(client);
         break;
@@ -330,10 +339,10 @@ static enum login_result go_without(struct client *client, struct login_step *st
     return LOGIN_GONE;
 }
 
-/* Redis has been asked, and its answer is lost. An operator's connection stays. */
-static enum login_result lose(struct client *client)
+/* Redis has been asked, and its answer is lost. An operator's connection stays, unless it is another user's already. */
+static enum login_result lose(struct client *client, const struct login_step *step)
 {
-    if (client_is_operator(client))
+    if (client_is_operator(client) && !is_renewal(step))
         return LOGIN_WRONG;
     client_leave_for(client, CLOSED_UPSTREAM);
     return LOGIN_GONE;
@@ -347,7 +356,7 @@ static enum login_result judged(struct client *client, struct login_step *step)
     case JUDGED_FALSE:
         return LOGIN_WRONG;
     case JUDGED_LOST:
-        return lose(client);
+        return lose(client, step);
     case JUDGED_NOT:
         break;
     }

@@ -283,6 +283,43 @@ def test_a_redis_that_takes_a_login_and_refuses_its_lane_is_not_asked_for_ever(l
         assert len(contrary.links) < 20
 
 
+class Between(Meddler):
+    """Before the next login of a lane reaches Redis something is done there."""
+
+    def __init__(self, address, act):
+        super().__init__(address)
+        self.act = act
+        self.is_armed = False
+
+    def _requests(self, weir, redis):
+        try:
+            while data := weir.recv(1 << 16):
+                if self.is_armed and b"\r\naUTH\r\n" in data:
+                    self.is_armed = False
+                    self.act()
+                redis.sendall(data)
+        except OSError:
+            pass
+        cut(weir, redis)
+
+
+def test_who_is_put_out_between_its_login_and_the_answer_hears_no_error_and_stays(farm):
+    """With an error it would not be logged in directly: the connection is closed instead."""
+    redis = farm.redis()
+    set_user(redis, ">P1", ">P2")
+
+    def take_p1_away():
+        redis.call("ACL", "SETUSER", "app", "<P1")
+        kill(redis)
+
+    with Between(redis.address, take_p1_away) as between:
+        weir = farm.weir(between.upstream, workers=1)
+        with enter(weir, "P2", "GET k") as other, weir.connect() as conn:
+            between.is_armed = True
+            assert is_lost(conn, "HELLO", "3", "AUTH", "app", "P1")
+            assert other.call("GET", "k") is None
+
+
 @pytest.mark.parametrize("workers, lanes", every_way)
 def test_another_address_asks_every_client_again(workers, lanes, farm, tmp_path):
     """What one server has said of a client proves nothing at another."""
