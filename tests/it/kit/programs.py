@@ -1,7 +1,9 @@
 """Programs with client libraries that live through an outage of Redis, each in a process of its own."""
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -31,6 +33,7 @@ class Program:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.complaints,
+            start_new_session=True,
         )
         self.lines = []
         self.reader = threading.Thread(target=self._read)
@@ -48,7 +51,8 @@ class Program:
         return self
 
     def __exit__(self, *_):
-        self.child.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.child.pid, signal.SIGKILL)  # and processes of its own
         self.child.wait()
         self.reader.join()
         self.complaints.close()
