@@ -422,10 +422,12 @@ const struct stateful *stateful_row(enum effect effect)
 /*
  * True if Redis wants a password of a client that does not hear that. Redis had let the client in before: the
  * connection that it had there is gone. The client would lose command after command, or wait for CLIENT REPLY ON.
+ * weir's own RESET says nothing of that: before 7.0 Redis wants a login for RESET too.
  */
 static bool is_shut_out_unheard(const struct call *call, const struct glimpse *reply)
 {
-    return (call->flags & CALL_MUTE_ERROR) != 0 && glimpse_starts(reply, SLICE("-NOAUTH"));
+    return call->effect != EFFECT_RESET && (call->flags & CALL_MUTE_ERROR) != 0 &&
+           glimpse_starts(reply, SLICE("-NOAUTH"));
 }
 
 void stateful_answered(struct client *client, const struct call *call, const struct glimpse *reply)
