@@ -428,7 +428,7 @@ struct slice script_conn_why_none(const struct script_conn *conn)
 {
     if (conn->refusal != NULL)
         return slice_str(conn->refusal);
-    return err_text(conn->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : lanes_why_none(conn->base.lanes));
+    return err_text(conn->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : lanes_why_away(conn->base.lanes));
 }
 
 struct slice script_conn_sha(const struct script_conn *conn, enum script script)
