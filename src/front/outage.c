@@ -59,15 +59,15 @@ static bool may_administer(const struct client *client)
     return client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
 }
 
-/* When the wait ends; UINT64_MAX: when Redis answers, as an operator's handshake is neither closed nor told. */
+/* When the wait ends; UINT64_MAX: when Redis answers. An outage neither closes nor answers an operator's handshake. */
 static uint64_t end_ns(const struct client *client, const struct outage *outage, enum err why, bool is_handshake)
 {
     const struct rules *rules = client->front->rules;
     uint64_t timeout_ns = lanes_of_client(client)->upstream->timeout_ns;
-    if (is_handshake && may_administer(client))
-        return UINT64_MAX;
     if (why == ERR_UPSTREAM_BUSY)
         return outage->since_ns + rules->handshake_timeout_ns;
+    if (is_handshake && may_administer(client))
+        return UINT64_MAX;
     if (why != ERR_UPSTREAM_TIMEOUT)
         return outage->since_ns + rules->failover_wait_ns;
     return timeout_ns > 0 ? client->rider.arrived_ns + timeout_ns : UINT64_MAX;

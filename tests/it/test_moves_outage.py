@@ -199,6 +199,20 @@ def test_a_handshake_waits_for_room(farm):
         assert late.read() == "OK"
 
 
+def test_an_operator_waits_for_room_no_longer_than_a_handshake_may(farm):
+    """It is told then, as nothing but an order of its own may make room."""
+    sections = "[policy operators]\nmatch = ip:127.0.0.1\nadmin = yes\n"
+    weir = start(farm, farm.redis(), max_lanes=4, handshake_timeout="300ms", sections=sections)
+    with contextlib.ExitStack() as stack:
+        conns = [stack.enter_context(weir.connect()) for _ in range(8)]
+        replies = [conn.call("MULTI") for conn in conns]
+        late = conns[replies.index(BUSY)]
+        assert late.call("EXEC").startswith("EXECABORT")
+        began = time.monotonic()
+        assert late.call("SELECT", "3") == BUSY and is_after_wait(time.monotonic() - began)
+        assert late.call("LIMIT", "STATUS")
+
+
 # ---- LIMIT: away, and there but unable to decide ----
 
 NAMED = """
