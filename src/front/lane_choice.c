@@ -442,7 +442,7 @@ static struct lane *find_shared(struct client *client, const struct request *req
         lane_key_eq(&rider->lane->key, &key))
         return rider->lane;
     struct lane *lane = shared_get(lanes, &key, rider);
-    if (lane != NULL)
+    if (lane != NULL && (!lane_is_ready(lane) || session_suits(client, lane))) /* one that opens ends its leases */
         lease_take(lease, lane);
     return lane;
 }
@@ -613,6 +613,13 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
     if (finding != LANE_FOUND)
         return finding;
     if (!lane_is_ready(*found) || lane_is_congested(*found)) {
+        lane_wait(*found, &client->rider);
+        client_wait(client, WAIT_LANE);
+        return LANE_NOT_YET;
+    }
+    if (!session_suits(client, *found)) {
+        if (!session_ask_witness(client, *found))
+            return LANE_UNPROVEN;
         lane_wait(*found, &client->rider);
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;

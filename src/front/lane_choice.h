@@ -11,9 +11,10 @@
 #include "upstream/lane.h"
 
 enum finding {
-    LANE_FOUND,   /* *lane takes requests now */
-    LANE_NOT_YET, /* the client's link will be woken */
-    LANE_NONE,    /* the upstream is away; or out of memory, and it is closed */
+    LANE_FOUND,    /* *lane takes requests now */
+    LANE_NOT_YET,  /* the client's link will be woken */
+    LANE_UNPROVEN, /* the client's words are to be asked again */
+    LANE_NONE,     /* the upstream is away; or out of memory, and it is closed */
 };
 
 __attribute__((warn_unused_result)) enum finding lane_choice_find(struct client *client, const struct request *request,

@@ -23,6 +23,7 @@ void lane_claim_audit(const struct rider *rider, const struct lane *lane)
     /* What began in an earlier generation goes on, as in Redis; and a login is weir's own words. */
     bool is_unseen = lane->user == NULL && client_has_own_lane(client) && session_is_proven(client);
     assert(session_is_witnessed(client) || is_unseen || rider->is_sending || client_waits_for(client, WAIT_LOGIN));
+    assert(session_suits(client, lane) || rider->is_sending || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
     if (lane->role == LANE_PRIVATE) {
         assert(client_has_own_lane(client));
     } else {

@@ -348,6 +348,32 @@ static enum route refuse_unproven(struct client *client, struct request *request
     return ROUTE_STOP;
 }
 
+/* ROUTE_GOES_ON: `lane` may be sent the request. */
+static enum route find_lane(struct client *client, struct request *request, struct lane **lane)
+{
+    for (;;) {
+        switch (renew_proof(client)) {
+        case LOGIN_WAITS:
+            return ROUTE_WAIT;
+        case LOGIN_PASSED:
+            break;
+        default:
+            return client_is_leaving(client) ? ROUTE_STOP : refuse_unproven(client, request);
+        }
+        switch (lane_choice_find(client, request, lane)) {
+        case LANE_NOT_YET:
+            return ROUTE_WAIT;
+        case LANE_NONE:
+            return client_is_closed(client) ? ROUTE_STOP : end_search(client, request);
+        case LANE_FOUND:
+            session_note_lane(client);
+            return ROUTE_GOES_ON;
+        case LANE_UNPROVEN:
+            break;
+        }
+    }
+}
+
 /*
  * Limits depend on the client's user, which only an auth lane says; and how replies are read depends on the protocol.
  * Returns the error for a request inside MULTI that would change them there; empty: there is none.
@@ -440,24 +466,10 @@ static enum route forward(struct client *client, struct request *request)
             return result;
     }
 
-    switch (renew_proof(client)) {
-    case LOGIN_WAITS:
-        return ROUTE_WAIT;
-    case LOGIN_PASSED:
-        break;
-    default:
-        return client_is_leaving(client) ? ROUTE_STOP : refuse_unproven(client, request);
-    }
     struct lane *lane = NULL;
-    switch (lane_choice_find(client, request, &lane)) {
-    case LANE_NOT_YET:
-        return ROUTE_WAIT;
-    case LANE_NONE:
-        return client_is_closed(client) ? ROUTE_STOP : end_search(client, request);
-    case LANE_FOUND:
-        session_note_lane(client);
-        break;
-    }
+    enum route found = find_lane(client, request, &lane);
+    if (found != ROUTE_GOES_ON)
+        return found;
     if (special_must_wait(client, request)) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "upstream/login.h"
+#include "upstream/witness.h"
 
 struct text {
     char *at; /* NULL: none */
@@ -162,6 +163,22 @@ bool session_doubt(struct client *client)
     lease_drop(&client->shared);
     session->was_doubted = true;
     return true;
+}
+
+bool session_suits(const struct client *client, const struct lane *lane)
+{
+    struct session *session = client->session;
+    return session == NULL || session->login == NULL || witness_suits(lane, &session->proof, session->login);
+}
+
+bool session_ask_witness(struct client *client, struct lane *lane)
+{
+    struct session *session = client->session;
+    if (witness_ask(lane, &session->proof, session->login))
+        return true;
+    proof_void(&session->proof);
+    lease_drop(&client->shared);
+    return false;
 }
 
 void session_note_lane(struct client *client)

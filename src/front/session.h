@@ -80,6 +80,12 @@ void session_prove(struct client *client, const struct proof *proof);
 /* No lane could be opened by its user's passwords: it is not proven. False: nor was one after its last proof. */
 bool session_doubt(struct client *client);
 
+/* It holds, and this lane may carry what the client sends (upstream/witness.h). */
+bool session_suits(const struct client *client, const struct lane *lane);
+
+/* This lane does not. True: the client may wait for it. False: it is not proven any more. */
+bool session_ask_witness(struct client *client, struct lane *lane);
+
 /* There is a lane for it. */
 void session_note_lane(struct client *client);
 

@@ -8,6 +8,7 @@
 void auth_users_init(struct auth_users *users)
 {
     users->n = 0;
+    users->n_logins = 0;
     for (unsigned i = 0; i < AUTH_USERS_BUCKETS; i++)
         list_init(&users->buckets[i]);
 }
@@ -147,14 +148,16 @@ void proof_take(struct proof *proof, struct auth_user *user)
         user->n_proofs++;
     }
     proof_drop(proof);
-    *proof = (struct proof){user, user != NULL ? user->generation : 0};
+    *proof = (struct proof){0};
+    if (user != NULL)
+        *proof = (struct proof){user, user->generation, user->users != NULL ? user->users->n_logins : 0};
 }
 
 void proof_copy(struct proof *proof, const struct proof *from)
 {
-    uint32_t generation = from->generation;
+    const struct proof copy = *from;
     proof_take(proof, from->user);
-    proof->generation = generation;
+    *proof = copy;
 }
 
 void proof_drop(struct proof *proof)

@@ -9,6 +9,8 @@
  *   - when no connection of the user is open any more: auth_user_close.
  * A lapsed password ends no generation: Redis itself goes on with the connections that logged in by it.
  *
+ * weir may learn of such an end late: which lanes a proof is good for is in witness.h.
+ *
  * The number is even while no connection is open and odd while one is. An answer of before the first connection proves
  * only the words by which that connection has logged in: any others may have lost their right in between, unseen.
  *
@@ -29,6 +31,7 @@
 struct auth_users {
     struct list buckets[AUTH_USERS_BUCKETS];
     uint32_t n;
+    uint64_t n_logins; /* of lanes, so far: that of each has a number (witness.h) */
 };
 
 struct auth_user {
@@ -48,6 +51,7 @@ struct auth_user {
 struct proof {
     struct auth_user *user; /* counted */
     uint32_t generation;    /* 0: of none */
+    uint64_t n_logins;      /* of lanes, before the proof was asked */
 };
 
 void auth_users_init(struct auth_users *users);

@@ -29,6 +29,7 @@ enum {
     CALL_MAY_WAIT = 1 << 4, /* Redis may hold the reply back for as long as it likes */
     CALL_ADMITS = 1 << 5,   /* it may set or remove the password of connections that do not log in: ends the epoch */
     CALL_NONCE = 1 << 6,    /* the question of lane_vouch: any answer but the nonce ends the lane */
+    CALL_VOUCHES = 1 << 7,  /* the question of lane_ask: any answer will do */
 };
 
 struct call {

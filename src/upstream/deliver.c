@@ -231,6 +231,8 @@ static bool end_call(struct lane *lane, const struct call *call)
     note_answered(lane, call, 1);
     if ((call->flags & CALL_NONCE) != 0 && !check_nonce(lane))
         return false;
+    if ((call->flags & CALL_VOUCHES) != 0)
+        lane->base->ops->on_vouched(lane);
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
         node_end_epoch(lane_node(lane)); /* before anybody hears of it, and though its rider may have gone */
     if (tells_id(call))

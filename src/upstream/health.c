@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "upstream/lend.h"
 #include "upstream/shared.h"
+#include "upstream/witness.h"
 
 #define NEWEST_AGAIN_NS (10 * NS_PER_S) /* weir's newest password is tried again so long after it was refused */
 #define FRESH_NS NS_PER_S               /* a lane that breaks sooner, and was never used, counts as not opened */
@@ -67,7 +68,7 @@ static void on_ready(struct lane *lane)
     lane->ready_ns = lane->moved_ns = clock_ns();
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
     lane_enter_user(lane);
-    if (lane->user != NULL)
+    if (lane->let_in.by != NULL)
         lane_end_leases(lane); /* proofs may have ended while it was opened */
     window_note_greeting(&lanes->base.schedule->window, lane->round_trip_ns);
     lanes_move(lane, list_when_ready(lane));
@@ -307,6 +308,7 @@ static void on_closed(struct lane *lane)
 {
     struct room *room = lanes_room(lanes_of(lane));
     lanes_take(lane);
+    witness_lost(lane);
     if (lane->user != NULL && lane->end == END_LOST)
         kick(lane);
     else
@@ -380,6 +382,7 @@ const struct lane_ops health_ops = {
     .on_emptied = shared_end_retirement,
     .on_unleased = shared_note_unleased,
     .on_watched = on_watched,
+    .on_vouched = witness_answered,
     .on_doubted = on_doubted,
     .on_empty = on_empty,
 };

@@ -17,16 +17,38 @@ void lane_set_key(struct lane *lane, const struct lane_key *key)
     login_put(old);
 }
 
-void lane_enter_user(struct lane *lane)
+void lane_login_set(struct lane_login *in, struct login *by, uint64_t number)
+{
+    login_get(by);
+    login_put(in->by);
+    *in = (struct lane_login){by, number};
+}
+
+/* NULL: it is nobody's but weir's. */
+static struct login *clients_login(const struct lane *lane)
 {
     struct login *login = lane->key.login;
     bool is_clients = lane->role == LANE_SHARED || lane->role == LANE_PRIVATE;
-    struct auth_user *user =
-        is_clients && login != NULL && !login->is_weirs ? auth_users_get(&lane->base->users, login_user(login)) : NULL;
+    return is_clients && login != NULL && !login->is_weirs ? login : NULL;
+}
+
+static void count_for_user(struct lane *lane)
+{
+    struct login *login = clients_login(lane);
+    struct auth_user *user = login != NULL ? auth_users_get(&lane->base->users, login_user(login)) : NULL;
     if (user != NULL)
         auth_user_open(user, login); /* before it leaves: it may be the same */
     lane_leave_user(lane, false);
     lane->user = user;
+}
+
+void lane_enter_user(struct lane *lane)
+{
+    struct login *login = clients_login(lane);
+    lane_login_set(&lane->let_in, login, login != NULL ? ++lane->base->users.n_logins : 0);
+    lane_login_set(&lane->vouched, NULL, 0);
+    lane->witness = NULL;
+    count_for_user(lane);
 }
 
 void lane_leave_user(struct lane *lane, bool is_kicked)
@@ -45,7 +67,7 @@ void lane_see_user(struct lane *lane)
 {
     if (lane->user == NULL && lane->stalled == NULL && !lane->is_parted && !lane_is_passthrough(lane) &&
         lane_is_ready(lane) && calls_is_empty(&lane->calls) && !lane_is_in_frame(lane))
-        lane_enter_user(lane);
+        count_for_user(lane);
 }
 
 void lane_become(struct lane *lane, enum lane_state state)
@@ -423,6 +445,21 @@ bool lane_prolong(struct lane *lane, struct login *login)
     }
     free(request);
     return call != NULL;
+}
+
+bool lane_ask(struct lane *lane, uint32_t *position)
+{
+    static const char request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n"; /* which needs no rights */
+    struct call *call = push(lane, NULL, 0, 1);
+    if (call == NULL)
+        return false;
+    call->flow = FLOW_ONE;
+    call->n = 1;
+    call->flags = CALL_MUTE | CALL_VOUCHES;
+    call->arrived_ns = 0;
+    *position = lane->calls.tail - 1;
+    outbox_send(&lane->base->commons->outbox, &lane->link, request, sizeof request - 1);
+    return true;
 }
 
 bool lane_vouch(struct lane *lane, struct rider *rider)

@@ -73,6 +73,8 @@ struct lane_ops {
      * calls that have just been sent.
      */
     void (*on_watched)(struct lane *lane);
+    /* The oldest call on it is a question of lane_ask, and has been answered. */
+    void (*on_vouched)(struct lane *lane);
     /* A reply on it may say that its node is a replica. */
     void (*on_doubted)(struct lane *lane);
     /* The last connection of a lane has been closed in full: no lane of these is left. */
@@ -137,6 +139,14 @@ enum run_end {
     RUN_ENDS_WITH_PUSHES, /* before what next is no push: its last reply has come */
 };
 
+/* A connection's login. Zeroed: none of a client's. */
+struct lane_login {
+    struct login *by; /* counted */
+    uint64_t number;  /* in auth_users.n_logins */
+};
+
+void lane_login_set(struct lane_login *in, struct login *by, uint64_t number);
+
 #define GREETED_MAX 4096 /* bytes of one answer to a greeting: HELLO's is the longest */
 #define LANE_HUGE                                                                                                      \
     262144 /* bytes; a larger reply has its lane for itself, and may stop it until its reader catches up */
@@ -150,11 +160,15 @@ struct lane {
     struct auth_user
         *user; /* as whose connection it counts, counted; NULL: it is weir's, or nobody's, has not logged in
                              * yet, or has stopped being read (stall.c) and not answered all since */
-    struct login *last_login; /* of the session before, while it is greeted for another owner; counted */
-    struct rider *owner;      /* NULL: shared, or private and kept for the next */
-    struct rider *stalled;    /* the rider whose huge reply has stopped the reading; NULL: it is read */
-    size_t stalled_pending;   /* bytes that it had not read yet when last asked ... */
-    uint64_t stalled_ns;      /* ... and since when it has been so many */
+    struct lane_login let_in;  /* when it became the user's */
+    struct lane_login vouched; /* of another lane of the user that has answered after that (witness.h) */
+    struct lane *witness;      /* another lane that is being asked for this one; NULL: none */
+    uint32_t witness_call;     /* and by which of its calls */
+    struct login *last_login;  /* of the session before, while it is greeted for another owner; counted */
+    struct rider *owner;       /* NULL: shared, or private and kept for the next */
+    struct rider *stalled;     /* the rider whose huge reply has stopped the reading; NULL: it is read */
+    size_t stalled_pending;    /* bytes that it had not read yet when last asked ... */
+    uint64_t stalled_ns;       /* ... and since when it has been so many */
     struct calls calls;
     struct tags tags; /* of the requests that the calls stand for */
     struct reply_scan scan;
@@ -214,6 +228,12 @@ void lane_leave_user(struct lane *lane, bool is_kicked);
  * then on weir sees.
  */
 void lane_see_user(struct lane *lane);
+
+/*
+ * Ask whether Redis still answers here, in weir's own words, on a shared lane: on_vouched tells of the answer. *call is
+ * the position of the question. False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool lane_ask(struct lane *lane, uint32_t *call);
 
 /* Say AUTH by this login, in weir's own words. Only with no call in flight. False: out of memory. */
 __attribute__((warn_unused_result)) bool lane_prolong(struct lane *lane, struct login *login);

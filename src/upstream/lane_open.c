@@ -206,6 +206,8 @@ static void on_closed(struct link *link)
     free(lane->cover);
     login_put(lane->key.login);
     login_put(lane->last_login);
+    login_put(lane->let_in.by);
+    login_put(lane->vouched.by);
     struct lane_base *base = lane->base;
     lane_end_link(lane);
     if (--base->n_links == 0)

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import threading
 import time
 
 import pytest
@@ -318,6 +319,87 @@ def test_who_is_put_out_between_its_login_and_the_answer_hears_no_error_and_stay
             between.is_armed = True
             assert is_lost(conn, "HELLO", "3", "AUTH", "app", "P1")
             assert other.call("GET", "k") is None
+
+
+class Late(Meddler):
+    """What Redis closes weir hears of only when it is told, as where packets are lost or a firewall has forgotten it."""
+
+    def __init__(self, address):
+        super().__init__(address)
+        self.told = threading.Event()
+
+    def _requests(self, weir, redis):
+        try:
+            while data := weir.recv(1 << 16):
+                with contextlib.suppress(OSError):
+                    redis.sendall(data)
+        except OSError:
+            pass
+        cut(weir, redis)
+
+    def _replies(self, weir, redis):
+        try:
+            while data := redis.recv(1 << 16):
+                weir.sendall(data)
+        except OSError:
+            pass
+        self.told.wait(20)
+        cut(weir, redis)
+
+    def __exit__(self, *_):
+        self.told.set()
+        super().__exit__()
+
+
+PUSH = ("EVAL", "return redis.call('RPUSH', 'trail', ARGV[1])", 0)
+
+
+@pytest.mark.parametrize("how", ["killed", pytest.param("deleted", marks=pytest.mark.moves)])
+@pytest.mark.parametrize("workers, lanes", every_way)
+def test_nobody_is_served_by_a_newer_password_before_its_kill_is_seen(workers, lanes, how, farm):
+    redis = farm.redis()
+    set_user(redis, ">P1", ">P2")
+    with Late(redis.address) as late:
+        weir = farm.weir(late.upstream, workers=workers, lanes=lanes)
+        with contextlib.ExitStack() as stack:
+            thieves = [stack.enter_context(enter(weir)) for _ in range(4)]
+            if lanes == "shared":
+                assert [thief.call("PING") for thief in thieves] == ["PONG"] * 4
+            owners = [stack.enter_context(enter(weir, "P2", "GET k")) for _ in range(4)]
+            if how == "killed":
+                redis.call("ACL", "SETUSER", "app", "<P1")
+                kill(redis)
+            else:
+                redis.call("ACL", "DELUSER", "app")
+                redis.call("ACL", "SETUSER", "app", "on", ">P2", *RULES)
+            assert redis.call("RPUSH", "trail", "mark") == 1
+            for thief in thieves:
+                thief.send(encode(*PUSH, "thief"))
+            if lanes == "shared":
+                assert owners[0].call(*PUSH, "owner") == 2
+                for thief in thieves:
+                    assert not thief.is_closed()
+                late.told.set()
+            for thief in thieves:
+                assert is_lost(thief, "PING")
+            late.told.set()
+            with enter(weir, "P2") as owner:
+                assert b"thief" not in owner.call("LRANGE", "trail", 0, -1)
+
+
+@pytest.mark.parametrize("command", ["EVAL", pytest.param("SUBSCRIBE", marks=pytest.mark.moves)])
+def test_a_lapsed_password_is_served_where_a_newer_one_opens_the_connection(command, farm):
+    """An older connection of its user tells that nobody has killed the user."""
+    commands = {"EVAL": (["EVAL", "return 7", 0], 7), "SUBSCRIBE": (["SUBSCRIBE", "c"], [b"subscribe", b"c", 1])}
+    words, reply = commands[command]
+    redis = farm.redis()
+    set_user(redis, ">P0", ">P1", ">P2")
+    weir = farm.weir(redis, workers=1)
+    with enter(weir, "P1", "GET k") as old, enter(weir, "P0", "GET k") as older, enter(weir, "P2", "GET k"):
+        redis.call("ACL", "SETUSER", "app", "<P1", "<P0")
+        assert [conn.call(*words) for conn in (old, older)] == [reply] * 2
+        kill(redis)
+        assert is_lost(old, "PING") and is_lost(older, "PING")
 
 
 @pytest.mark.parametrize("workers, lanes", every_way)

@@ -173,7 +173,7 @@ static bool are_leases_true(const struct client *client)
         (shared->lane->role != LANE_SHARED || shared->lane->state == LANE_RETIRED || lane_is_closed(shared->lane)))
         return false;
     bool is_ready = lease_holds(shared) && lane_is_ready(shared->lane);
-    if (is_ready && !session_is_witnessed(client))
+    if (is_ready && !(session_is_witnessed(client) && session_suits(client, shared->lane)))
         return false; /* the short way asks for no proof */
     if (!lease_holds(kept))
         return true;
