@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "front/account.h"
+#include "front/outage.h"
 #include "front/pacing.h"
 #include "front/remains.h"
 #include "front/session.h"
@@ -585,6 +586,13 @@ static bool is_far_ahead(const struct client *client, const struct lane *lane)
     return is_own_full || is_many;
 }
 
+/* Its time to wait for Redis is over, and Redis has not taken the connection that is being opened. */
+static bool is_out_of_time(const struct client *client, const struct request *request, const struct lane *lane)
+{
+    return lane->state == LANE_CONNECTING && !lane_is_taken(lane) &&
+           outage_is_over(client, (request->command->flags & CMD_HANDSHAKE) != 0);
+}
+
 enum finding lane_choice_find(struct client *client, const struct request *request, struct lane **found)
 {
     if (client->was_refused) {
@@ -613,6 +621,11 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
     if (finding != LANE_FOUND)
         return finding;
     if (!lane_is_ready(*found) || lane_is_congested(*found)) {
+        if (is_out_of_time(client, request, *found)) {
+            if (client_has_own_lane(client))
+                lane_choice_abandon(client);
+            return LANE_NONE;
+        }
         lane_wait(*found, &client->rider);
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;

@@ -28,9 +28,13 @@ static uint64_t begin_ns(const struct client *client)
     return missed_ns > client->rider.arrived_ns ? missed_ns : client->rider.arrived_ns;
 }
 
+/* A connection that it waits for may take as long again. */
 static void on_over(struct alarm *alarm)
 {
-    client_resume(container_of(alarm, struct outage, over)->client, WAIT_UPSTREAM);
+    struct client *client = container_of(alarm, struct outage, over)->client;
+    list_take(&client->rider.waiting);
+    client_resume(client, WAIT_LANE);
+    client_resume(client, WAIT_UPSTREAM);
 }
 
 /* NULL: there was no memory, and the client is closed. */
@@ -71,6 +75,13 @@ static uint64_t end_ns(const struct client *client, const struct outage *outage,
     if (why != ERR_UPSTREAM_TIMEOUT)
         return outage->since_ns + rules->failover_wait_ns;
     return timeout_ns > 0 ? client->rider.arrived_ns + timeout_ns : UINT64_MAX;
+}
+
+bool outage_is_over(const struct client *client, bool is_handshake)
+{
+    const struct outage *outage = client_extra(client)->outage;
+    return outage != NULL && lanes_of_client(client)->down == ERR_UPSTREAM_UNAVAILABLE &&
+           client->front->loop->now_ns >= end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake);
 }
 
 /* A connection that is not to be had though Redis is there tells nothing when it could be: the client looks again. */

@@ -40,6 +40,9 @@ enum outage_step {
  */
 enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake);
 
+/* True if Redis is away, and the client has waited for it as long as it may. */
+bool outage_is_over(const struct client *client, bool is_handshake);
+
 /* The connection is closed once all that was asked before is answered. */
 void outage_close(struct client *client);
 

@@ -277,6 +277,12 @@ static inline bool lane_is_ready(const struct lane *lane)
     return lane->state >= LANE_READY && lane->state <= LANE_ENDING;
 }
 
+/* True if it is being opened, and the node has taken the connection: the node is not away, but does not answer. */
+static inline bool lane_is_taken(const struct lane *lane)
+{
+    return lane->state == LANE_GREETING || lane->link.state == LINK_SHAKING;
+}
+
 static inline bool lane_is_closed(const struct lane *lane)
 {
     return lane->state >= LANE_CLOSED;

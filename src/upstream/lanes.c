@@ -139,6 +139,15 @@ struct lane *lanes_find(struct lanes *lanes, enum lane_list in, const struct lan
     return NULL;
 }
 
+bool lanes_is_taken(const struct lanes *lanes)
+{
+    const struct list *opening = &lanes->lists[LIST_OPENING];
+    for (struct list *at = opening->next; at != opening; at = at->next)
+        if (lane_is_taken(lanes_at(at)))
+            return true;
+    return false;
+}
+
 static void note_list(struct lane *lane, enum lane_list in)
 {
     struct lanes *lanes = lanes_of(lane);

@@ -167,6 +167,9 @@ struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key
 /* A lane of role LANE_SHARED in this list, of this session; NULL: there is none. */
 struct lane *lanes_find(struct lanes *lanes, enum lane_list in, const struct lane_key *key);
 
+/* Has the node taken a connection that is not ready yet? */
+bool lanes_is_taken(const struct lanes *lanes);
+
 void lanes_move(struct lane *lane, enum lane_list in);
 void lanes_take(struct lane *lane); /* out of its list, for good: it is closed */
 

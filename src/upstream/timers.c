@@ -13,12 +13,6 @@
 
 /* ---- what is a matter of milliseconds ---- */
 
-/* True if the node has taken the connection: it is not away, but does not answer. */
-static bool is_there(const struct lane *lane)
-{
-    return lane->state == LANE_GREETING || lane->link.state == LINK_SHAKING;
-}
-
 static void expire_opening(struct lanes *lanes, uint64_t now_ns)
 {
     struct list *next;
@@ -27,7 +21,7 @@ static void expire_opening(struct lanes *lanes, uint64_t now_ns)
         uint64_t deadline_ns = lanes_at(at)->deadline_ns;
         if (deadline_ns == 0 || now_ns < deadline_ns)
             continue;
-        lane_fail(lanes_at(at), is_there(lanes_at(at)) ? END_LATE : END_LOST, "it does not answer in time");
+        lane_fail(lanes_at(at), lane_is_taken(lanes_at(at)) ? END_LATE : END_LOST, "it does not answer in time");
     }
 }
 

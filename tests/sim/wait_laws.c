@@ -193,7 +193,8 @@ static bool outlasts(const struct client *client, struct watched *at)
     uint64_t now_ns = client->front->loop->now_ns;
     bool is_away = front_home(client->front)->lanes.down == ERR_UPSTREAM_UNAVAILABLE;
     uint64_t output = client->link.n_written + link_pending(&client->link);
-    bool is_operators = client->bound != NULL && client->bound->is_admin; /* its handshakes wait for Redis */
+    bool is_silent = is_away && lanes_is_taken(&front_home(client->front)->lanes); /* it is not away any more */
+    bool is_operators = client->bound != NULL && client->bound->is_admin;          /* its handshakes wait for Redis */
     if (!is_away || is_operators || client_extra(client)->outage == NULL) {
         at->away_ns = 0;
         return false;
@@ -202,7 +203,7 @@ static bool outlasts(const struct client *client, struct watched *at)
         at->away_ns = now_ns;
         at->output = output;
     }
-    return now_ns > at->away_ns + AWAY_MOST_NS + AWAY_GRACE_NS;
+    return !is_silent && now_ns > at->away_ns + AWAY_MOST_NS + AWAY_GRACE_NS;
 }
 
 /* ---- all of them ---- */
