@@ -73,7 +73,7 @@ static uint64_t end_ns(const struct client *client, const struct outage *outage,
     if (is_handshake && may_administer(client))
         return UINT64_MAX;
     if (why != ERR_UPSTREAM_TIMEOUT)
-        return outage->since_ns + rules->failover_wait_ns;
+        return outage->since_ns + rules->failover_wait_ns * (is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1);
     return timeout_ns > 0 ? client->rider.arrived_ns + timeout_ns : UINT64_MAX;
 }
 
@@ -109,6 +109,7 @@ enum outage_step outage_meet(struct client *client, enum err why, bool is_handsh
         return OUTAGE_ERROR;
     if (outage == NULL && (outage = begin(client)) == NULL)
         return OUTAGE_STARVED;
+    outage->is_handshake = is_handshake;
     uint64_t due_ns = end_ns(client, outage, why, is_handshake);
     if (front->loop->now_ns >= due_ns) {
         bool is_told = why == ERR_UPSTREAM_TIMEOUT || front->rules->tells_outage;

@@ -19,12 +19,19 @@
 #include "base/err.h"
 #include "front/client.h"
 
+/*
+ * A library that cannot connect tries for longer than one that waits for a reply, and gives up what it has sent behind a
+ * handshake: the handshake waits so many times failover-wait. Five outlast a restart of a few seconds (chosen).
+ */
+#define OUTAGE_HANDSHAKE_WAITS 5
+
 /* Of a client that waits for a connection to Redis: extra.outage, until its request is taken. */
 struct outage {
     struct client *client;
     struct list in_front; /* front.outages */
     struct alarm over;    /* not set: it is over, or the wait has no end of its own */
     uint64_t since_ns;    /* when the time began that the client waits */
+    bool is_handshake;    /* its next request is one; set by outage_meet */
 };
 
 enum outage_step {

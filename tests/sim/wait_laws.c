@@ -203,7 +203,8 @@ static bool outlasts(const struct client *client, struct watched *at)
         at->away_ns = now_ns;
         at->output = output;
     }
-    return !is_silent && now_ns > at->away_ns + AWAY_MOST_NS + AWAY_GRACE_NS;
+    unsigned times = client_extra(client)->outage->is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1;
+    return !is_silent && now_ns > at->away_ns + times * AWAY_MOST_NS + AWAY_GRACE_NS;
 }
 
 /* ---- all of them ---- */
