@@ -98,6 +98,7 @@ static void retry_later(struct control *control)
 static void end_attempt(struct control *control, const char *why)
 {
     control->is_up = control->is_turned_away = false;
+    atomic_store_explicit(&control->node->answers, false, memory_order_relaxed);
     heartbeat_end(&control->heartbeat);
     control->is_lost = true;
     uv_timer_stop(&control->timer);
@@ -455,6 +456,7 @@ static void settled_well(struct control *control)
     control->why[0] = '\0';
     control->is_lost = false;
     control->is_up = control->was_up = true;
+    atomic_store_explicit(&control->node->answers, true, memory_order_relaxed);
     settle(control);
     ask_role_if_free(control);
 }

@@ -61,6 +61,19 @@ static void accept_own_login(struct lanes *lanes)
     node_note_login(lanes_node(lanes), true);
 }
 
+/* A connection to the node can be had. */
+static void come_up(struct lanes *lanes)
+{
+    if (lanes->down != ERR_NONE &&
+        atomic_exchange_explicit(&lanes_node(lanes)->is_told_away, false, memory_order_relaxed))
+        log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes_node(lanes)->text);
+    lanes->down = ERR_NONE;
+    count_set(&lanes->base.counts.is_down, 0);
+    lanes->missed_ns = 0;
+    backoff_reset(&lanes->backoff);
+    (void)lanes->ops->on_chance(lanes->arg, UINT_MAX);
+}
+
 static void on_ready(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
@@ -79,17 +92,10 @@ static void on_ready(struct lane *lane)
         accept_own_login(lanes);
     if (lane->key.login == NULL && lane->use != USE_AGAIN)
         node_note_auth(lanes_node(lanes), lane->greeting.needs_auth);
-    if (lanes->down != ERR_NONE &&
-        atomic_exchange_explicit(&lanes_node(lanes)->is_told_away, false, memory_order_relaxed))
-        log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes_node(lanes)->text);
-    lanes->down = ERR_NONE;
-    count_set(&lanes->base.counts.is_down, 0);
-    lanes->missed_ns = 0;
     lanes->is_garbled = false;
     lanes->n_shut = 0;
     lanes->has_let_in = true;
-    backoff_reset(&lanes->backoff);
-    (void)lanes->ops->on_chance(lanes->arg, UINT_MAX);
+    come_up(lanes);
     if (must_make_way(lane))
         lane_close(lane);
 }
@@ -396,11 +402,16 @@ void health_start(struct lanes *lanes)
         (void)shared_open(lanes, &newcomer, NULL);
 }
 
-/* Without a shared lane to probe with, one of the clients that wait opens a lane. False: none waits. */
+/*
+ * Without a shared lane to probe with, one of the clients that wait opens a lane; if none waits, weir's own connection
+ * tells. False: the node is up.
+ */
 static bool find_probe(struct lanes *lanes, bool is_due)
 {
     bool may_wake = is_due && lanes->down != ERR_NONE && list_is_empty(&lanes->lists[LIST_OPENING]);
-    return lanes->ops->on_chance(lanes->arg, may_wake ? 1 : 0);
+    if (!lanes->ops->on_chance(lanes->arg, may_wake ? 1 : 0) && may_wake && node_answers(lanes_node(lanes)))
+        come_up(lanes);
+    return lanes->down != ERR_NONE;
 }
 
 bool health_retry(struct lanes *lanes, uint64_t now_ns)

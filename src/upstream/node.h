@@ -29,6 +29,7 @@ struct node {
     _Atomic uint32_t proven_number;   /* of weir's passwords, the newest one that it has accepted: own_login.h */
     _Atomic uint32_t lacks;           /* what weir does not get of it: a bit for each enum lack */
     _Atomic uint8_t nonce_form;       /* enum nonce_form that it answers; set by control.c */
+    _Atomic bool answers;             /* weir's own connection is up; set by control.c */
     _Atomic bool is_silent;           /* it does not answer weir's own question (heartbeat.h) */
     _Atomic bool is_told_login;       /* the log says that it does not accept weir's own login */
     _Atomic bool is_told_away;        /* the log says that it is away: workers find it out at the same time */
@@ -102,6 +103,12 @@ static inline bool node_is_barred(const struct node *node)
 static inline bool node_is_silent(const struct node *node)
 {
     return atomic_load_explicit(&node->is_silent, memory_order_relaxed);
+}
+
+/* True if weir's own connection to it is up: clients' can be had, as far as is known. */
+static inline bool node_answers(const struct node *node)
+{
+    return atomic_load_explicit(&node->answers, memory_order_relaxed);
 }
 
 /* How it is asked whether a lane is clean. */

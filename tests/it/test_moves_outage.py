@@ -380,3 +380,19 @@ def test_a_name_that_does_not_resolve_is_an_outage(lanes, farm):
         for conn in (a, b):
             reply, seconds = end_of(conn)
             assert reply == b"" and seconds < WAIT + LATE
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_weir_is_ready_again_though_no_client_asks(lanes, farm):
+    """A balancer that goes by readiness sends nobody before."""
+    redis = farm.redis()
+    weir = start(farm, redis, lanes=lanes)
+    with weir.connect() as conn:
+        conn.call("PING")
+        lose(weir, redis)
+    with weir.connect() as conn:
+        conn.send(encode("GET", "k"))
+        assert end_of(conn)[0] == b""
+    wait_until(lambda: "is away" in weir.log(), "it is away")
+    redis.start()
+    weir.wait_for_log("is back")
