@@ -289,9 +289,19 @@ static void drop_texts(struct session *session)
 }
 
 /* The lane of its session is another now, unless it has a lane of its own, which has changed along. */
+/* The lane that is kept for the client would go on with the password from before. */
+static void drop_kept(struct client *client)
+{
+    struct lease *kept = client->extra != NULL ? &client->extra->kept : NULL;
+    if (kept != NULL && lease_holds(kept) && !login_same(kept->lane->key.login, client->session->login))
+        lease_drop(kept);
+}
+
 static void change_lane(struct client *client, bool has_logged_in)
 {
     lease_drop(&client->shared);
+    if (has_logged_in)
+        drop_kept(client);
     if (client_has_own_lane(client) && client->rider.lane != NULL) {
         struct lane *lane = client->rider.lane;
         struct lane_key key = session_key(client, lane_node(lane));

@@ -8,6 +8,7 @@
 #define IDLE_NS (3 * NS_PER_S)          /* idle lanes are closed after so long, spare ones too */
 #define IDLE_TIGHT_NS (100 * NS_PER_MS) /* the same where there may not be many more */
 #define UNUSED_NS (60 * NS_PER_S)       /* and a shared lane that nobody has used for so long */
+#define UNUSED_FULL_NS (1 * NS_PER_S)   /* the same where there may be no more: chosen */
 #define UNREAD_NS (5 * NS_PER_S)        /* how long a reader may do nothing before output-limit is held against it */
 #define GONE_NS (10 * NS_PER_S)         /* how long a client that has closed its side is waited for */
 
@@ -213,14 +214,20 @@ static void see_users(struct lanes *lanes)
 }
 
 /* Its clients, if it has any, open another when they come back. */
+/*
+ * Where there are as many as there may be, lanes that nobody uses make room for other users, and the proofs of their
+ * clients end with them.
+ */
 static void close_unused(struct lanes *lanes, uint64_t now_ns)
 {
+    bool is_full = room_is_full(lanes_room(lanes));
+    uint64_t most_ns = upstream_time(lanes->upstream, is_full ? UNUSED_FULL_NS : UNUSED_NS);
     struct list *next;
     for (struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED]; at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
-        if (now_ns - lane->moved_ns > upstream_time(lanes->upstream, UNUSED_NS) && lanes_is_expendable(lanes, lane) &&
-            !auth_user_needs_it(lane->user))
+        if (now_ns - lane->moved_ns > most_ns && lanes_is_expendable(lanes, lane) &&
+            (is_full || !auth_user_needs_it(lane->user)))
             lane_close(lane);
     }
 }

@@ -1,6 +1,7 @@
 """Lanes belong to a user, and a client needs a proof: what ends a client directly ends it here, and what does not does not."""
 
 import contextlib
+import re
 import socket
 import threading
 import time
@@ -9,7 +10,7 @@ import pytest
 from kit.harness import wait_until
 from kit.meddler import Meddler, cut
 from kit.moving import NAME, Names, two
-from kit.resp import Closed, Error, encode, pipeline
+from kit.resp import Closed, Conn, Error, encode, pipeline
 from kit.server import has_tls
 from kit.tls import Authority, TlsRedis
 from kit.tokens import Tokens
@@ -580,3 +581,52 @@ def test_who_knows_only_the_old_password_is_out_behind_tls(farm, tmp_path):
         with enter(weir, "P2", "SET mine 1") as owner:
             assert is_lost(idle, "SET", "stolen", "1") and is_lost(thief, "EXEC")
             assert owner.ask("GET mine", "EXISTS stolen") == [b"1", 0]
+
+
+# ---- what a newer password and a shortage of connections bring ----
+
+
+def logins(redis):
+    found = re.search(rb"cmdstat_auth:calls=(\d+)", redis.call("INFO", "commandstats"))
+    return int(found[1]) if found else 0
+
+
+def test_the_connection_that_is_kept_for_a_client_says_its_newer_password(farm):
+    redis = farm.redis()
+    redis.call("ACL", "SETUSER", "app", "on", ">T0", ">T1", "~*", "+@all")
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "app", "T0") == "OK"
+        for _ in range(3):
+            assert conn.call("EVAL", "return 1", "0") == 1
+        assert conn.call("AUTH", "app", "T1") == "OK"
+        before = logins(redis)
+        assert conn.call("EVAL", "return 2", "0") == 2
+        assert logins(redis) == before + 1
+        assert conn.call("EVAL", "return 3", "0") == 3
+        assert logins(redis) == before + 1
+
+
+def connect_from(weir, host):
+    """A client of that address: each address has its share of max-lanes."""
+    conn = Conn(weir.address)
+    conn.close()
+    conn.sock = socket.create_connection(weir.address, 10, (host, 0))
+    return conn
+
+
+def test_max_lanes_takes_what_is_kept_open_for_the_proofs_of_idle_clients(farm):
+    redis = farm.redis()
+    names = [f"o{n}" for n in range(4)]
+    for name in names:
+        redis.call("ACL", "SETUSER", name, "on", ">pw", "~*", "+@all")
+    redis.call("ACL", "SETUSER", "default", "resetkeys")
+    weir = farm.weir(redis, workers=1, max_lanes=4, env={"WEIR_HURRY": "10"})
+    conns = [connect_from(weir, f"127.0.0.{n + 2}") for n in range(len(names))]
+    for conn, name in zip(conns, names):
+        assert conn.call("AUTH", name, "pw") == "OK"
+        wait_until(lambda conn=conn: conn.call("PING") == "PONG", f"{name} is served")
+    assert [conn.call("PING") for conn in conns[3:]] == ["PONG"]
+    wait_until(lambda: conns[0].call("PING") == "PONG", "the first is proven again")
+    for conn in conns:
+        conn.close()
