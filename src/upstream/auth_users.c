@@ -5,8 +5,9 @@
 
 #define FIRST_GENERATION 2 /* even; and 0 is of none */
 
-void auth_users_init(struct auth_users *users)
+void auth_users_init(struct auth_users *users, struct proven *proven)
 {
+    users->proven = proven;
     users->n = 0;
     users->n_logins = 0;
     for (unsigned i = 0; i < AUTH_USERS_BUCKETS; i++)
@@ -24,6 +25,8 @@ void auth_users_fini(struct auth_users *users)
         while (!list_is_empty(&users->buckets[i])) {
             struct auth_user *user = user_at(users->buckets[i].next);
             list_take(&user->in_bucket);
+            proven_put(users->proven, user->on_all);
+            user->on_all = NULL;
             user->users = NULL;
         }
     users->n = 0;
@@ -70,8 +73,10 @@ void auth_user_put(struct auth_user *user)
     if (user == NULL || --user->holders > 0)
         return;
     list_take(&user->in_bucket);
-    if (user->users != NULL)
+    if (user->users != NULL) {
         user->users->n--;
+        proven_put(user->users->proven, user->on_all);
+    }
     login_put(user->begun_by);
     for (unsigned i = 0; i < AUTH_PROVEN_MAX; i++)
         login_put(user->proven[i]);
@@ -113,14 +118,49 @@ void auth_user_kicked(struct auth_user *user)
 
 /* ---- passwords ---- */
 
-void auth_user_note(struct auth_user *user, struct login *login)
+static bool is_known(const struct auth_user *user, const struct login *login)
 {
     for (unsigned i = 0; i < AUTH_PROVEN_MAX; i++)
         if (user->proven[i] != NULL && login_same(user->proven[i], login))
-            return;
+            return true;
+    return false;
+}
+
+static void tell_others(struct auth_user *user, const struct login *login, bool is_new)
+{
+    if (user->users == NULL)
+        return;
+    if (user->on_all == NULL)
+        user->on_all = proven_get(user->users->proven, slice_of(user->name, user->name_len));
+    if (user->on_all != NULL)
+        proven_note(user->users->proven, user->on_all, login, is_new);
+}
+
+static void add(struct auth_user *user, struct login *login)
+{
     login_put(user->proven[AUTH_PROVEN_MAX - 1]);
     memmove(&user->proven[1], &user->proven[0], (AUTH_PROVEN_MAX - 1) * sizeof user->proven[0]);
     user->proven[0] = login_get(login);
+}
+
+void auth_user_note(struct auth_user *user, struct login *login)
+{
+    bool is_new = !is_known(user, login);
+    tell_others(user, login, is_new);
+    if (is_new)
+        add(user, login);
+}
+
+/* What a client of another worker has come in by since. */
+static void ask_others(struct auth_user *user, const struct login *refused)
+{
+    if (user->users == NULL || user->on_all == NULL)
+        return;
+    proven_drop(user->users->proven, user->on_all, refused);
+    struct login *other = user->proven[0] == NULL ? proven_copy(user->users->proven, user->on_all) : NULL;
+    if (other != NULL)
+        add(user, other);
+    login_put(other);
 }
 
 bool auth_user_refuse(struct auth_user *user, const struct login *login)
@@ -136,6 +176,7 @@ bool auth_user_refuse(struct auth_user *user, const struct login *login)
             user->proven[kept++] = proven;
     }
     login_put(refused);
+    ask_others(user, login);
     return user->proven[0] != NULL;
 }
 

@@ -24,6 +24,7 @@
 
 #include "base/list.h"
 #include "upstream/login.h"
+#include "upstream/proven.h"
 
 #define AUTH_PROVEN_MAX 8      /* passwords kept of one user; with a token for each client the newest live longest */
 #define AUTH_USERS_BUCKETS 256 /* lists; a user has been let in by Redis, or is being asked about */
@@ -31,17 +32,19 @@
 struct auth_users {
     struct list buckets[AUTH_USERS_BUCKETS];
     uint32_t n;
-    uint64_t n_logins; /* of lanes, so far: that of each has a number (witness.h) */
+    struct proven *proven; /* of all workers at the node; lives longer */
+    uint64_t n_logins;     /* of lanes, so far: that of each has a number (witness.h) */
 };
 
 struct auth_user {
     struct list in_bucket;
-    struct auth_users *users; /* the table; NULL: the node's row has gone */
-    unsigned holders;         /* proofs and lanes */
-    uint32_t generation;      /* odd while a connection of the user is open */
-    uint32_t n_open;          /* connections that have logged in as the user and are open */
-    uint32_t n_proofs;        /* of clients, and of questions on their way; whether they hold or not */
-    struct login *begun_by;   /* of the first connection of this generation; NULL: an earlier one is its first */
+    struct auth_users *users;   /* the table; NULL: the node's row has gone */
+    unsigned holders;           /* proofs and lanes */
+    uint32_t generation;        /* odd while a connection of the user is open */
+    uint32_t n_open;            /* connections that have logged in as the user and are open */
+    uint32_t n_proofs;          /* of clients, and of questions on their way; whether they hold or not */
+    struct login *begun_by;     /* of the first connection of this generation; NULL: an earlier one is its first */
+    struct proven_user *on_all; /* in users.proven, counted; NULL: none of its passwords has been proven here */
     struct login *proven[AUTH_PROVEN_MAX]; /* the newest first; NULL: no more */
     size_t name_len;
     char name[];
@@ -54,7 +57,7 @@ struct proof {
     uint64_t n_logins;      /* of lanes, before the proof was asked */
 };
 
-void auth_users_init(struct auth_users *users);
+void auth_users_init(struct auth_users *users, struct proven *proven);
 void auth_users_fini(struct auth_users *users); /* proofs and lanes may be left; no proof holds any more */
 
 /* NULL: it is not known. */
@@ -84,7 +87,7 @@ static inline bool auth_user_needs_it(const struct auth_user *user)
 /* Redis has taken this one at an auth lane: it is the newest, unless it is known. */
 void auth_user_note(struct auth_user *user, struct login *login);
 
-/* Redis has refused it on a lane: it is dropped. False: no other is left. */
+/* Redis has refused it on a lane: it is dropped. False: no other is left, nor do other workers know one. */
 bool auth_user_refuse(struct auth_user *user, const struct login *login);
 
 /* By which a lane logs in; NULL: none is known. */

@@ -37,7 +37,7 @@ void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node,
     lanes->keeps_shared = !commons->is_private;
     lanes->ops = ops;
     lanes->arg = arg;
-    auth_users_init(&lanes->base.users);
+    auth_users_init(&lanes->base.users, &node->proven);
     for (int in = 0; in < LIST_COUNT; in++)
         list_init(&lanes->lists[in]);
     if (!node_has_address(node)) {

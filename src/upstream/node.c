@@ -15,6 +15,7 @@ struct node *node_new(const struct node_origin *origin)
     node->text = mem_strndup(origin->text, strlen(origin->text));
     node->address = mem_strndup(origin->address, strlen(origin->address));
     node->owned = owned_new();
+    proven_init(&node->proven);
     if (origin->before != NULL) /* until it says so itself: to wrongly let in is worse than to wrongly refuse */
         atomic_init(&node->epoch, node_epoch(origin->before) & EPOCH_NEEDS_AUTH);
     node->contention = origin->before != NULL ? contention_get(origin->before->contention) : contention_new();
@@ -32,6 +33,7 @@ void node_put(struct node *node)
     if (node == NULL || atomic_fetch_sub_explicit(&node->holders, 1, memory_order_acq_rel) > 1)
         return;
     owned_free(node->owned);
+    proven_fini(&node->proven);
     contention_put(node->contention);
     free(node->text);
     free(node->address);

@@ -16,6 +16,7 @@
 #include "upstream/node_role.h"
 #include "upstream/nonce.h"
 #include "upstream/owned.h"
+#include "upstream/proven.h"
 #include "upstream/upstream.h"
 
 struct node {
@@ -25,6 +26,7 @@ struct node {
     char *text;                       /* its address as configured, for the log; heap */
     char *address;                    /* where that leads; "": nowhere yet; heap */
     struct owned *owned;              /* the connections to it that have an owner now */
+    struct proven proven;             /* passwords by which clients of any worker have come in */
     _Atomic bool is_barred;           /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
     _Atomic uint32_t proven_number;   /* of weir's passwords, the newest one that it has accepted: own_login.h */
     _Atomic uint32_t lacks;           /* what weir does not get of it: a bit for each enum lack */

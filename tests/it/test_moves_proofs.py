@@ -163,6 +163,19 @@ def test_a_password_that_is_only_taken_away_ends_nobody(farm):
             assert late.call("AUTH", "app", "P1") == WRONGPASS
 
 
+@pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.moves)])
+def test_a_newer_password_helps_clients_of_every_worker(workers, farm):
+    redis = farm.redis()
+    set_user(redis)
+    weir = farm.weir(redis, workers=workers)
+    with contextlib.ExitStack() as stack:
+        conns = [stack.enter_context(enter(weir, "P1", "GET k")) for _ in range(12)]
+        redis.call("ACL", "SETUSER", "app", ">P2", "<P1")
+        with enter(weir, "P2"):
+            assert [conn.call("EVAL", "return 7", 0) for conn in conns] == [7] * 12
+            assert [conn.ask("MULTI", "PING", "EXEC") for conn in conns] == [["OK", "QUEUED", ["PONG"]]] * 12
+
+
 # ---- what ends a generation, and asks those that may stay ----
 
 

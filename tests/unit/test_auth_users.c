@@ -8,6 +8,7 @@
 
 #include "upstream/auth_users.h"
 
+static struct proven proven;
 static struct auth_users users;
 static struct login *old, *new, *token;
 static struct auth_user *app;
@@ -15,7 +16,8 @@ static struct auth_user *app;
 static int begin(void **state)
 {
     (void)state;
-    auth_users_init(&users);
+    proven_init(&proven);
+    auth_users_init(&users, &proven);
     old = login_new(SLICE("app"), SLICE("P1"));
     new = login_new(SLICE("app"), SLICE("P2"));
     token = login_new(SLICE("app"), SLICE("P3"));
@@ -29,6 +31,9 @@ static int end(void **state)
     auth_user_put(app);
     assert_int_equal(users.n, 0);
     auth_users_fini(&users);
+    for (unsigned i = 0; i < PROVEN_BUCKETS; i++)
+        assert_true(list_is_empty(&proven.buckets[i]));
+    proven_fini(&proven);
     login_put(old);
     login_put(new);
     login_put(token);
@@ -100,7 +105,7 @@ static void a_proof_is_of_one_node(void **state)
     (void)state;
     static struct auth_users elsewhere;
     struct proof proof = {0};
-    auth_users_init(&elsewhere);
+    auth_users_init(&elsewhere, &proven);
     struct auth_user *there = auth_users_get(&elsewhere, SLICE("app"));
     proof_take(&proof, there);
     auth_user_put(there);
@@ -143,6 +148,27 @@ static void a_few_are_kept(void **state)
     assert_int_equal(n, AUTH_PROVEN_MAX);
 }
 
+static void what_other_workers_know_comes_last(void **state)
+{
+    (void)state;
+    static struct auth_users others;
+    auth_users_init(&others, &proven);
+    struct auth_user *there = auth_users_get(&others, SLICE("app"));
+    auth_user_note(app, old);
+    auth_user_note(there, token);
+    auth_user_note(there, new);
+    assert_true(auth_user_refuse(app, old));
+    assert_true(login_same(auth_user_newest(app), new));
+    assert_true(auth_user_newest(app) != new); /* references are not counted for several threads */
+    assert_false(auth_user_refuse(app, new));
+    assert_true(auth_user_refuse(there, new));
+    auth_user_note(there, token); /* again */
+    assert_true(auth_user_refuse(app, old));
+    auth_user_put(there);
+    auth_users_fini(&others);
+    assert_false(auth_user_refuse(app, token));
+}
+
 static void a_user_is_known_while_somebody_holds_it(void **state)
 {
     (void)state;
@@ -166,6 +192,7 @@ int main(void)
         TEST(a_proof_is_of_one_node),
         TEST(the_newest_password_is_tried_first),
         TEST(a_few_are_kept),
+        TEST(what_other_workers_know_comes_last),
         TEST(a_user_is_known_while_somebody_holds_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
