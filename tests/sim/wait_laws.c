@@ -227,6 +227,8 @@ static const char *broken_by(const struct client *client)
     if (client->waits == 0)
         return has_taken_all(client) ? NULL : "a client waits for nothing, and its requests are not taken";
     at = find_watched(client);
+    if (at != NULL && client_extra(client)->outage == NULL)
+        at->away_ns = 0; /* the next time is another outage's */
     for (int row = 0; row < WAIT_ROWS; row++) {
         assert(laws[row].holds != NULL); /* each reason has a law */
         if (client_waits_for(client, 1U << row) && !laws[row].holds(client))
