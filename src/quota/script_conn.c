@@ -223,7 +223,7 @@ static void on_lost(struct rider *rider)
     keep_refusal(conn, SLICE("")); /* from now on it is away, whatever was said before */
     if (is_hopeless) {
         circuit_fail(&conn->circuit, clock_ns());
-        conn->is_away = conn->circuit.is_open || conn->base.lanes->down != ERR_NONE;
+        conn->is_away = true; /* no word of Redis' says otherwise */
         conn->ops->on_unloaded(conn);
     }
     conn->ops->on_lost(conn);
@@ -328,13 +328,14 @@ static bool load_next(struct script_conn *conn)
     return true;
 }
 
-/* False: there can be none now, and is_away says whether its node is why. */
+/* False: there can be none now. is_away says whether the node, or a system without descriptors, is why. */
 static bool open_lane(struct script_conn *conn)
 {
     if (!circuit_may_try(&conn->circuit, script_conn_now_ns(conn)))
         return false;
     conn->is_away = conn->base.lanes->down != ERR_NONE;
     bool is_open = weir_lane_open(&conn->base, conn->login, LANE_SCRIPT);
+    conn->is_away |= lanes_are_starved(conn->base.lanes);
     if (is_open || conn->is_away)
         keep_refusal(conn, SLICE("")); /* of another connection */
     return is_open;

@@ -64,7 +64,7 @@ static void accept_own_login(struct lanes *lanes)
 /* A connection to the node can be had. */
 static void come_up(struct lanes *lanes)
 {
-    if (lanes->down != ERR_NONE &&
+    if (atomic_load_explicit(&lanes_node(lanes)->is_told_away, memory_order_relaxed) &&
         atomic_exchange_explicit(&lanes_node(lanes)->is_told_away, false, memory_order_relaxed))
         log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes_node(lanes)->text);
     lanes->down = ERR_NONE;

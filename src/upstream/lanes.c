@@ -249,6 +249,11 @@ bool lanes_are_up(const struct lanes *lanes)
     return lanes->down == ERR_NONE || (!lanes->keeps_shared && clock_ns() >= lanes->backoff.due_ns);
 }
 
+bool lanes_are_starved(const struct lanes *lanes)
+{
+    return clock_ns() < lanes->starved.due_ns;
+}
+
 enum err lanes_why_away(const struct lanes *lanes)
 {
     return lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_UNAVAILABLE;
@@ -318,12 +323,26 @@ static bool is_refused(const struct lanes *lanes, const struct lane_key *key)
     return key->login != NULL && key->login->is_weirs && !lanes_may_log_in(lanes);
 }
 
+/*
+ * Other workers have all connections that there may be. If Redis is back for one of them, no attempt of this worker's
+ * would tell: what is missing is room.
+ */
+static void find_full(struct lanes *lanes)
+{
+    lanes->why_none = ERR_UPSTREAM_BUSY;
+    if (lanes->down == ERR_NONE || atomic_load_explicit(&lanes_node(lanes)->is_told_away, memory_order_relaxed))
+        return;
+    lanes->down = ERR_NONE;
+    lanes->missed_ns = 0;
+    count_set(&lanes->base.counts.is_down, 0);
+}
+
 /* Room for one more of clients' own: what is kept without use goes first. */
 static bool make_room(struct lanes *lanes)
 {
     while (!room_open(lanes_room(lanes)))
         if (!lanes_close_idle(lanes) && !lanes_close_unleased(lanes, 0)) {
-            lanes->why_none = ERR_UPSTREAM_BUSY;
+            find_full(lanes);
             return false;
         }
     return true;
@@ -344,7 +363,7 @@ static void cannot_open(struct lanes *lanes, int error)
 
 static bool may_open(const struct lanes *lanes, const struct lane_key *key)
 {
-    return clock_ns() >= lanes->starved.due_ns && !is_refused(lanes, key);
+    return !lanes_are_starved(lanes) && !is_refused(lanes, key);
 }
 
 static struct lane *open_now(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *rider)

@@ -119,6 +119,9 @@ struct lane_key lanes_newcomer(const struct lanes *lanes);
 /* May lanes be asked for? If not, lanes_why_none says what clients are told. */
 bool lanes_are_up(const struct lanes *lanes);
 
+/* Has the system just refused a descriptor or memory for one? */
+bool lanes_are_starved(const struct lanes *lanes);
+
 /* What a client is told when there is no lane for it. */
 enum err lanes_why_none(const struct lanes *lanes);
 
