@@ -131,14 +131,13 @@ static bool is_right(const struct reply *reply, char wanted)
 
 #define TURNED_AWAY "-ERR max number of clients reached\r\n"
 
-/* True if weir does not take the connection: one write, which may be short, then the end. */
+/* True if weir does not take the connection: one write, which may be short, or lost with what weir has not read. */
 static bool is_turned_away(const struct asking *one)
 {
-    bool may_be_full = regime_may_say("max-clients = ") || run.plan.odds.fds < KERNEL_FDS_ENOUGH;
     const struct slice here = conn_here(one->conn), whole = SLICE(TURNED_AWAY);
     bool is_first = one->wanted == one->question->wanted;
-    bool is_whole = here.len == whole.len || (run.plan.odds.cut_write > 0 && conn_has_ended(one->conn));
-    return may_be_full && is_first && is_whole && here.len > 0 && here.len <= whole.len &&
+    bool is_all = here.len == whole.len || conn_has_ended(one->conn);
+    return regime_may_say("max-clients = ") && is_first && is_all && here.len <= whole.len &&
            memcmp(here.at, whole.at, here.len) == 0;
 }
 
@@ -175,10 +174,14 @@ static void take_turn(struct party *party)
 
 /* ---- the hang ---- */
 
-/* Not where memory is refused: any client may hear of that, or be closed for it. */
+/*
+ * Not where memory is refused: any client may hear of that, or be closed for it. Nor where descriptors are few: a
+ * connection may wait for others to leave before weir takes it.
+ */
 void hangs_begin(uint64_t pick)
 {
-    if (run.plan.memory.mode != MEMORY_PLENTY || run.replies == 0 || !server_is_up() || !faults_are_over() ||
+    bool has_plenty = run.plan.memory.mode == MEMORY_PLENTY && run.plan.odds.fds == KERNEL_FDS_ENOUGH;
+    if (!has_plenty || run.replies == 0 || !server_is_up() || !faults_are_over() ||
         world.now_ns < hangs.until_ns + HANG_NS - ASKED_NS)
         return;
     hangs.until_ns = world.now_ns + ASKED_NS;
