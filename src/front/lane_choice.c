@@ -104,13 +104,20 @@ static void end_hopes(struct client *client)
         client->extra->hopes = 0;
 }
 
+/* True if it has waited for Redis as long as it may. */
+static bool is_over(const struct client *client, const struct request *request)
+{
+    return outage_is_over(client, (request->command->flags & CMD_HANDSHAKE) != 0);
+}
+
 static enum finding find_none(struct client *client, const struct request *request)
 {
     if (lanes_wait_to_dial(lanes_for(client, request), &client->rider)) {
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
-    if (client_extra(client)->hopes == HOPES_MAX || !lanes_may_hope(lanes_for(client, request), &client->rider)) {
+    bool is_hopeless = client_extra(client)->hopes == HOPES_MAX || is_over(client, request);
+    if (is_hopeless || !lanes_may_hope(lanes_for(client, request), &client->rider)) {
         end_hopes(client);
         return LANE_NONE;
     }
@@ -589,8 +596,7 @@ static bool is_far_ahead(const struct client *client, const struct lane *lane)
 /* Its time to wait for Redis is over, and Redis has not taken the connection that is being opened. */
 static bool is_out_of_time(const struct client *client, const struct request *request, const struct lane *lane)
 {
-    return lane->state == LANE_CONNECTING && !lane_is_taken(lane) &&
-           outage_is_over(client, (request->command->flags & CMD_HANDSHAKE) != 0);
+    return lane->state == LANE_CONNECTING && !lane_is_taken(lane) && is_over(client, request);
 }
 
 enum finding lane_choice_find(struct client *client, const struct request *request, struct lane **found)
