@@ -4,6 +4,7 @@
 #include "upstream/health.h"
 #include "upstream/prolong.h"
 #include "upstream/stall.h"
+#include "upstream/witness.h"
 
 #define IDLE_NS (3 * NS_PER_S)          /* idle lanes are closed after so long, spare ones too */
 #define IDLE_TIGHT_NS (100 * NS_PER_MS) /* the same where there may not be many more */
@@ -227,7 +228,7 @@ static void close_unused(struct lanes *lanes, uint64_t now_ns)
         struct lane *lane = lanes_at(at);
         next = at->next;
         if (now_ns - lane->moved_ns > most_ns && lanes_is_expendable(lanes, lane) &&
-            (is_full || !auth_user_needs_it(lane->user)))
+            (is_full || !(auth_user_needs_it(lane->user) || witness_is_last(lane))))
             lane_close(lane);
     }
 }

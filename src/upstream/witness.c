@@ -2,30 +2,47 @@
 
 #include "upstream/shared.h"
 
-static bool can_tell(struct lane *lane, const struct lane *of)
+static bool can_tell(const struct lane *lane, const struct lane *of)
 {
-    return lane != of && lane->user != NULL && lane->user == of->user && !lane->is_parted && !lane_is_congested(lane) &&
-           !shared_is_sluggish(lane);
+    return lane != of && lane->user != NULL && lane->user == of->user && !lane->is_parted && !lane_is_congested(lane);
 }
 
-static struct lane *find(const struct lanes *lanes, enum lane_list in, const struct lane *of, const struct proof *proof,
-                         const struct login *login)
+/* One that is slow to answer, if there is no better: to a client whose password has lapsed its own words are of no use. */
+static struct lane *find(const struct lane *of, const struct proof *proof, const struct login *login)
 {
-    const struct list *list = &lanes->lists[in];
+    static const enum lane_list lists[] = {LIST_SHARED, LIST_RETIRED};
+    struct lane *sluggish = NULL;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        const struct list *list = &lanes_of(of)->lists[lists[i]];
+        for (struct list *at = list->next; at != list; at = at->next) {
+            struct lane *lane = lanes_at(at);
+            if (!can_tell(lane, of) || !witness_suits_by(&lane->let_in, proof, login))
+                continue;
+            if (!shared_is_sluggish(lane))
+                return lane;
+            sluggish = lane;
+        }
+    }
+    return sluggish;
+}
+
+bool witness_is_last(const struct lane *lane)
+{
+    const struct auth_user *user = lane->user;
+    if (user == NULL || user->n_proofs == 0 || user->proven[1] == NULL)
+        return false;
+    const struct list *list = &lanes_of(lane)->lists[LIST_SHARED];
     for (struct list *at = list->next; at != list; at = at->next)
-        if (can_tell(lanes_at(at), of) && witness_suits_by(&lanes_at(at)->let_in, proof, login))
-            return lanes_at(at);
-    return NULL;
+        if (can_tell(lanes_at(at), lane))
+            return false;
+    return true;
 }
 
 bool witness_ask(struct lane *lane, const struct proof *proof, const struct login *login)
 {
-    static const enum lane_list lists[] = {LIST_SHARED, LIST_RETIRED};
     if (lane->witness != NULL)
         return true;
-    struct lane *witness = NULL;
-    for (size_t i = 0; witness == NULL && i < sizeof lists / sizeof lists[0]; i++)
-        witness = find(lanes_of(lane), lists[i], lane, proof, login);
+    struct lane *witness = find(lane, proof, login);
     if (witness == NULL || !lane_ask(witness, &lane->witness_call))
         return false;
     lane->witness = witness;

@@ -37,6 +37,9 @@ static inline bool witness_suits(const struct lane *lane, struct proof *proof, c
  */
 bool witness_ask(struct lane *lane, const struct proof *proof, const struct login *login);
 
+/* True if its user has clients by several passwords, and no other shared lane can be asked: it is not closed for want of use. */
+bool witness_is_last(const struct lane *lane);
+
 /* The oldest call on this one has been such a question, and is answered. */
 void witness_answered(struct lane *lane);
 

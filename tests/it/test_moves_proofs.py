@@ -197,6 +197,40 @@ def test_a_shared_lane_that_is_killed_ends_nobody_whose_words_still_hold(workers
 
 
 @pytest.mark.moves
+@pytest.mark.parametrize("workers", WORKERS)
+def test_a_storm_of_kills_is_told_to_nobody_as_an_outage(workers, farm):
+    """A command that was on its way is lost with its connection, as directly; all others wait for the next lane."""
+    redis = farm.redis()
+    set_user(redis, ">P1", ">P2")
+    weir = farm.weir(redis, workers=workers)
+    errors, n_ok, over = [], [0], threading.Event()
+
+    def work(password):
+        while not over.is_set():
+            with contextlib.suppress(Closed, OSError), weir.connect() as conn:
+                conn.call("AUTH", "app", password)
+                while not over.is_set():
+                    reply = conn.call("SET", "k", "v")
+                    if reply == "OK":
+                        n_ok[0] += 1
+                    else:
+                        errors.append(reply)
+
+    threads = [threading.Thread(target=work, args=(f"P{i % 2 + 1}",)) for i in range(16)]
+    with redis.connect() as admin:
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            admin.call("CLIENT", "KILL", "USER", "app")
+            time.sleep(0.01)
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert errors == [] and n_ok[0] > 100
+
+
+@pytest.mark.moves
 @pytest.mark.parametrize("command, reply", [(["EXEC"], ["OK"]), (["GET", "k"], "QUEUED")])
 def test_who_is_asked_about_while_redis_is_paused_waits(command, reply, farm):
     redis = farm.redis()
