@@ -56,7 +56,7 @@ def _run(*argv):
 
 
 class FarHost:
-    """`address` is where it reaches this machine."""
+    """`address` is where it reaches this machine, `far_address` its own."""
 
     def __init__(self):
         for _ in range(20):
@@ -68,7 +68,7 @@ class FarHost:
         subnet = f"10.{200 + (n >> 12)}.{n >> 4 & 255}.{(n & 15) * 16}"
         first = subnet.rsplit(".", 1)[0] + "." + str((n & 15) * 16 + 1)
         second = subnet.rsplit(".", 1)[0] + "." + str((n & 15) * 16 + 2)
-        self.address, self.far = first, far
+        self.address, self.far_address, self.far = first, second, far
         _run("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", self.name)
         _run("ip", "address", "add", first + "/28", "dev", near)
         _run("ip", "link", "set", near, "up")
