@@ -39,6 +39,7 @@ struct finder {
     char text[ADDRESS_TEXT];
     struct resolver *resolver;              /* NULL: the address is no name */
     struct resolved known;                  /* the addresses of the last look-up that found any */
+    struct endpoint avoided;                /* of the server that was demoted last; length 0: none was */
     struct finder_try tries[RESOLVER_MOST]; /* of the same */
     char failures[LINE_ROOM / 2];           /* of the last round in vain, as the log has it */
     char name_error[128];                   /* of the last look-up; "": it was good */
@@ -254,6 +255,8 @@ static void probe_now(struct finder *finder)
 static void become(struct finder *finder, struct dial *dial)
 {
     struct dial *before = finder->now;
+    if (node_role(before->node) == ROLE_REPLICA && node_role(dial->node) == ROLE_MASTER)
+        node_demote(before->node);
     finder->now = dial;
     finder->ask_every_ns = ASK_NS;
     probe_now(finder);
@@ -311,6 +314,7 @@ static void demote(struct finder *finder)
          finder->now->node->address);
     end_round(finder);
     finder->must_move = true;
+    finder->avoided = finder->now->node->endpoint;
     become(finder, new_dial(finder, &nowhere));
     look_up(finder);
 }
@@ -337,11 +341,23 @@ static bool may_stay(const struct finder *finder)
     return !finder->must_move && now->control != NULL && is_known(finder, &now->node->endpoint);
 }
 
+/* The i-th to be dialled: in the order of the name's, the server that was demoted last. */
+static const struct endpoint *in_order(const struct finder *finder, unsigned i)
+{
+    const struct resolved *known = &finder->known;
+    unsigned avoided = 0;
+    while (avoided < known->n && !is_same(&known->endpoints[avoided], &finder->avoided))
+        avoided++;
+    if (avoided == known->n || i < avoided)
+        return &known->endpoints[i];
+    return &known->endpoints[i + 1 < known->n ? i + 1 : avoided];
+}
+
 /* The next address that is not the present node's; false: there is none. */
 static bool dial_next(struct finder *finder)
 {
     while (finder->next < finder->known.n) {
-        const struct endpoint *endpoint = &finder->known.endpoints[finder->next++];
+        const struct endpoint *endpoint = in_order(finder, finder->next++);
         if (may_stay(finder) && is_same(endpoint, &finder->now->node->endpoint))
             continue;
         struct dial *dial = new_dial(finder, endpoint);

@@ -89,6 +89,11 @@ void node_ask(struct node *node)
         upstream_ask(node->upstream);
 }
 
+void node_demote(struct node *node)
+{
+    atomic_store_explicit(&node->is_demoted, true, memory_order_relaxed);
+}
+
 void node_note_role(struct node *node, enum node_role role)
 {
     if (role == ROLE_UNKNOWN)
@@ -96,6 +101,6 @@ void node_note_role(struct node *node, enum node_role role)
     uint8_t before = atomic_exchange_explicit(&node->role, (uint8_t)role, memory_order_relaxed);
     if (before != ROLE_MASTER || role != ROLE_REPLICA)
         return;
-    atomic_store_explicit(&node->is_demoted, true, memory_order_relaxed);
+    node_demote(node);
     node_ask(node);
 }

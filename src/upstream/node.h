@@ -23,27 +23,27 @@ struct node {
     _Atomic unsigned holders;
     struct upstream *upstream; /* lives longer */
     struct endpoint endpoint;
-    char *text;                       /* its address as configured, for the log; heap */
-    char *address;                    /* where that leads; "": nowhere yet; heap */
-    struct owned *owned;              /* the connections to it that have an owner now */
-    struct proven proven;             /* passwords by which clients of any worker have come in */
-    _Atomic bool is_barred;           /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
-    _Atomic uint32_t proven_number;   /* of weir's passwords, the newest one that it has accepted: own_login.h */
-    _Atomic uint32_t lacks;           /* what weir does not get of it: a bit for each enum lack */
-    _Atomic uint8_t nonce_form;       /* enum nonce_form that it answers; set by control.c */
-    _Atomic bool answers;             /* weir's own connection is up; set by control.c */
-    _Atomic bool is_silent;           /* it does not answer weir's own question (heartbeat.h) */
-    _Atomic bool is_told_login;       /* the log says that it does not accept weir's own login */
-    _Atomic bool is_told_away;        /* the log says that it is away: workers find it out at the same time */
-    _Atomic bool is_doubted;          /* auth_probe is to ask whether it still wants a password */
-    _Atomic uint32_t epoch;           /* node_epoch */
-    _Atomic uint32_t maxclients;      /* connections that it takes, as far as is known; 0: it is not */
-    struct contention *contention;    /* who sends to it, on all workers; one reference */
-    _Atomic uint8_t role;             /* enum node_role, as it has said last */
-    _Atomic bool is_asked;            /* node_ask */
-    _Atomic bool asks_lanes;          /* it does not tell weir its role: lanes of clients that have logged in ask */
-    _Atomic bool is_demoted;          /* it was a master and is a replica: nothing more is sent to it */
-    _Atomic uint64_t left_bytes;      /* what clients that have gone left under way, as far as known: front/remains.h */
+    char *text;                     /* its address as configured, for the log; heap */
+    char *address;                  /* where that leads; "": nowhere yet; heap */
+    struct owned *owned;            /* the connections to it that have an owner now */
+    struct proven proven;           /* passwords by which clients of any worker have come in */
+    _Atomic bool is_barred;         /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
+    _Atomic uint32_t proven_number; /* of weir's passwords, the newest one that it has accepted: own_login.h */
+    _Atomic uint32_t lacks;         /* what weir does not get of it: a bit for each enum lack */
+    _Atomic uint8_t nonce_form;     /* enum nonce_form that it answers; set by control.c */
+    _Atomic bool answers;           /* weir's own connection is up; set by control.c */
+    _Atomic bool is_silent;         /* it does not answer weir's own question (heartbeat.h) */
+    _Atomic bool is_told_login;     /* the log says that it does not accept weir's own login */
+    _Atomic bool is_told_away;      /* the log says that it is away: workers find it out at the same time */
+    _Atomic bool is_doubted;        /* auth_probe is to ask whether it still wants a password */
+    _Atomic uint32_t epoch;         /* node_epoch */
+    _Atomic uint32_t maxclients;    /* connections that it takes, as far as is known; 0: it is not */
+    struct contention *contention;  /* who sends to it, on all workers; one reference */
+    _Atomic uint8_t role;           /* enum node_role, as it has said last */
+    _Atomic bool is_asked;          /* node_ask */
+    _Atomic bool asks_lanes;        /* it does not tell weir its role: lanes of clients that have logged in ask */
+    _Atomic bool is_demoted;     /* it is a replica in place of which there is a master: nothing more is sent to it */
+    _Atomic uint64_t left_bytes; /* what clients that have gone left under way, as far as known: front/remains.h */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };
 
@@ -75,6 +75,9 @@ static inline enum node_role node_role(const struct node *node)
 {
     return (enum node_role)atomic_load_explicit(&node->role, memory_order_relaxed);
 }
+
+/* Nothing more is sent to it, and clients that wait there are closed: it is a replica, and its name leads to a master. */
+void node_demote(struct node *node);
 
 /* It has said so in HELLO. A master that is a replica now is demoted, for good. */
 void node_note_role(struct node *node, enum node_role role);

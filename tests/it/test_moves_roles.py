@@ -35,6 +35,13 @@ def demote(old, new):
     assert old.call("REPLICAOF", new.ip, new.port) == "OK"
 
 
+def two_with_users(farm):
+    """Two servers that want a login."""
+    acl = ["--user", "default", "off", "--user", "app", "on", ">pw", "~*", "&*", "+@all", "--user", "admin", "on", "nopass", "~*", "+@all"]
+    first = farm._start(LoggedInAt(2, *acl))
+    return first, farm._start(LoggedInAt(3, *acl, port=first.port))
+
+
 def ends(conn):
     """True if the connection is closed, after whatever it was told."""
     try:
@@ -159,9 +166,7 @@ def test_a_forged_refusal_is_harmless(farm, names, follow):
 @pytest.mark.moves
 def test_a_demoted_master_that_wants_a_password(farm, names, follow):
     """weir itself has none, and is not told the role: a connection of a client's own user is."""
-    acl = ["--user", "default", "off", "--user", "app", "on", ">pw", "~*", "&*", "+@all", "--user", "admin", "on", "nopass", "~*", "+@all"]
-    first = farm._start(LoggedInAt(2, *acl))
-    second = farm._start(LoggedInAt(3, *acl, port=first.port))
+    first, second = two_with_users(farm)
     second.call("SET", "who", "second")
     names.point(first)
     weir = follow(first.port)
@@ -182,3 +187,42 @@ def test_a_demoted_master_that_wants_a_password(farm, names, follow):
 
         wait_until(is_written, "writes go to the new master")
         assert second.call("GET", "key") == b"2"
+
+
+@pytest.mark.moves
+def test_clients_that_come_to_a_replica_leave_it_for_the_master(farm, names, follow):
+    """The name follows a failover late: who came in between has state at a replica, and is closed as it moves."""
+    first, second = two(farm)
+    names.point(first)
+    weir = follow(first.port, upstream_resolve="1s")
+    with weir.connect() as conn:
+        assert conn.call("SET", "key", "1") == "OK"
+        demote(first, second)
+        wait_until(lambda: str(conn.call("SET", "key", "2")).startswith("READONLY"), "it is a replica")
+    wait_until(lambda: "is at " + first.upstream + ", a replica" in weir.log(), "weir knows")
+    with weir.connect() as watching, weir.connect() as subscribed, weir.connect() as named:
+        assert watching.call("WATCH", "key") == "OK"
+        assert subscribed.call("SUBSCRIBE", "channel")
+        assert named.call("CLIENT", "ID") > 0
+        names.point(second)
+        assert ends(watching) and ends(subscribed) and ends(named)
+
+
+@pytest.mark.moves
+def test_another_address_is_tried_first_where_roles_are_not_told(farm, names, follow):
+    """Without a user of weir's own no server tells its role when it is dialled."""
+    first, second = two_with_users(farm)
+    names.point(first, second)
+    weir = follow(first.port)
+
+    def is_written():
+        with weir.connect() as conn:
+            try:
+                return conn.call("AUTH", "app", "pw") == "OK" and conn.call("SET", "key", "1") == "OK"
+            except (Closed, OSError):
+                return False
+
+    assert is_written()
+    demote(first, second)
+    wait_until(is_written, "writes go to the new master")
+    assert second.call("GET", "key") == b"1"
