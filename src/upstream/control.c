@@ -115,6 +115,8 @@ static void lose(struct control *control, const char *why)
     if (!control->is_lost && !control->is_trial)
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->node->text, why);
     control->why[0] = '\0';
+    if (control->is_up) /* clients' connections have gone with it: they come again (limit/reconnects.h) */
+        atomic_store_explicit(&control->node->upstream->away_ns, clock_ns(), memory_order_relaxed);
     end_attempt(control, why);
 }
 

@@ -300,6 +300,24 @@ def test_who_is_closed_for_an_outage_comes_again_uncounted(farm):
     assert dials(weir, 2)[1] == [FULL] * 2
 
 
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_restart_at_once_is_an_outage_to_connects(lanes, farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, lanes=lanes, sections="[policy local]\nmatch = ip:127.0.0.1\nconnects = 4/d over close\n")
+    conns, replies = dials(weir, 4)
+    assert replies == [None] * 4
+    for conn in conns:
+        conn.send(encode("BLPOP", "k", "0"))
+    wait_until(lambda: redis.waiting()[0] == 4, "they block")
+    redis.kill()
+    redis.start()
+    assert all(conn.read_to_end() == b"" for conn in conns)
+    wait_until(lambda: "control connection is back" in weir.log(), "it is back")
+    again, replies = dials(weir, 4)
+    assert replies == [None] * 4
+    assert dials(weir, 2)[1] == [FULL] * 2
+
+
 def test_a_connection_that_a_client_has_closed_itself_is_counted(farm):
     """Without an outage no closing is forgiven."""
     redis = farm.redis()
