@@ -382,11 +382,15 @@ static struct lane *open_now(struct lanes *lanes, const struct lane_key *key, en
     return lane;
 }
 
-/* At upstream-dial-rate: a crowd that comes back is let in as fast as Redis accepts connections. */
-static bool may_dial(struct lanes *lanes)
+/*
+ * At upstream-dial-rate: a crowd that comes back is let in as fast as Redis accepts connections. Shared ones are few, and
+ * many clients wait for each: they do not queue behind the crowd.
+ */
+static bool may_dial(struct lanes *lanes, enum lane_role role)
 {
     struct upstream *upstream = lanes->upstream;
-    if (upstream->dial_rate.count == 0 || funnel_take(&upstream->dials, &upstream->dial_rate, clock_ns(), 1) == 0)
+    if (role == LANE_SHARED || upstream->dial_rate.count == 0 ||
+        funnel_take(&upstream->dials, &upstream->dial_rate, clock_ns(), 1) == 0)
         return true;
     lanes->why_none = ERR_UPSTREAM_DIALS;
     return false;
@@ -398,7 +402,7 @@ static struct lane *open_in_room(struct lanes *lanes, const struct lane_key *key
 {
     if (!may_open(lanes, key) || !make_room(lanes))
         return NULL;
-    struct lane *lane = may_dial(lanes) ? open_now(lanes, key, role, rider) : NULL;
+    struct lane *lane = may_dial(lanes, role) ? open_now(lanes, key, role, rider) : NULL;
     if (lane == NULL)
         room_close(lanes_room(lanes));
     return lane;

@@ -1,6 +1,7 @@
 """Crowds that come back after a restart of Redis."""
 
 import asyncio
+import select
 import time
 
 import pytest
@@ -119,5 +120,20 @@ def test_connections_are_opened_at_the_rate(farm, redis, lanes):
     for n, conn in enumerate(conns):
         assert conn.read() == [b"subscribe", f"c{n}".encode(), 1]
     assert time.monotonic() - began >= (30 - 5 - 1) / 50
+    for conn in conns:
+        conn.close()
+
+
+def test_a_shared_connection_is_opened_before_the_crowds(farm):
+    redis = farm.redis()
+    redis.call("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all")
+    weir = farm.weir(redis, workers=1, upstream_dial_rate="5/s")
+    conns = [weir.connect() for _ in range(20)]
+    for n, conn in enumerate(conns):
+        conn.send(encode("SUBSCRIBE", f"c{n}"))
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "app", "pw") == "OK"
+        assert conn.call("GET", "k") is None
+    assert not select.select([conns[-1].sock], [], [], 0)[0], "the crowd still waits"
     for conn in conns:
         conn.close()
