@@ -7,8 +7,6 @@
 #include "front/session.h"
 #include "upstream/lanes.h"
 
-#define BEHIND_NS                                                                                                      \
-    (100 * NS_PER_MS) /* so soon behind a command that was told after its wait, the next of a pipeline is told */
 #define LOOK_NS (100 * NS_PER_MS) /* while Redis is there, and one more connection is not to be had */
 
 static struct lanes *lanes_of_client(const struct client *client)
@@ -92,11 +90,11 @@ static void look_later(struct front *front)
         alarm_set(&front->timeouts.alarms, look, front->loop->now_ns + LOOK_NS);
 }
 
-/* What stands behind such a command in a pipeline has waited as long. */
-static bool was_told_just_now(const struct client *client)
+/* True if the request came with one that was told after its wait: what stands behind it in a pipeline has waited as long. */
+static bool has_waited_along(const struct client *client)
 {
     uint64_t told_ns = client_extra(client)->told_ns;
-    return told_ns != 0 && client->front->loop->now_ns < told_ns + BEHIND_NS;
+    return told_ns != 0 && client->rider.arrived_ns <= told_ns;
 }
 
 enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake)
@@ -105,7 +103,7 @@ enum outage_step outage_meet(struct client *client, enum err why, bool is_handsh
     struct outage *outage = client_extra(client)->outage;
     if (client_is_operator(client) || (why == ERR_UPSTREAM_BUSY && !is_handshake))
         return OUTAGE_ERROR;
-    if (outage == NULL && why != ERR_UPSTREAM_BUSY && !is_handshake && was_told_just_now(client))
+    if (outage == NULL && why != ERR_UPSTREAM_BUSY && !is_handshake && has_waited_along(client))
         return OUTAGE_ERROR;
     if (outage == NULL && (outage = begin(client)) == NULL)
         return OUTAGE_STARVED;
