@@ -17,7 +17,12 @@ WAIT = 0.3  # failover-wait of most tests
 LATE = 4.0  # seconds that a loaded machine may take on top of what weir promises
 LONG = "60s"  # a failover-wait that no test waits for
 LANES = ["shared", "private"]
-HANDSHAKES = ["HELLO 3", "HELLO 3 AUTH default x", "AUTH x", "SELECT 1", "CLIENT SETNAME me", "CLIENT SETINFO lib-name l"]
+HANDSHAKES = [
+    "HELLO 3",
+    "AUTH x",
+    *(pytest.param(words, marks=pytest.mark.moves)
+      for words in ("HELLO 3 AUTH default x", "SELECT 1", "CLIENT SETNAME me", "CLIENT SETINFO lib-name l")),
+]
 
 
 def start(farm, redis, *, wait=f"{WAIT * 1000:.0f}ms", **settings):
