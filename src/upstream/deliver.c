@@ -225,6 +225,16 @@ static bool tells_id(const struct call *call)
     return call != NULL && call->effect == EFFECT_ID;
 }
 
+/*
+ * True if a server that has become a replica has ended a command that waited: it closes the connection behind its answer
+ * (Redis' disconnectOrRedirectAllBlockedClients), and so the client's ends, though its lane would be given back.
+ */
+static bool is_ended_by_role(const struct lane *lane, const struct call *call)
+{
+    return lane->role == LANE_PRIVATE && (call->flags & CALL_MAY_WAIT) != 0 &&
+           glimpse_starts(&lane->glimpse, SLICE("-UNBLOCKED force unblock"));
+}
+
 /* The oldest call has been answered. False: the lane is gone. */
 static bool end_call(struct lane *lane, const struct call *call)
 {
@@ -241,6 +251,10 @@ static bool end_call(struct lane *lane, const struct call *call)
         call->rider->ops->on_answer(call->rider, call, &lane->glimpse);
     if (lane_is_closed(lane))
         return false;
+    if (is_ended_by_role(lane, call)) {
+        lane_fail(lane, END_LOST, "it has become a replica, and ends what waits there");
+        return false;
+    }
     finish_oldest(lane);
     return true;
 }
