@@ -92,7 +92,7 @@ def test_becoming_a_replica(real):
     compare_whole(real, [
         ("open", 0), ("open", 1), ("open", 2),
         commands(0, "SET gone 1 PX 1", "SET there 1"), commands(1, "BLPOP l 0", "PING"), commands(2, "WAIT 1 0"),
-        ("later", 5_000, "round"),
+        ("later", 50_000, "round"),
         commands(0, "REPLICAOF 127.0.0.1 x", "REPLICAOF 127.0.0.1 1", "REPLICAOF 127.0.0.1 1"),
         commands(0, "GET gone", "EXISTS there", "KEYS *", "REPLICAOF NO ONE", "SET there 2"),
     ])  # fmt: skip
