@@ -174,7 +174,7 @@ struct front {
     struct timeouts timeouts;
     struct walk binding_walk;  /* binds every client by new rules */
     struct walk round_walk;    /* of the order that is on its round here */
-    struct walk vanished_walk; /* looks for clients whose host has vanished */
+    struct walk vanished_walk; /* looks for clients on hosts that have vanished */
     struct pacing_timer pacing;
     struct client_drain drain; /* once weir stops */
     struct recent recent;

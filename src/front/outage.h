@@ -1,7 +1,7 @@
 /*
  * What a client gets while no connection to Redis can be had for its next request.
  *
- * Problem: an error reply during a restart of Redis ends programs whose library would have connected again. Mechanism:
+ * Problem: an error reply during a restart of Redis ends programs, though their library would have connected again. Mechanism:
  * the request has been sent nowhere, so the client waits (WAIT_UPSTREAM) until a connection can be had, at most
  * failover-wait from the moment when the request was the next of its connection. Then the connection is closed as that
  * of Redis would be, or the request is answered by an error, as when-upstream-down says. A handshake is closed always:

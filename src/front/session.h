@@ -96,8 +96,8 @@ bool session_is_anonymous(const struct client *client);
 bool session_must_log_in(const struct client *client);
 
 /*
- * Redis has said on an auth lane that it is who this login says, with this proof; binding_change follows. False: out of
- * memory, and it is who it was.
+ * Redis has said +OK to this login on an auth lane, with this proof; binding_change follows. False: out of memory, and
+ * the client keeps its user.
  */
 __attribute__((warn_unused_result)) bool session_log_in(struct client *client, struct login *login,
                                                         const struct proof *proof);

@@ -1,5 +1,5 @@
 /*
- * Closes the clients whose host has vanished while replies to them are under way. Where none is, keepalive does.
+ * Closes clients on hosts that have vanished while replies are under way. Where no reply is, keepalive does.
  *
  * Every tcp_peer_look_ns a walk asks each client's socket (link_has_vanished), some in each iteration of the loop.
  */

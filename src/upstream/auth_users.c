@@ -32,7 +32,7 @@ void auth_users_fini(struct auth_users *users)
     users->n = 0;
 }
 
-/* FNV-1a. A name is here only while a client is, or its login is being asked about: whoever fills a bucket pays for it. */
+/* FNV-1a. A name is here only while a client is, or its login is being asked about: a client that fills a bucket pays for it. */
 static struct list *bucket_of(const struct auth_users *users, struct slice name)
 {
     uint32_t hash = UINT32_C(2166136261);

@@ -1,5 +1,5 @@
 /*
- * The users by whose passwords clients of one worker have come in at one node: what proves a client there, and with
+ * The users that clients of one worker have logged in as at one node: what proves a client there, and with
  * which passwords lanes are opened.
  *
  * A proof is Redis' +OK, on an auth lane, to a client's own words. It holds in one generation of its user. A generation

@@ -157,8 +157,7 @@ struct lane {
     struct list in_list; /* in lanes.lists[in] */
     struct list waiting; /* riders that want to be woken when it is ready, has drained, or is gone */
     struct lane_key key;
-    struct auth_user
-        *user; /* as whose connection it counts, counted; NULL: it is weir's, or nobody's, has not logged in
+    struct auth_user *user;    /* the user that Redis has it as, counted; NULL: weir's user, no user, not logged in
                              * yet, or has stopped being read (stall.c) and not answered all since */
     struct lane_login let_in;  /* when it became the user's */
     struct lane_login vouched; /* of another lane of the user that has answered after that (witness.h) */

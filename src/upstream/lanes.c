@@ -77,7 +77,7 @@ static void retire_shared(struct lane *lane)
     lane_wake_waiting(lane);
 }
 
-/* Those who wait for it ask again. */
+/* Clients that wait for it ask again. */
 static void give_up_opening(struct lanes *lanes)
 {
     struct list now;

@@ -69,14 +69,14 @@ struct lanes {
 
 /*
  * To this node; `ops` are called with `arg`. timers_init is to follow. `before` are the lanes to the node whose place it
- * takes, with whom it shares its schedule; NULL: there are none.
+ * takes, which has the same schedule; NULL: there are none.
  */
 void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
                 const struct lanes_ops *ops, void *arg);
 
 /*
  * Its node is not in the topology any more: no lane is opened. Shared lanes finish their calls, private ones go when
- * their owners give them back; those who wait for one that is being opened look again. Weir's own stay.
+ * their owners give them back; clients that wait for one that is being opened look again. Weir's own stay.
  */
 void lanes_retire(struct lanes *lanes);
 

@@ -1,5 +1,5 @@
 /*
- * Of each user by whose password a client of any worker has come in at one node: the password that Redis has taken last.
+ * Of each user that a client of any worker has logged in as at one node: the password that Redis has taken last.
  *
  * Problem: where passwords lapse, a worker may know none any more by which to open a connection, while clients of other
  * workers come in by newer ones. Mechanism: one table for each node, which a worker asks once all passwords of its own

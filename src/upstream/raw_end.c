@@ -20,7 +20,7 @@ void raw_end_begin(struct lane *lane)
     if (lane->state != LANE_PASSTHROUGH || lane->is_parted)
         return;
     enum nonce_form form = node_nonce_form(lane_node(lane));
-    if (form >= NONCE_ECHO) { /* whose answer is two lines */
+    if (form >= NONCE_ECHO) { /* its answer is two lines */
         lane_part(lane);
         return;
     }
