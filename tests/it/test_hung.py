@@ -3,11 +3,10 @@
 import signal
 import socket
 import threading
-from contextlib import contextmanager
 
 import pytest
 from kit.admin import ADMIN, get, stats
-from kit.harness import wait_until
+from kit.harness import stopped, wait_until
 from kit.manager import Manager
 from kit.resp import encode, pipeline
 
@@ -33,15 +32,6 @@ def metric(weir, name, *labels):
     found = [line for line in lines if not line.startswith("#") and all(label in line for label in labels)]
     assert len(found) == 1, lines
     return float(found[0].split()[-1])
-
-
-@contextmanager
-def stopped(redis):
-    redis.signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        redis.signal(signal.SIGCONT)
 
 
 @pytest.mark.parametrize("lanes", LANES)

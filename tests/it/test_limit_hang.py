@@ -2,13 +2,12 @@
 
 import contextlib
 import re
-import signal
 import threading
 import time
 
 import pytest
 from kit.decisions import Decision, decision, fresh, place
-from kit.harness import MODE_IDS, MODES, wait_until
+from kit.harness import MODES, MODE_IDS, stopped, wait_until
 from kit.resp import Error, pipeline
 
 PATIENCE = 0.5  # upstream-timeout, in seconds
@@ -53,15 +52,6 @@ ERRORS = [
 ]
 DECIDED = {"LIMIT CHECK own {}": 0, "LIMIT CHECK yes {}": 0, "LIMIT CHECK no {}": 1, "LIMIT CHECK own {} WAIT 200": 0,
            "LIMIT CHECK own {} PEEK": 0, "LIMIT CHECK own {} AND yes {}": 0, "LIMIT CHECK own {} AND no {}": 1}  # fmt: skip
-
-
-@contextlib.contextmanager
-def stopped(redis):
-    redis.signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        redis.signal(signal.SIGCONT)
 
 
 def start(farm, redis, mode, **settings):

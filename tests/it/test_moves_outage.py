@@ -1,11 +1,10 @@
 """What a client gets while Redis is away or silent: the table of docs/protocol.md."""
 
 import contextlib
-import signal
 import time
 
 import pytest
-from kit.harness import wait_until
+from kit.harness import stopped, wait_until
 from kit.limits import OPERATOR
 from kit.resp import Closed, Conn, Error, encode, pipeline
 from test_tls_upstream import ca, pair, serve  # noqa: F401: fixtures
@@ -35,15 +34,6 @@ def lose(weir, redis):
     """Redis has gone, and weir knows."""
     redis.kill()
     weir.wait_for_log("is away" if weir.lanes == "shared" else "the control connection failed")
-
-
-@contextlib.contextmanager
-def stopped(redis):
-    redis.signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        redis.signal(signal.SIGCONT)
 
 
 def end_of(conn):
@@ -419,3 +409,18 @@ def test_weir_is_ready_again_though_no_client_asks(lanes, farm):
     wait_until(lambda: "is away" in weir.log(), "it is away")
     redis.start()
     weir.wait_for_log("is back")
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_an_idle_operator_outlives_redis(lanes, farm):
+    """On the socket and by its policy, though it has sent a command to Redis."""
+    redis = farm.redis()
+    sections = "[policy operators]\nmatch = ip:127.0.0.1\nadmin = yes\n[admin]\nsocket = {folder}/admin\n"
+    weir = start(farm, redis, lanes=lanes, sections=sections)
+    with weir.connect() as conn, Conn(str(weir.folder / "admin")) as console:
+        assert conn.call("SET", "k", "v") == "OK" and console.call("GET", "k") == b"v"
+        lose(weir, redis)
+        assert isinstance(console.call("LIMIT", "TOP"), list)
+        redis.start()
+        wait_until(lambda: conn.call("SET", "k", "again") == "OK", "it is served")
+        assert console.call("GET", "k") == b"again"

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 
-from kit.harness import wait_until
+from kit.harness import stopped, wait_until
 from kit.limits import OPERATOR, login, order, plain
 from kit.resp import encode
 
@@ -29,15 +29,6 @@ def waits_of(weir, conn):
     address = "%s:%d" % conn.sock.getsockname()
     rows = plain(order(weir, "CLIENTS"))
     return next((row["waits"] for row in rows if row["address"] == address), None)
-
-
-@contextlib.contextmanager
-def stopped(redis):
-    redis.signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        redis.signal(signal.SIGCONT)
 
 
 def is_told(weir, conn, name):

@@ -44,6 +44,16 @@ running = []  # processes, so that a failure can show their logs
 ended = []  # since the current test began
 
 
+@contextlib.contextmanager
+def stopped(process):
+    """It takes connections, and answers nothing."""
+    process.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.signal(signal.SIGCONT)
+
+
 def wait_until(condition, what, seconds=10.0):
     """Wait for a state; the condition's value when it is true."""
     deadline = time.monotonic() + seconds
