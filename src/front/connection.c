@@ -211,24 +211,12 @@ static void on_blocking(struct rider *rider)
 }
 
 /* Called for each of its calls on that lane. */
-/* True if nothing of an operator is lost with its lane: operators are not closed for an outage. */
-static bool may_outlive_lane(const struct client *client)
-{
-    const struct lane *lane = client->rider.lane;
-    bool is_operators = client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
-    return is_operators && client->rider.in_flight == 0 && client->pins == 0 &&
-           !transaction_is_open(&client->transaction) && client_extra(client)->passage == NULL &&
-           (lane == NULL || !(lane_is_subscribed(lane) || lane_is_monitoring(lane)));
-}
-
 static void on_lost(struct rider *rider)
 {
     struct client *client = client_of_rider(rider);
-    bool stays = may_outlive_lane(client);
     lane_choice_abandon(client);
     pacing_stop(client);
-    if (!stays)
-        client_cut_for(client, CLOSED_UPSTREAM);
+    client_cut_for(client, CLOSED_UPSTREAM);
 }
 
 /* Where AUTH would be queued, or refused, or a push may come before its answer, it is not said (prolong.c). */

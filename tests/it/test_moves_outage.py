@@ -409,18 +409,3 @@ def test_weir_is_ready_again_though_no_client_asks(lanes, farm):
     wait_until(lambda: "is away" in weir.log(), "it is away")
     redis.start()
     weir.wait_for_log("is back")
-
-
-@pytest.mark.parametrize("lanes", LANES)
-def test_an_idle_operator_outlives_redis(lanes, farm):
-    """On the socket and by its policy, though it has sent a command to Redis."""
-    redis = farm.redis()
-    sections = "[policy operators]\nmatch = ip:127.0.0.1\nadmin = yes\n[admin]\nsocket = {folder}/admin\n"
-    weir = start(farm, redis, lanes=lanes, sections=sections)
-    with weir.connect() as conn, Conn(str(weir.folder / "admin")) as console:
-        assert conn.call("SET", "k", "v") == "OK" and console.call("GET", "k") == b"v"
-        lose(weir, redis)
-        assert isinstance(console.call("LIMIT", "TOP"), list)
-        redis.start()
-        wait_until(lambda: conn.call("SET", "k", "again") == "OK", "it is served")
-        assert console.call("GET", "k") == b"again"
