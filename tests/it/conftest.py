@@ -143,12 +143,14 @@ def has_mode(item):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "moves: runs in `make test-moves` only")
+    config.addinivalue_line("markers", "failover: runs in `make test-failover` only")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Tests marked `moves` run by themselves. The long run has the tests with a mode, in the modes that are left."""
+    """Tests with a mark of a run run there alone. The long run has the tests with a mode, in the modes that are left."""
     wanted = [
-        (item.get_closest_marker("moves") is not None) == harness.IS_MOVES and (has_mode(item) or not harness.IS_LONG)
+        {mark.name for mark in item.iter_markers()} & {"moves", "failover"} == harness.MARK
+        and (has_mode(item) or harness.MARK or not harness.IS_LONG)
         for item in items
     ]
     config.hook.pytest_deselected(items=[item for item, is_wanted in zip(items, wanted) if not is_wanted])

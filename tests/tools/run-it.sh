@@ -2,8 +2,8 @@
 # Runs the integration tests against $WEIR (build/asan/weir). K: an expression for pytest -k. JOBS: parallel workers; most
 # tests wait most of their time, so there are two for each processor. HUNT=n: n times as many rounds of random things.
 # SLOW=n: the n tests that cost most are told of (kit/costs.py). LONG=1: the tests that have a mode, in the two modes that
-# are left out otherwise (kit/harness.py). MOVES=1: the tests marked `moves`, and no others. Counts go to $TALLY when that
-# is set.
+# are left out otherwise (kit/harness.py). MOVES=1, FAILOVER=1: the tests marked `moves` or `failover`, and no others; LONG=1
+# has longer ones of these. Counts go to $TALLY when that is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,0 +1,115 @@
+"""A TCP relay that can be cut, as a network can."""
+
+import contextlib
+import socket
+import threading
+
+from kit.harness import free_port
+
+
+class Relay:
+    """Passes connections on to `target`. While it is cut nothing passes: connections stand, new ones are not answered, and
+    what is sent meanwhile arrives when it is healed, as behind a network that is parted."""
+
+    def __init__(self, target=None):
+        self.name = "relay"
+        self.target = target
+        self.gate = threading.Event()
+        self.gate.set()
+        self.lock = threading.Lock()
+        self.pairs = []
+        self.port = None
+        self.is_closed = False
+
+    @property
+    def address(self):
+        return ("127.0.0.1", self.port)
+
+    @property
+    def upstream(self):
+        return "%s:%d" % self.address
+
+    def start(self):
+        self.port = free_port()
+        self.listener = socket.create_server(self.address, backlog=512)
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def cut(self):
+        self.gate.clear()
+
+    def heal(self):
+        self.gate.set()
+
+    @contextlib.contextmanager
+    def parted(self):
+        self.cut()
+        try:
+            yield
+        finally:
+            self.heal()
+
+    def retarget(self, address):
+        """New connections go elsewhere, and those that stand end."""
+        self.target = address
+        self.reset()
+
+    def reset(self):
+        """Every connection ends, now."""
+        with self.lock:
+            pairs, self.pairs = self.pairs, []
+        for sock in (sock for pair in pairs for sock in pair):
+            shut(sock)
+
+    def forget(self):
+        self.is_closed = True
+        shut(self.listener)
+        self.listener.close()
+        self.reset()
+        self.gate.set()
+
+    def _accept(self):
+        while not self.is_closed:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+
+    def _serve(self, near):
+        self.gate.wait()
+        try:
+            far = socket.create_connection(self.target, 10)
+        except (OSError, TypeError):
+            near.close()
+            return
+        for sock in (near, far):
+            sock.settimeout(None)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self.lock:
+            self.pairs.append((near, far))
+        back = threading.Thread(target=self._pass_on, args=(far, near), daemon=True)
+        back.start()
+        self._pass_on(near, far)
+        back.join()
+        with self.lock:
+            self.pairs = [pair for pair in self.pairs if pair[0] is not near]
+        near.close()
+        far.close()
+
+    def _pass_on(self, source, sink):
+        try:
+            while data := source.recv(1 << 16):
+                self.gate.wait()
+                sink.sendall(data)
+            self.gate.wait()
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.gate.wait()
+            shut(source)
+            shut(sink)
+
+
+def shut(sock):
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
