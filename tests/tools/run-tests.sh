@@ -70,6 +70,7 @@ wait "$it"
 
 cat "$folder"/tally-* >"$folder/tally"
 grep '^skipped:' "$folder/tally"
+grep '^failed first' "$folder/tally"
 echo "ran: check, unit, sim and it under ASan and UBSan, thread tests under TSan, the package ($SECONDS s)"
 awk '/^[0-9]/ { p += $1; f += $2; s += $3 }
      END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }' "$folder/tally"
