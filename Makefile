@@ -147,7 +147,7 @@ build/$(1)/session.o: $(call objects,$(1),tests/fuzz/fuzz_session.c $(SESSION) $
 build/$(1)/fuzz_session: build/$(1)/session.o
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(filter-out -luv,$(LIBS))
 
-build/$(1)/test_config build/$(1)/test_config_check build/$(1)/test_config_variable build/$(1)/test_config_dump build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
+build/$(1)/test_config build/$(1)/test_config_check build/$(1)/test_config_sources build/$(1)/test_config_variable build/$(1)/test_config_dump build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
 build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
 build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
 build/$(1)/test_history: $(call objects,$(1),$(addprefix src/admin/,history.c own_lines.c snapshot.c chart.c))

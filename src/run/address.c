@@ -105,6 +105,8 @@ static const struct use for_clients = {.scheme = "",
                                        .may_choose_port = true};
 static const struct use for_redis = {
     .scheme = "", .forms = "host:port, [v6]:port, tls:host:port or unix:/path", .all = "", .usual_port = 6379};
+static const struct use for_sentinels = {
+    .scheme = "", .forms = "host:port, [v6]:port or tls:host:port", .all = "", .usual_port = 26379};
 static const struct use for_http = {
     .scheme = "", .forms = "host:port or [v6]:port", .all = "", .usual_port = 9380, .may_choose_port = true};
 
@@ -168,9 +170,9 @@ static const struct url {
     {{"ssl:", 4}, true, NULL},
     {{"tcp://", 6}, false, NULL},
     {{"http://", 7}, false, NULL},
-    {{"sentinel://", 11}, false, "weir asks no Sentinel: write the address of the master, host:6379"},
-    {{"redis+sentinel://", 17}, false, "weir asks no Sentinel: write the address of the master, host:6379"},
-    {{"redis-sentinel://", 17}, false, "weir asks no Sentinel: write the address of the master, host:6379"},
+    {{"sentinel://", 11}, false, "write sentinel:NAME@HOST:26379, with the other sentinels behind a comma"},
+    {{"redis+sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, with the other sentinels behind a comma"},
+    {{"redis-sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, with the other sentinels behind a comma"},
 };
 
 /* redis://user:password@host:port/0. What it says of passwords is not repeated. */
@@ -235,10 +237,9 @@ static bool parse_tls(struct address *address, struct slice text, const struct u
     return is_good;
 }
 
-bool address_parse(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
+static bool parse_any(struct address *address, struct slice text, const struct use *use, char *why, size_t why_size)
 {
     struct slice rest = text;
-    const struct use *use = may_choose_port ? &for_clients : &for_redis;
     if (is_url(text, use, why, why_size))
         return false;
     if (has_scheme(text, tls_scheme))
@@ -249,9 +250,20 @@ bool address_parse(struct address *address, struct slice text, bool may_choose_p
     return parse_path(address, rest, why, why_size);
 }
 
+bool address_parse(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
+{
+    return parse_any(address, text, may_choose_port ? &for_clients : &for_redis, why, why_size);
+}
+
+bool address_parse_sentinel(struct address *address, struct slice text, char *why, size_t why_size)
+{
+    return parse_any(address, text, &for_sentinels, why, why_size);
+}
+
 bool address_eq(const struct address *a, const struct address *b)
 {
-    return a->is_unix == b->is_unix && a->port == b->port && strcmp(a->host, b->host) == 0;
+    return a->is_unix == b->is_unix && a->port == b->port &&
+           (a->is_unix ? strcmp(a->host, b->host) : strcasecmp(a->host, b->host)) == 0;
 }
 
 void address_fini(struct address *address)

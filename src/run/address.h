@@ -25,6 +25,9 @@ struct address {
  */
 __attribute__((warn_unused_result)) bool address_parse(struct address *address, struct slice text, bool may_choose_port,
                                                        char *why, size_t why_size);
+/* Where a sentinel is. A unix socket is accepted, which the caller refuses. */
+__attribute__((warn_unused_result)) bool address_parse_sentinel(struct address *address, struct slice text, char *why,
+                                                                size_t why_size);
 /* Where weir serves HTTP: only host:port or [v6]:port, port 0 too. */
 __attribute__((warn_unused_result)) bool address_parse_http(struct address *address, struct slice text, char *why,
                                                             size_t why_size);

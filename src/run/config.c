@@ -10,7 +10,7 @@ void config_free(struct config *config)
         address_fini(&config->listens[i].address);
     free(config->listens);
     free(config->name);
-    address_fini(&config->upstream);
+    sources_fini(&config->sources);
     free(config->admin_socket);
     free(config->admin_hosts);
     free(config->log_path);

@@ -13,6 +13,7 @@
 #include "net/listen.h"
 #include "net/tls_context.h"
 #include "run/address.h"
+#include "run/config_sources.h"
 
 #define LISTENS_MAX 64
 
@@ -35,7 +36,7 @@ struct config {
     char *name; /* what operators call this weir; NULL: nothing */
     struct listen *listens;
     size_t n_listens;
-    struct address upstream;
+    struct sources sources;
     char *upstream_user;      /* NULL: none */
     bool clients_as_upstream; /* clients that do not log in use upstream_user's login */
     unsigned workers;

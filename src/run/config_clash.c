@@ -123,17 +123,23 @@ static bool is_reached(const struct spot *to, const struct spot *at)
 
 /* ---- their lines ---- */
 
-/* The line that names the i-th address of `listen`; NULL: the default does. */
-static const struct entry *listen_entry(const struct config_file *file, size_t i)
+/* The line of [weir] that names the i-th address of that key; NULL: the default does. */
+static const struct entry *nth_entry(const struct config_file *file, struct slice key, size_t i)
 {
     const struct entry *e = NULL;
     while ((e = config_file_next_of(file, SECTION_WEIR, SLICE(""), e)) != NULL) {
         struct slice rest = slice_str(e->value), part;
-        while (slice_eq_nocase(slice_str(e->key), SLICE("listen")) && split_next(&rest, ',', &part))
+        while (slice_eq_nocase(slice_str(e->key), key) && split_next(&rest, ',', &part))
             if (i-- == 0)
                 return e;
     }
     return NULL;
+}
+
+/* The same of `listen`. */
+static const struct entry *listen_entry(const struct config_file *file, size_t i)
+{
+    return nth_entry(file, SLICE("listen"), i);
 }
 
 static const struct entry *entry_of(const struct config_file *file, enum section_kind kind, const char *key)
@@ -192,20 +198,30 @@ static void check_admin(const struct config *config, struct config_file *file)
     }
 }
 
+/* The line that names the i-th address of `upstream`; NULL: the default does. */
+static const struct entry *source_entry(const struct config_file *file, size_t i)
+{
+    return nth_entry(file, SLICE("upstream"), i);
+}
+
 /* `at` is one of weir's own places, named by `entry` (NULL: by a default). */
 static void check_own(const struct config *config, struct config_file *file, const struct address *at,
                       const struct entry *entry)
 {
-    struct spot to = where_connected(&config->upstream), own = spot_of(at);
-    const struct entry *upstream = entry_of(file, SECTION_WEIR, "upstream");
-    if (!is_reached(&to, &own))
-        return;
-    if (upstream != NULL)
-        clash(file, upstream, &config->upstream, at,
-              (struct words){" is where weir itself listens (", "): name the address of Redis"});
-    else
-        clash(file, entry, at, &config->upstream,
-              (struct words){" is where weir looks for Redis (upstream is ", "): choose another, or set upstream"});
+    struct spot own = spot_of(at);
+    for (size_t i = 0; i < config->sources.n; i++) {
+        const struct address *source = &config->sources.addresses[i];
+        struct spot to = where_connected(source);
+        const struct entry *upstream = source_entry(file, i);
+        if (!is_reached(&to, &own))
+            continue;
+        if (upstream != NULL)
+            clash(file, upstream, source, at,
+                  (struct words){" is where weir itself listens (", "): name the address of Redis"});
+        else
+            clash(file, entry, at, source,
+                  (struct words){" is where weir looks for Redis (upstream is ", "): choose another, or set upstream"});
+    }
 }
 
 static void check_upstream(const struct config *config, struct config_file *file)

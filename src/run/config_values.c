@@ -192,69 +192,11 @@ enum key_result key_proxies(const struct config_key *key, struct config *config,
     return KEY_SET;
 }
 
-/* What often stands behind an address elsewhere, and where it belongs. */
-static const struct behind {
-    struct slice word; /* "db", also in "db=3" */
-    const char *instead;
-} behinds[] = {
-    {{"password", 8}, "the password goes into a file: upstream-password-file = PATH"},
-    {{"pass", 4}, "the password goes into a file: upstream-password-file = PATH"},
-    {{"auth", 4}, "the password goes into a file: upstream-password-file = PATH"},
-    {{"user", 4}, "write upstream-user = NAME, and upstream-password-file = PATH"},
-    {{"username", 8}, "write upstream-user = NAME, and upstream-password-file = PATH"},
-    {{"tls", 3}, "TLS stands in front of the address: tls:host:port"},
-    {{"ssl", 3}, "TLS stands in front of the address: tls:host:port"},
-    {{"db", 2}, "clients choose their database with SELECT"},
-    {{"database", 8}, "clients choose their database with SELECT"},
-};
-
-/* The address that the text begins with, without what stands behind it. */
-static struct slice first_address(struct slice word)
-{
-    size_t len = 0;
-    while (len < word.len && word.at[len] != ',' && word.at[len] != ';')
-        len++;
-    return slice_of(word.at, len);
-}
-
-/* The text has one word. What stands behind it is a mistake, which `why` says. */
-static bool is_one_address(struct slice text, struct why why)
-{
-    struct slice rest = text, first, word, name;
-    struct address address = {0};
-    char unused[CONFIG_WHY_ROOM];
-    split_word(&rest, &first);
-    split_word(&rest, &word);
-    struct slice one = first_address(first);
-    bool has_comment = one.len < first.len && first.at[one.len] == ';';
-    if (one.len == first.len && word.len == 0)
-        return true;
-    name = slice_of(word.at, 0);
-    while (name.len < word.len && word.at[name.len] != '=')
-        name.len++;
-    for (size_t i = 0; one.len == first.len && i < COUNT_OF(behinds); i++)
-        if (slice_eq_nocase(name, behinds[i].word))
-            return why_refuse(why, "%.*s may not stand behind the address: %s", WHY_SLICE(name), behinds[i].instead);
-    if (address_is_unix(first) && !has_comment)
-        return why_refuse(why, "the path of a unix socket has no blanks and no commas, and upstream is one address");
-    bool is_good = address_parse(&address, one, false, unused, sizeof unused);
-    address_fini(&address);
-    if (!is_good)
-        return why_refuse(why, "upstream is one address: write upstream = HOST:PORT");
-    if (has_comment)
-        return why_refuse(why, "a comment behind a value begins with a blank and a semicolon: write upstream = %.*s",
-                          WHY_SLICE(one));
-    return why_refuse(why, "upstream is one address: write upstream = %.*s; a second Redis has a weir of its own",
-                      WHY_SLICE(one));
-}
-
 enum key_result key_upstream(const struct config_key *key, struct config *config, struct slice value, char *why,
                              size_t why_size)
 {
     (void)key;
-    bool is_url = memmem(value.at, value.len, "://", 3) != NULL; /* it may hold a password, which is not repeated */
-    bool is_one = is_url || is_one_address(value, (struct why){why, why_size});
-    return is_one && address_parse(&config->upstream, value, false, why, why_size) ? KEY_SET : KEY_BAD;
+    return sources_add(&config->sources, value, (struct why){why, why_size}) ? KEY_SET : KEY_BAD;
 }
 
 /* ---- words ---- */

@@ -95,6 +95,7 @@ static void set_upstream(struct proxy *proxy)
     proxy->upstream.dial_rate = config->dial_rate;
     proxy->upstream.check_ns = config->upstream_check_ns;
     proxy->upstream.lends_login = config->clients_as_upstream;
+    proxy->upstream.is_replicated = sources_are_replicated(&config->sources);
     proxy->upstream.has_user = config->upstream_user != NULL;
 }
 
@@ -209,7 +210,7 @@ static void start_controls(struct proxy *proxy)
     const struct config *config = proxy->config;
     const struct finder_settings settings = {
         .upstream = &proxy->upstream,
-        .address = &config->upstream,
+        .address = &config->sources.addresses[0],
         .allow = &config->upstream_allow,
         .resolve_ns = config->upstream_resolve_ns,
         .credentials = credentials_of(proxy, &config->rules.upstream_password),

@@ -30,6 +30,7 @@ struct upstream {
     uint64_t timeout_ns;         /* for any answer to a call that does not block; 0: none */
     uint64_t check_ns;           /* how often each node is asked whether it still answers; 0: never */
     bool has_user;               /* upstream-user is set; else weir logs in as Redis' user default */
+    bool is_replicated;          /* there may be several servers, of which one at a time is the master */
     struct rate dial_rate;       /* connections opened for clients, all workers together; count 0: any number */
     struct funnel dials;         /* by that rate */
     _Atomic uint64_t away_ns;    /* when a node was found away last, by any worker; 0: never */

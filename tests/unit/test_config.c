@@ -171,20 +171,24 @@ static const struct mistake address_mistakes[] = {
     {"[weir]\nupstream = redis\n", "weir.conf:2: [weir] upstream: \"redis\" has no port: write redis:6379\n"},
     {"[weir]\nupstream = :6379\n",
      "weir.conf:2: [weir] upstream: a host is missing before the port: write 127.0.0.1:6379\n"},
-    {"[weir]\nupstream = a:1, b:2\n",
-     "weir.conf:2: [weir] upstream: upstream is one address: write upstream = a:1; a second Redis has a weir of its own\n"},
     {"[weir]\nupstream = a:1 b:2\n",
-     "weir.conf:2: [weir] upstream: upstream is one address: write upstream = a:1; a second Redis has a weir of its own\n"},
-    {"[weir]\nupstream = unix:/a,unix:/b\n",
-     "weir.conf:2: [weir] upstream: the path of a unix socket has no blanks and no commas, and upstream is one address\n"},
+     "weir.conf:2: [weir] upstream: commas stand between addresses: write upstream = a:1, b:2\n"},
+    {"[weir]\nupstream = a:1 check\n",
+     "weir.conf:2: [weir] upstream: only a comma and another address may stand behind an address: write upstream = a:1\n"},
+    {"[weir]\nupstream = a:1;b:2\n",
+     "weir.conf:2: [weir] upstream: a comment behind a value begins with a blank and a semicolon: write upstream = a:1\n"},
+    {"[weir]\nupstream = a:1,\n", "weir.conf:2: [weir] upstream: an address is missing beside a comma\n"},
+    {"[weir]\nupstream = unix:/a,b\n",
+     "weir.conf:2: [weir] upstream: the path of a unix socket has no commas, which separate addresses\n"},
+    {"[weir]\nupstream = unix:/a b\n", "weir.conf:2: [weir] upstream: the path of a unix socket has no blanks\n"},
     {"[weir]\nupstream = a:1 password=hunter2\n",
      "weir.conf:2: [weir] upstream: password may not stand behind the address: the password goes into a file: "
      "upstream-password-file = PATH\n"},
     {"[weir]\nupstream = unix:/x db 3\n",
      "weir.conf:2: [weir] upstream: db may not stand behind the address: clients choose their database with SELECT\n"},
     {"[weir]\nupstream = sentinel://u:p@a:1/m\n",
-     "weir.conf:2: [weir] upstream: sentinel://... is a URL: weir asks no Sentinel: write the address of the master, "
-     "host:6379\n"},
+     "weir.conf:2: [weir] upstream: sentinel://... is a URL: write sentinel:NAME@HOST:26379, with the other sentinels "
+     "behind a comma\n"},
     {"[weir]\nupstream = redis://:p@a:1,redis://:p@b:2\n",
      "weir.conf:2: [weir] upstream: redis://... is a URL: write b:2, and its user and password in upstream-user and "
      "upstream-password-file\n"},
@@ -529,8 +533,8 @@ static void check_defaults(const struct config *config)
     assert_string_equal(config->listens[0].address.host, "127.0.0.1");
     assert_int_equal(config->listens[0].address.port, 6380);
     assert_false(config->listens[0].address.is_unix);
-    assert_string_equal(config->upstream.host, "127.0.0.1");
-    assert_int_equal(config->upstream.port, 6379);
+    assert_string_equal(config->sources.addresses[0].host, "127.0.0.1");
+    assert_int_equal(config->sources.addresses[0].port, 6379);
     assert_null(config->upstream_user);
     assert_null(config->rules.upstream_password.newest);
     assert_in_range(config->workers, 1, 256);
@@ -608,7 +612,7 @@ static void test_every_key(void **state)
     assert_int_equal(config->listens[1].address.port, 6380);
     assert_true(config->listens[2].address.is_unix);
     assert_string_equal(config->listens[2].address.host, "/run/weir.sock");
-    assert_true(config->upstream.is_unix);
+    assert_true(config->sources.addresses[0].is_unix);
     assert_string_equal(config->upstream_user, "weir");
     assert_string_equal(config->rules.upstream_password.newest, "s3cret");
     assert_int_equal(config->workers, 3);

@@ -79,7 +79,12 @@ static void assert_same_settings(const struct config *a, const struct config *b)
     for (size_t i = 0; i < a->n_listens; i++)
         assert_true(address_eq(&a->listens[i].address, &b->listens[i].address) &&
                     a->listens[i].has_proxy_header == b->listens[i].has_proxy_header);
-    assert_true(address_eq(&a->upstream, &b->upstream));
+    assert_int_equal(a->sources.form, b->sources.form);
+    assert_int_equal(a->sources.n, b->sources.n);
+    for (size_t i = 0; i < a->sources.n; i++)
+        assert_true(address_eq(&a->sources.addresses[i], &b->sources.addresses[i]));
+    if (a->sources.form == SOURCES_SENTINEL)
+        assert_string_equal(a->sources.master_name, b->sources.master_name);
 }
 
 /* Dump it, read that, and dump it again. False: the text has a mistake. */
@@ -157,6 +162,16 @@ static void test_variables_become_what_they_hold(void **state)
     assert_non_null(strstr(d.text, "user:number-59\n"));
     drop(&d);
     assert_true(goes_round(text));
+}
+
+static void test_every_form_of_upstream(void **state)
+{
+    (void)state;
+    assert_true(goes_round("[weir]\nupstream = a:1\nupstream = b:2, [::1]:3\n"));
+    assert_true(goes_round("[weir]\nupstream = sentinel:m@tls:a:1, tls:b:2\nupstream = tls:c:3\n"));
+    struct dumped d = dump("[weir]\nupstream = sentinel:m@a:1,b:2\nupstream = c:3\n");
+    assert_non_null(strstr(d.text, "\nupstream = sentinel:m@a:1, b:2\nupstream = c:3\n"));
+    drop(&d);
 }
 
 /* ---- random ones ---- */
@@ -250,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_nothing_becomes_the_defaults),
         cmocka_unit_test(test_limits_are_written_with_all_their_words),
         cmocka_unit_test(test_variables_become_what_they_hold),
+        cmocka_unit_test(test_every_form_of_upstream),
         cmocka_unit_test(test_random_ones),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

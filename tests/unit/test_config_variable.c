@@ -84,7 +84,7 @@ static void test_the_values_mean_what_they_hold(void **state)
                                       "[policy default]\nall = ${UNSET:-5/s} burst ${PORT}\n");
     assert_string_equal(said.text, "");
     assert_int_equal(config->listens[0].address.port, 7000);
-    assert_string_equal(config->upstream.host, "a");
+    assert_string_equal(config->sources.addresses[0].host, "a");
     assert_int_equal(policies_at(config->rules.policies, 0)->limits[0].rate.burst, 7000);
     config_free(config);
 }

@@ -86,12 +86,8 @@ static void test_json_of_what_is_no_utf8(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grows),
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_html),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_json_of_what_is_no_utf8),
+        cmocka_unit_test(test_grows), cmocka_unit_test(test_labels), cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_html),  cmocka_unit_test(test_json),   cmocka_unit_test(test_json_of_what_is_no_utf8),
     };
     guard = guard_new(64);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,155 @@
+/*
+ * The three forms of `upstream`: what they mean, and what is refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "config_kit.h"
+
+/* ---- what is read ---- */
+
+static const struct form {
+    const char *text;
+    enum source_form form;
+    const char *master_name; /* NULL: none */
+    const char *addresses;   /* as printed, with ", " between them */
+} forms[] = {
+    {"", SOURCES_SERVER, NULL, "127.0.0.1:6379"},
+    {"upstream = a:1\n", SOURCES_SERVER, NULL, "a:1"},
+    {"upstream = unix:/run/redis@1.sock\n", SOURCES_SERVER, NULL, "unix:/run/redis@1.sock"},
+    {"upstream = tls:a:1\n", SOURCES_SERVER, NULL, "tls:a:1"},
+    {"upstream = a:1, b:2\n", SOURCES_LIST, NULL, "a:1, b:2"},
+    {"upstream = a:1\nupstream = b:2\n", SOURCES_LIST, NULL, "a:1, b:2"},
+    {"upstream = a:1, b:2\n[weir]\nupstream = [::1]:3\n", SOURCES_LIST, NULL, "a:1, b:2, [::1]:3"},
+    {"upstream = unix:/a, unix:/b\n", SOURCES_LIST, NULL, "unix:/a, unix:/b"},
+    {"upstream = a:1, unix:/a\n", SOURCES_LIST, NULL, "a:1, unix:/a"},
+    {"upstream = tls:a:1, TLS:b:2\n", SOURCES_LIST, NULL, "tls:a:1, tls:b:2"},
+    {"upstream = sentinel:m@a:1\n", SOURCES_SENTINEL, "m", "a:1"},
+    {"upstream = Sentinel: m @ a:1 ,b:2\n", SOURCES_SENTINEL, "m", "a:1, b:2"},
+    {"upstream = sentinel:my.master-1_x@a:1, b:2\nupstream = c:3\n", SOURCES_SENTINEL, "my.master-1_x",
+     "a:1, b:2, c:3"},
+    {"upstream = sentinel:a:b@tls:[::1]:1\n", SOURCES_SENTINEL, "a:b", "tls:[::1]:1"},
+    {"upstream = sentinel:6379\n", SOURCES_SERVER, NULL, "sentinel:6379"},
+    {"upstream = sentinel:6379, sentinel:6380\n", SOURCES_LIST, NULL, "sentinel:6379, sentinel:6380"},
+    {"upstream = cluster:7000\n", SOURCES_SERVER, NULL, "cluster:7000"},
+    {"upstream = a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1\n", SOURCES_LIST, NULL,
+     "a:1, b:1, c:1, d:1, e:1, f:1, g:1, h:1, i:1, j:1, k:1, l:1, m:1, n:1, o:1, p:1"},
+};
+
+static void print_addresses(const struct sources *sources, char *out, size_t size)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < sources->n; i++) {
+        char text[512];
+        address_print(&sources->addresses[i], text, sizeof text);
+        len += (size_t)snprintf(out + len, size - len, "%s%s", i > 0 ? ", " : "", text);
+    }
+}
+
+static void test_forms(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        char text[1024], addresses[1024] = "";
+        snprintf(text, sizeof text, "[weir]\n%s", forms[i].text);
+        struct config *config = load_text(text);
+        if (config == NULL || said.text[0] != '\0')
+            fail_msg("%s: %s", forms[i].text, said.text);
+        const struct sources *sources = &config->sources;
+        print_addresses(sources, addresses, sizeof addresses);
+        assert_string_equal(addresses, forms[i].addresses);
+        assert_int_equal(sources->form, forms[i].form);
+        if (forms[i].master_name == NULL)
+            assert_null(sources->master_name);
+        else
+            assert_string_equal(sources->master_name, forms[i].master_name);
+        assert_int_equal(sources_are_replicated(sources), forms[i].form != SOURCES_SERVER);
+        config_free(config);
+    }
+}
+
+/* ---- what is refused ---- */
+
+#define AT "weir.conf:2: [weir] upstream: "
+
+static const struct mistake mistakes[] = {
+    {"[weir]\nupstream = sentinel:\n",
+     AT "the name of the master is missing: write upstream = sentinel:NAME@HOST:26379\n"},
+    {"[weir]\nupstream = sentinel:mymaster\n",
+     AT "the name of the master is missing: write upstream = sentinel:NAME@HOST:26379\n"},
+    {"[weir]\nupstream = sentinel:10.0.0.1:26379, 10.0.0.2:26379\n",
+     AT "the name of the master is missing: write upstream = sentinel:NAME@10.0.0.1:26379\n"},
+    {"[weir]\nupstream = sentinel:@10.0.0.1:26379\n",
+     AT "the name of the master is missing: write upstream = sentinel:NAME@HOST:26379\n"},
+    {"[weir]\nupstream = sentinel:my master@10.0.0.1:26379\n",
+     AT "the name of the master is missing: write upstream = sentinel:NAME@HOST:26379\n"},
+    {"[weir]\nupstream = sentinel:m@\n",
+     AT "the address of a sentinel is missing: write upstream = sentinel:m@HOST:26379\n"},
+    {"[weir]\nupstream = sentinel:m@, a:1\n",
+     AT "the address of a sentinel is missing: write upstream = sentinel:m@HOST:26379\n"},
+    {"[weir]\nupstream = sentinel:m@10.0.0.1\n", AT "\"10.0.0.1\" has no port: write 10.0.0.1:26379\n"},
+    {"[weir]\nupstream = sentinel:m@a:1, b\n", AT "\"b\" has no port: write b:26379\n"},
+    {"[weir]\nupstream = sentinel:m@a:1, 26379\n", AT "\"26379\" is a port without a host: write 127.0.0.1:26379\n"},
+    {"[weir]\nupstream = sentinel:m@a:0\n", AT "\"0\" is not a port: a port is a number from 1 to 65535\n"},
+    {"[weir]\nupstream = sentinel:m@unix:/run/s.sock\n",
+     AT "a sentinel is not behind a unix socket: write HOST:26379\n"},
+    {"[weir]\nupstream = sentinel:m@a:1, unix:/run/s.sock\n",
+     AT "a sentinel is not behind a unix socket: write HOST:26379\n"},
+    {"[weir]\nupstream = sentinel:m@a:1, sentinel:m@b:1\n",
+     AT "sentinel:NAME@ stands once, before the first sentinel: write the others as HOST:PORT\n"},
+    {"[weir]\nupstream = sentinel:m@a:1\nupstream = sentinel:n@b:1\n",
+     "weir.conf:3: [weir] upstream: sentinel:NAME@ stands once, before the first sentinel: write the others as "
+     "HOST:PORT\n"},
+    {"[weir]\nupstream = a:1, sentinel:m@b:1\n",
+     AT "upstream names servers or sentinels, not both: write upstream = sentinel:NAME@HOST:26379, and only sentinels "
+        "behind it\n"},
+    {"[weir]\nupstream = cluster:a:7000, b:7000\n",
+     AT "weir stands in front of no cluster: write upstream = HOST:PORT of a Redis that is in none\n"},
+    {"[weir]\nupstream = sentinel:m@a:1, cluster:a:7000\n",
+     AT "weir stands in front of no cluster: write upstream = HOST:PORT of a Redis that is in none\n"},
+    {"[weir]\nupstream = a:1, b:1, A:1\n", AT "A:1 is given twice: name each address once\n"},
+    {"[weir]\nupstream = a:1\nupstream = a:1\n",
+     "weir.conf:3: [weir] upstream: a:1 is given twice: name each address once\n"},
+    {"[weir]\nupstream = sentinel:m@a:1, a:1\n", AT "a:1 is given twice: name each address once\n"},
+    {"[weir]\nupstream = a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1\nupstream = q:1\n",
+     "weir.conf:3: [weir] upstream: at most 16 addresses: take q:1 out\n"},
+    {"[weir]\nupstream = tls:a:1, b:1\n",
+     AT "tls: stands in front of every address of upstream or of none: b:1 has none\n"},
+    {"[weir]\nupstream = sentinel:m@a:1, tls:b:1\n",
+     AT "tls: stands in front of every address of upstream or of none: tls:b:1 has it\n"},
+    {"[weir]\nupstream = a:1,, b:1\n", AT "an address is missing beside a comma\n"},
+    {"[weir]\nupstream = ann:s3cret@a:1\n",
+     AT "only the name of a master stands before an @: write upstream = sentinel:NAME@HOST:26379, and a login in "
+        "upstream-user and upstream-password-file\n"},
+    {"[weir]\nupstream = sentinel:m@ann:s3cret@a:1\n",
+     AT "only the name of a master stands before an @: write upstream = sentinel:NAME@HOST:26379, and a login in "
+        "upstream-user and upstream-password-file\n"},
+    {"[weir]\nupstream = sentinel:m@redis://:s3cret@a:1\n",
+     AT "a URL is no address: write HOST:PORT, and a login in upstream-user and upstream-password-file\n"},
+    {"[weir]\nupstream = a:1, redis://:s3cret@b:1\n",
+     AT "a URL is no address: write HOST:PORT, and a login in upstream-user and upstream-password-file\n"},
+    {"[weir]\nupstream = sentinel:m@a:1 b:1\n", AT "commas stand between addresses: write upstream = a:1, b:1\n"},
+    {"[weir]\nlisten = 127.0.0.1:7\nupstream = a:1, 127.0.0.1:7\n",
+     "weir.conf:3: [weir] upstream: 127.0.0.1:7 is where weir itself listens (127.0.0.1:7): name the address of Redis\n"},
+    {"[weir]\nlisten = 0.0.0.0:7\nupstream = sentinel:m@a:1\nupstream = 127.0.0.2:7\n",
+     "weir.conf:4: [weir] upstream: 127.0.0.2:7 is where weir itself listens (0.0.0.0:7): name the address of Redis\n"},
+};
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    check_mistakes(mistakes, COUNT_OF(mistakes));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_mistakes),
+    };
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}
