@@ -14,9 +14,9 @@
 
 #include <stdbool.h>
 
-#include "limit/networks.h"
 #include "net/resolver.h"
 #include "run/address.h"
+#include "run/dialling.h"
 #include "upstream/control.h"
 
 struct finder;
@@ -37,11 +37,11 @@ struct finder_ops {
 };
 
 struct finder_settings {
-    struct upstream *upstream;      /* lives longer */
-    const struct address *address;  /* lives longer */
-    const struct networks *allow;   /* where the name may lead; lives longer */
-    uint64_t resolve_ns;            /* how often the name is looked up; 0: only when there is a reason to */
-    struct credentials credentials; /* the user lives longer; the passwords are copied */
+    struct upstream *upstream;       /* lives longer */
+    const struct address *address;   /* lives longer */
+    const struct dialling *dialling; /* where weir may connect; lives longer */
+    uint64_t resolve_ns;             /* how often the name is looked up; 0: only when there is a reason to */
+    struct credentials credentials;  /* the user lives longer; the passwords are copied */
 };
 
 /* Out of memory ends the process. */
