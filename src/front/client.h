@@ -194,6 +194,12 @@ static inline bool client_is_operator(const struct client *client)
     return client_entrance(client)->is_admin;
 }
 
+/* True if it is an operator's connection: by the socket, or by its policy. */
+static inline bool client_may_administer(const struct client *client)
+{
+    return client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
+}
+
 /* True if a limit that binds the client is in that unit. */
 static inline bool client_counts(const struct client *client, enum unit unit)
 {

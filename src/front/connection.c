@@ -210,11 +210,22 @@ static void on_blocking(struct rider *rider)
     client_close_for(client, CLOSED_BUFFER);
 }
 
-/* Called for each of its calls on that lane. */
-static void on_lost(struct rider *rider)
+/* True if nothing of an operator is lost with its lane: an outage does not close an operator's connection. */
+static bool may_outlive(const struct client *client, const struct lane *lane)
+{
+    return client_may_administer(client) && client->rider.in_flight == 0 && client->pins == 0 &&
+           !transaction_is_open(&client->transaction) && client_extra(client)->passage == NULL &&
+           !lane_is_subscribed(lane) && !lane_is_monitoring(lane);
+}
+
+/* Called for each of its calls on that lane. An operator that stays keeps its place in the queue for a fair share. */
+static void on_lost(struct rider *rider, const struct lane *lane)
 {
     struct client *client = client_of_rider(rider);
+    bool stays = !client_is_leaving(client) && may_outlive(client, lane);
     lane_choice_abandon(client);
+    if (stays)
+        return;
     pacing_stop(client);
     client_cut_for(client, CLOSED_UPSTREAM);
 }

@@ -135,8 +135,9 @@ static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
 }
 
 /* Called for each of its calls on that lane. */
-static void on_lost(struct rider *rider)
+static void on_lost(struct rider *rider, const struct lane *lane)
 {
+    (void)lane;
     rider->lane = NULL;
     link_wake(&remains_of(rider)->link);
 }

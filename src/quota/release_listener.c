@@ -145,8 +145,9 @@ static void on_again(struct alarm *alarm)
     open_if_needed(container_of(alarm, struct release_listener, again));
 }
 
-static void on_lost(struct rider *rider)
+static void on_lost(struct rider *rider, const struct lane *lane)
 {
+    (void)lane;
     struct release_listener *listener = release_listener_of(rider);
     weir_lane_lost(&listener->base);
     forget(listener);

@@ -214,8 +214,9 @@ static void forget(struct script_conn *conn)
 }
 
 /* Lost again and again while scripts are loaded: fail the calls that wait. */
-static void on_lost(struct rider *rider)
+static void on_lost(struct rider *rider, const struct lane *lane)
 {
+    (void)lane;
     struct script_conn *conn = conn_of(rider);
     bool is_loading = !has_shas(conn) || (conn->n_sent > 0 && !conn->is_let_in);
     bool is_hopeless = is_loading && ++conn->n_lost > LOST_MAX;

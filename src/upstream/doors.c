@@ -62,8 +62,9 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
     wake(door);
 }
 
-static void on_lost(struct rider *rider)
+static void on_lost(struct rider *rider, const struct lane *lane)
 {
+    (void)lane;
     struct door *door = door_of(rider);
     struct question *question = door->asked;
     door->doors->is_refused = false;

@@ -211,7 +211,7 @@ static void close_quietly(struct lane *lane)
     lane_become(lane, LANE_CLOSED);
     lane_end_leases(lane);
     inflight_end_all(&lane->base->counts, &lane->calls);
-    lane_end_subscriptions(lane);
+    inflight_subscribe(&lane->base->counts, lane_is_subscribed(lane), false); /* on_lost asks what it was */
     lane->base->ops->on_closed(lane);
     link_close(&lane->link);
 }
@@ -238,7 +238,7 @@ static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again
     owner->lane = NULL;
     /* Who never used it has lost nothing, and gets another in place of one that is no fault of Redis'. */
     if (lane_is_used(lane)) {
-        owner->ops->on_lost(owner);
+        owner->ops->on_lost(owner, lane);
     } else if (lane->use == USE_AGAIN || may_ask_again) {
         rider_resume(owner, RIDER_LANE);
     } else {
@@ -252,7 +252,7 @@ static void tell_riders(struct lane *lane, bool was_ready, bool may_ask_again, s
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         struct rider *rider = calls_at(&lane->calls, at)->rider;
         if (rider != NULL && rider != lane->owner)
-            rider->ops->on_lost(rider);
+            rider->ops->on_lost(rider, lane);
     }
     if (lane->owner != NULL)
         list_take(&lane->owner->waiting);

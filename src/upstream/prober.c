@@ -65,8 +65,9 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
         give_up(prober); /* the lane has gone meanwhile */
 }
 
-static void on_lost(struct rider *rider)
+static void on_lost(struct rider *rider, const struct lane *lane)
 {
+    (void)lane;
     struct prober *prober = container_of(rider, struct prober, rider);
     rider->in_flight = 0;
     prober->is_asking = false;

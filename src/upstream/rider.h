@@ -81,7 +81,7 @@ struct rider_ops {
     /* It has not read for a while, and so many bytes of one reply are waiting for it; it may close itself. */
     void (*on_unread)(struct rider *rider, uint64_t bytes);
     /* The lane is closed, and had this rider's calls or state on it. */
-    void (*on_lost)(struct rider *rider);
+    void (*on_lost)(struct rider *rider, const struct lane *lane);
     /* It may go on. NULL: its link is woken, and finds out what for. */
     void (*on_resume)(struct rider *rider, enum rider_wait what);
     /* May weir say AUTH on its own lane, which has no call in flight? NULL: no. */

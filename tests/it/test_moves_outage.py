@@ -409,3 +409,30 @@ def test_weir_is_ready_again_though_no_client_asks(lanes, farm):
     wait_until(lambda: "is away" in weir.log(), "it is away")
     redis.start()
     weir.wait_for_log("is back")
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_an_idle_operator_outlives_redis(lanes, farm):
+    """On the socket and by its policy, though it has sent a command to Redis."""
+    redis = farm.redis()
+    sections = "[policy operators]\nmatch = ip:127.0.0.1\nadmin = yes\n[admin]\nsocket = {folder}/admin\n"
+    weir = start(farm, redis, lanes=lanes, sections=sections)
+    with weir.connect() as conn, Conn(str(weir.folder / "admin")) as console:
+        assert conn.call("SET", "k", "v") == "OK" and console.call("GET", "k") == b"v"
+        lose(weir, redis)
+        assert isinstance(console.call("LIMIT", "TOP"), list)
+        redis.start()
+        wait_until(lambda: conn.call("SET", "k", "again") == "OK", "it is served")
+        assert console.call("GET", "k") == b"again"
+
+
+def test_an_operator_with_state_on_its_lane_is_closed(farm):
+    redis = farm.redis()
+    weir = start(farm, redis, lanes="private", sections="[policy operators]\nmatch = ip:127.0.0.1\nadmin = yes\n")
+    with contextlib.ExitStack() as stack:
+        states = {words: stack.enter_context(weir.connect()) for words in ("WATCH k", "MULTI", "SUBSCRIBE c", "MONITOR")}
+        for words, conn in states.items():
+            conn.call(*words.split())
+        lose(weir, redis)
+        for words, conn in states.items():
+            wait_until(lambda: conn.is_closed(), f"it is closed with {words}")
