@@ -363,6 +363,21 @@ static enum login_result judged(struct client *client, struct login_step *step)
     return go_without(client, step);
 }
 
+/*
+ * An auth lane that is being dialled is waited for as long as the outage may last, and no longer. False: the client is
+ * closed, for want of memory.
+ */
+static bool watch_dial(struct client *client, struct login_step *step, bool is_handshake)
+{
+    struct nodes_row *row = step->is_proof ? session_row(client) : front_home(client->front);
+    if (step->stage != STAGE_ASKED || question_is_in_flight(&step->question) || lanes_is_taken(&row->lanes))
+        return true;
+    outage_watch(client, is_handshake);
+    if (!client_is_closed(client) && outage_is_over(client, is_handshake))
+        doors_give_up(&step->question);
+    return !client_is_closed(client);
+}
+
 static enum login_result go_on(struct client *client, struct login_step *step)
 {
     if (step->stage == STAGE_AWAY) {
@@ -370,6 +385,8 @@ static enum login_result go_on(struct client *client, struct login_step *step)
         if (client_is_closed(client))
             return LOGIN_GONE;
     }
+    if (!watch_dial(client, step, true))
+        return LOGIN_GONE;
     switch (step->stage) {
     case STAGE_BARRED:
         return LOGIN_BARRED;
@@ -423,13 +440,15 @@ static struct login_step *begin_proof(struct client *client)
     return step;
 }
 
-enum login_result login_prove(struct client *client)
+enum login_result login_prove(struct client *client, bool is_handshake)
 {
     struct login_step *step = begin_proof(client);
     if (step == NULL)
         return LOGIN_GONE;
+    step->is_waited_for |= step->stage != STAGE_JUDGED;
+    if (!watch_dial(client, step, is_handshake))
+        return LOGIN_GONE;
     if (step->stage != STAGE_JUDGED) {
-        step->is_waited_for = true;
         client_wait(client, WAIT_LOGIN);
         return LOGIN_WAITS;
     }

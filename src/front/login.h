@@ -31,9 +31,9 @@ void login_look(struct front *front);
 /*
  * Is it still who it says? Its own words are asked anew. LOGIN_GONE: it is not, and is closed. LOGIN_PASSED: it was, and
  * its session is proven if the generation in which it was asked lasts. Else as login_ask. Afterwards login_end, but where
- * login_has_begun.
+ * login_has_begun. is_handshake: of the request that waits for it, for the length of an outage.
  */
-enum login_result login_prove(struct client *client);
+enum login_result login_prove(struct client *client, bool is_handshake);
 
 /* Redis has not answered login_prove, which is to ask once more. */
 void login_prove_again(struct client *client);

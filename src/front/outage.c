@@ -32,6 +32,7 @@ static void on_over(struct alarm *alarm)
     struct client *client = container_of(alarm, struct outage, over)->client;
     list_take(&client->rider.waiting);
     client_resume(client, WAIT_LANE);
+    client_resume(client, WAIT_LOGIN);
     client_resume(client, WAIT_UPSTREAM);
 }
 
@@ -56,20 +57,20 @@ static struct outage *begin(struct client *client)
     return outage;
 }
 
-static bool may_administer(const struct client *client)
-{
-    return client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
-}
-
-/* When the wait ends; UINT64_MAX: when Redis answers. An outage neither closes nor answers an operator's handshake. */
+/*
+ * When the wait ends; UINT64_MAX: when Redis answers. An outage neither closes nor answers an operator's handshake; a Redis
+ * that turns connections away is there, and may do so for ever.
+ */
 static uint64_t end_ns(const struct client *client, const struct outage *outage, enum err why, bool is_handshake)
 {
     const struct rules *rules = client->front->rules;
     uint64_t timeout_ns = lanes_of_client(client)->upstream->timeout_ns;
     if (why == ERR_UPSTREAM_BUSY)
         return outage->since_ns + rules->handshake_timeout_ns;
-    if (is_handshake && may_administer(client))
-        return UINT64_MAX;
+    if (is_handshake && client_may_administer(client)) {
+        bool is_turned_away = why == ERR_UPSTREAM_UNAVAILABLE && lanes_of_client(client)->is_turned_away;
+        return is_turned_away ? outage->since_ns + rules->handshake_timeout_ns : UINT64_MAX;
+    }
     if (why != ERR_UPSTREAM_TIMEOUT)
         return outage->since_ns + rules->failover_wait_ns * (is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1);
     return timeout_ns > 0 ? client->rider.arrived_ns + timeout_ns : UINT64_MAX;
@@ -80,6 +81,23 @@ bool outage_is_over(const struct client *client, bool is_handshake)
     const struct outage *outage = client_extra(client)->outage;
     return outage != NULL && lanes_of_client(client)->down == ERR_UPSTREAM_UNAVAILABLE &&
            client->front->loop->now_ns >= end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake);
+}
+
+static void set_alarm(struct client *client, struct outage *outage, uint64_t due_ns)
+{
+    alarm_stop(&client->front->timeouts.alarms, &outage->over);
+    if (due_ns != UINT64_MAX)
+        alarm_set(&client->front->timeouts.alarms, &outage->over, due_ns);
+}
+
+void outage_watch(struct client *client, bool is_handshake)
+{
+    struct outage *outage = client_extra(client)->outage;
+    if (outage != NULL || client_is_operator(client) || lanes_of_client(client)->down != ERR_UPSTREAM_UNAVAILABLE ||
+        (outage = begin(client)) == NULL)
+        return;
+    outage->is_handshake = is_handshake;
+    set_alarm(client, outage, end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake));
 }
 
 /* A connection that is not to be had though Redis is there tells nothing when it could be: the client looks again. */
@@ -111,14 +129,13 @@ enum outage_step outage_meet(struct client *client, enum err why, bool is_handsh
     uint64_t due_ns = end_ns(client, outage, why, is_handshake);
     if (front->loop->now_ns >= due_ns) {
         bool is_told = why == ERR_UPSTREAM_TIMEOUT || front->rules->tells_outage;
-        if (!may_administer(client) && (!is_told || is_handshake))
+        bool is_turned_away = is_handshake && why == ERR_UPSTREAM_UNAVAILABLE;
+        if (is_turned_away || (!client_may_administer(client) && (!is_told || is_handshake)))
             return OUTAGE_CLOSES;
         client->extra->told_ns = front->loop->now_ns;
         return OUTAGE_ERROR;
     }
-    alarm_stop(&front->timeouts.alarms, &outage->over);
-    if (due_ns != UINT64_MAX)
-        alarm_set(&front->timeouts.alarms, &outage->over, due_ns);
+    set_alarm(client, outage, due_ns);
     client_wait(client, WAIT_UPSTREAM);
     lanes_hurry(lanes_of_client(client));
     look_later(front);

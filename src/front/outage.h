@@ -47,6 +47,12 @@ enum outage_step {
  */
 enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake);
 
+/*
+ * The client waits for something else, a connection that is being opened, while Redis may be away: if it is, the wait
+ * ends when failover-wait is over, and the client looks again. The client may be closed, for want of memory.
+ */
+void outage_watch(struct client *client, bool is_handshake);
+
 /* True if Redis is away, and the client has waited for it as long as it may. */
 bool outage_is_over(const struct client *client, bool is_handshake);
 

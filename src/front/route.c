@@ -119,14 +119,14 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
  * Its own words are asked again before anything of the client is sent in a new generation of its user. LOGIN_PASSED: it
  * is proven.
  */
-static enum login_result renew_proof(struct client *client)
+static enum login_result renew_proof(struct client *client, const struct request *request)
 {
     if (!session_must_prove(client))
         return LOGIN_PASSED;
     if (session_is_proven(client))
         lane_choice_keep_user(client);
     do {
-        enum login_result result = login_prove(client);
+        enum login_result result = login_prove(client, (request->command->flags & CMD_HANDSHAKE) != 0);
         if (result != LOGIN_PASSED)
             return result;
         if (!login_has_begun(client))
@@ -138,7 +138,7 @@ static enum login_result renew_proof(struct client *client)
 /* ROUTE_GOES_ON: it is still who it says. */
 static enum route prove(struct client *client)
 {
-    enum login_result result = login_prove(client);
+    enum login_result result = login_prove(client, false);
     if (result == LOGIN_WAITS)
         return ROUTE_WAIT;
     if (result == LOGIN_GONE)
@@ -352,7 +352,7 @@ static enum route refuse_unproven(struct client *client, struct request *request
 static enum route find_lane(struct client *client, struct request *request, struct lane **lane)
 {
     for (;;) {
-        switch (renew_proof(client)) {
+        switch (renew_proof(client, request)) {
         case LOGIN_WAITS:
             return ROUTE_WAIT;
         case LOGIN_PASSED:
@@ -507,7 +507,7 @@ static enum route reset(struct client *client, struct request *request)
 {
     if (!client_has_own_lane(client))
         return answer_reset(client, request);
-    switch (renew_proof(client)) {
+    switch (renew_proof(client, request)) {
     case LOGIN_WAITS:
         return ROUTE_WAIT;
     case LOGIN_PASSED:

@@ -248,6 +248,12 @@ void doors_forget(struct question *question)
     question->door = NULL;
 }
 
+void doors_give_up(struct question *question)
+{
+    list_take(&question->in_doors);
+    give_up(question);
+}
+
 void doors_init(struct doors *doors, struct lanes *lanes)
 {
     *doors = (struct doors){0};

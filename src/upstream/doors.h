@@ -82,4 +82,7 @@ void doors_ask_once(struct question *question);
 /* The asker does not wait any more: on_judged will not be called. Safe on one that is not being asked. */
 void doors_forget(struct question *question);
 
+/* Of a question that waits for an auth lane: it waits no longer, and on_judged is called at once. */
+void doors_give_up(struct question *question);
+
 #endif

@@ -68,6 +68,7 @@ static void come_up(struct lanes *lanes)
         atomic_exchange_explicit(&lanes_node(lanes)->is_told_away, false, memory_order_relaxed))
         log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes_node(lanes)->text);
     lanes->down = ERR_NONE;
+    lanes->is_turned_away = false;
     count_set(&lanes->base.counts.is_down, 0);
     lanes->missed_ns = 0;
     backoff_reset(&lanes->backoff);
@@ -225,6 +226,7 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     if (lanes->down == ERR_NONE &&
         !atomic_exchange_explicit(&lanes_node(lanes)->is_told_away, true, memory_order_relaxed))
         log_at(LOG_SITE_UPSTREAM_AWAY, LOG_WARN, "upstream %s is away: %s", lanes_node(lanes)->text, why);
+    lanes->is_turned_away = lane->end == END_TURNED_AWAY;
     lanes_go_down(lanes, lane->end == END_LATE ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
 }
 

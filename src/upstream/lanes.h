@@ -55,14 +55,15 @@ struct lanes {
     uint64_t login_refused_ns; /* when Redis refused weir's own login last; 0: it has not since it was set */
     struct backoff backoff;    /* between attempts to find a node that is away */
     struct backoff starved;    /* the system has refused a descriptor or memory: no lane is opened before it is over */
-    enum err down;      /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
-    uint64_t missed_ns; /* when the dial began that was the first to fail since a lane was ready; 0: none has failed */
-    enum err why_none;  /* why the last rider that asked got none, if not for that; else ERR_NONE */
-    bool is_garbled;    /* what came last in place of a greeting's answer was no RESP */
-    unsigned n_shut;    /* connections closed while they were greeted, and none since that was good */
-    uint64_t again_ns;  /* since when n_again is counted: a second, or until one is let in if that takes longer */
-    unsigned n_again;   /* connections that were tried again at once, without any back-off */
-    bool has_let_in;    /* since again_ns one was ready */
+    enum err down;       /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
+    uint64_t missed_ns;  /* when the dial began that was the first to fail since a lane was ready; 0: none has failed */
+    enum err why_none;   /* why the last rider that asked got none, if not for that; else ERR_NONE */
+    bool is_turned_away; /* it is down since Redis turns connections away: it has too many */
+    bool is_garbled;     /* what came last in place of a greeting's answer was no RESP */
+    unsigned n_shut;     /* connections closed while they were greeted, and none since that was good */
+    uint64_t again_ns;   /* since when n_again is counted: a second, or until one is let in if that takes longer */
+    unsigned n_again;    /* connections that were tried again at once, without any back-off */
+    bool has_let_in;     /* since again_ns one was ready */
     struct login *no_reset[LANES_NO_RESET]; /* one reference each; the newest in place of the oldest */
     unsigned next_no_reset;
 };

@@ -4,6 +4,7 @@ import contextlib
 import time
 
 import pytest
+from kit.fake import blackhole
 from kit.harness import stopped, wait_until
 from kit.limits import OPERATOR
 from kit.resp import Closed, Conn, Error, encode, pipeline
@@ -436,3 +437,37 @@ def test_an_operator_with_state_on_its_lane_is_closed(farm):
         lose(weir, redis)
         for words, conn in states.items():
             wait_until(lambda: conn.is_closed(), f"it is closed with {words}")
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("handshake", ["AUTH default x", "HELLO 3 AUTH default x"])
+def test_a_login_waits_no_longer_where_a_connection_is_being_opened(handshake, lanes, farm):
+    """What weir sends to open one is not answered: connect-timeout is far longer than the wait."""
+    redis = farm.redis()
+    weir = start(farm, redis, lanes=lanes, connect_timeout="50s", handshake_timeout="50s")
+    lose(weir, redis)
+    with weir.connect() as early, weir.connect() as late:
+        early.send(encode(*handshake.split()))
+        wait_until(lambda: "is away" in weir.log(), "weir knows")
+        with blackhole(redis.address):
+            late.send(encode(*handshake.split()))
+            for conn in (late, early):
+                reply, seconds = end_of(conn)
+                assert reply == b"" and seconds < 5 * WAIT + LATE
+
+
+def test_an_operators_handshake_ends_where_redis_takes_no_more_connections(farm):
+    redis = farm.redis()
+    sections = "[policy operators]\nmatch = ip:127.0.0.1\nadmin = yes\n"
+    weir = start(farm, redis, sections=sections, handshake_timeout="600ms")
+    with redis.connect() as other:
+        assert other.call("CONFIG", "SET", "maxclients", 1) == "OK"
+        other.call("CLIENT", "KILL", "TYPE", "normal")  # and not itself
+        wait_until(lambda: "is away: it turns new connections away" in weir.log(), "weir is turned away")
+        with weir.connect() as conn:
+            conn.send(encode("AUTH", "default", "x"))
+            reply, seconds = end_of(conn)
+            assert reply == b"" and seconds < 0.6 + LATE
+        assert other.call("CONFIG", "SET", "maxclients", 1000) == "OK"
+    with weir.connect() as conn:
+        wait_until(lambda: conn.call("PING") == "PONG", "it is served again")

@@ -142,6 +142,27 @@ class Lane:
             self.send(answer)
 
 
+@contextmanager
+def blackhole(address):
+    """Nobody listens there, and what is sent to make a connection is not answered."""
+    socks = []
+    try:
+        listener = socket.socket()
+        socks.append(listener)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(0)
+        while len(socks) < 3:  # a backlog of 0 holds one; the next one waits in vain
+            sock = socket.socket()
+            socks.append(sock)
+            sock.setblocking(False)
+            sock.connect_ex(address)
+        yield
+    finally:
+        for sock in reversed(socks):
+            sock.close()
+
+
 class Fake:
     def __init__(self):
         self.lock = threading.RLock()
@@ -200,22 +221,10 @@ class Fake:
     def blackhole(self):
         """Connections are neither accepted nor refused: what weir sends to make one is not answered."""
         self.refuse()
-        socks = []
         try:
-            listener = socket.socket()
-            socks.append(listener)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(self.address)
-            listener.listen(0)
-            while len(socks) < 3:  # a backlog of 0 holds one; the next one waits in vain
-                sock = socket.socket()
-                socks.append(sock)
-                sock.setblocking(False)
-                sock.connect_ex(self.address)
-            yield
+            with blackhole(self.address):
+                yield
         finally:
-            for sock in reversed(socks):
-                sock.close()
             self.listen()
 
     def drop(self, lane, linger):
