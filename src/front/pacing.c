@@ -9,9 +9,15 @@
 #define THREAD_IDLE_PART 8                   /* it is full if it had its processor but for one part in so many */
 
 /* What a client's requests go to: to the home node, as commands have no slots yet. */
+/* One for all nodes. */
+static struct schedule *schedule_now(const struct front *front)
+{
+    return front_home(front)->lanes.base.schedule;
+}
+
 static struct schedule *schedule_of(const struct client *client)
 {
-    return front_home(client->front)->lanes.base.schedule;
+    return schedule_now(client->front);
 }
 
 static struct paced *paced_of(const struct client *client)
@@ -223,21 +229,15 @@ void pacing_leave(struct client *client)
 static void on_tick(uv_timer_t *timer)
 {
     struct front *front = timer->data;
-    bool is_waited_for = false;
-    uint32_t n = 0;
+    struct schedule *schedule = schedule_now(front);
     loop_tick(front->loop);
     front->pacing.is_quick = false;
-    for (size_t i = 0; i < front->nodes.n; i++) {
-        struct schedule *schedule = front->nodes.rows[i]->lanes.base.schedule;
-        if (schedule_is_waited_for(schedule))
-            schedule_tick(schedule, front->loop->now_ns);
-        else
-            schedule_sweep(schedule, front->loop->now_ns);
-        is_waited_for |= schedule_is_waited_for(schedule);
-        n += schedule->n_paced;
-    }
-    if (is_waited_for || n > 0)
-        start_timer(front, is_waited_for);
+    if (schedule_is_waited_for(schedule))
+        schedule_tick(schedule, front->loop->now_ns);
+    else
+        schedule_sweep(schedule, front->loop->now_ns);
+    if (schedule_is_waited_for(schedule) || schedule->n_paced > 0)
+        start_timer(front, schedule_is_waited_for(schedule));
 }
 
 static void start_timer(struct front *front, bool is_quick)
@@ -292,24 +292,16 @@ static inline void audit(const struct schedule *schedule)
 bool pacing_on_turn(struct loop *loop)
 {
     struct front *front = loop->owner;
-    bool are_several = false;
-    for (size_t i = 0; i < front->nodes.n; i++) {
-        struct lanes *lanes = &front->nodes.rows[i]->lanes;
-        bool is_open = !mixture_is(&lanes_node(lanes)->contention->subjects, loop->now_ns) ||
-                       node_is_paused(lanes_node(lanes), loop->now_ns);
-        audit(lanes->base.schedule);
-        look_at_thread(front, lanes->base.schedule);
-        schedule_turn(lanes->base.schedule, is_open, loop->now_ns);
-        are_several |= !is_open;
-    }
-    return are_several;
+    struct schedule *schedule = schedule_now(front);
+    bool is_open = !mixture_is(&schedule->contention->subjects, loop->now_ns) ||
+                   node_is_paused(front_home_node(front), loop->now_ns);
+    audit(schedule);
+    look_at_thread(front, schedule);
+    schedule_turn(schedule, is_open, loop->now_ns);
+    return !is_open;
 }
 
 bool pacing_is_unsettled(struct loop *loop)
 {
-    struct front *front = loop->owner;
-    for (size_t i = 0; i < front->nodes.n; i++)
-        if (schedule_is_unsettled(front->nodes.rows[i]->lanes.base.schedule, loop->now_ns))
-            return true;
-    return false;
+    return schedule_is_unsettled(schedule_now(loop->owner), loop->now_ns);
 }

@@ -15,7 +15,7 @@ static uint64_t worker_bytes(const struct front *front)
 {
     uint64_t lanes = 0;
     struct nodes_sum sum = {0};
-    nodes_sum(&front->nodes, 0, &sum);
+    nodes_sum_all(&front->nodes, &sum);
     for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
         lanes += count_read(&sum.counts.lists[in]);
     return count_read(&front->loop->pool.held) + lanes * sizeof(struct lane);

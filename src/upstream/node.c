@@ -18,7 +18,8 @@ struct node *node_new(const struct node_origin *origin)
     proven_init(&node->proven);
     if (origin->before != NULL) /* until it says so itself: to wrongly let in is worse than to wrongly refuse */
         atomic_init(&node->epoch, node_epoch(origin->before) & EPOCH_NEEDS_AUTH);
-    node->contention = origin->before != NULL ? contention_get(origin->before->contention) : contention_new();
+    const struct node *sharer = origin->before != NULL ? origin->before : origin->kin;
+    node->contention = sharer != NULL ? contention_get(sharer->contention) : contention_new();
     return node;
 }
 

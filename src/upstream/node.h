@@ -54,6 +54,7 @@ struct node_origin {
     const char *address;       /* of the endpoint; copied */
     struct endpoint endpoint;  /* of length 0: its address is not known */
     const struct node *before; /* the node whose place it takes; NULL: none */
+    const struct node *kin;    /* where there is none before: its contention is this one's; NULL: its own */
 };
 
 /* With one reference. Out of memory ends the process. */

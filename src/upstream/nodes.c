@@ -107,7 +107,7 @@ void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *t
     nodes->n = topology->n_rows;
     nodes->rows = mem_zalloc(nodes->n, sizeof(struct nodes_row *));
     for (size_t i = 0; i < nodes->n; i++)
-        nodes->rows[i] = new_row(nodes, topology->rows[i].node, NULL);
+        nodes->rows[i] = new_row(nodes, topology->rows[i].node, i > 0 ? &nodes->rows[0]->lanes : NULL);
     uv_async_init(&loop->uv, &nodes->shed.async, on_shed);
     nodes->shed.async.data = nodes;
     upstream_enter_shed(upstream, &nodes->shed);
@@ -129,23 +129,17 @@ static struct nodes_row *find_row(const struct nodes *nodes, const struct node *
     return NULL;
 }
 
-/* The lanes whose place a new node in this row takes; NULL: it takes none. */
-static const struct lanes *lanes_before(const struct nodes *nodes, const struct topology *topology, size_t row)
-{
-    const struct lanes *before = row < nodes->n ? &nodes->rows[row]->lanes : NULL;
-    return before != NULL && !has_node(topology, lanes_node(before)) ? before : NULL;
-}
-
 void nodes_adopt(struct nodes *nodes, const struct topology *topology)
 {
     struct nodes_row **before = nodes->rows;
     size_t n_before = nodes->n;
+    const struct lanes *home = &nodes_home(nodes)->lanes;
     struct nodes_row **now = mem_zalloc(topology->n_rows, sizeof(struct nodes_row *));
     for (size_t i = 0; i < topology->n_rows; i++)
         now[i] = find_row(nodes, topology->rows[i].node);
     for (size_t i = 0; i < topology->n_rows; i++)
         if (now[i] == NULL) {
-            now[i] = new_row(nodes, topology->rows[i].node, lanes_before(nodes, topology, i));
+            now[i] = new_row(nodes, topology->rows[i].node, home);
             health_start(&now[i]->lanes);
         }
     pthread_mutex_lock(&nodes->lock);
@@ -222,16 +216,30 @@ static void sum_lanes(struct nodes_sum *sum, const struct lanes *lanes)
 }
 
 /* What is no longer in the topology had the place of the first row. */
+static void sum_past(const struct nodes *nodes, struct nodes_sum *sum)
+{
+    for (struct list *at = nodes->retired.next; at != &nodes->retired; at = at->next)
+        sum_lanes(sum, &retired_at(at)->lanes);
+    counts_add(&sum->counts, &nodes->past, sizeof nodes->past);
+}
+
 void nodes_sum(const struct nodes *nodes, size_t row, struct nodes_sum *sum)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&nodes->lock;
     pthread_mutex_lock(lock);
-    if (row == 0) {
-        for (struct list *at = nodes->retired.next; at != &nodes->retired; at = at->next)
-            sum_lanes(sum, &retired_at(at)->lanes);
-        counts_add(&sum->counts, &nodes->past, sizeof nodes->past);
-    }
+    if (row == 0)
+        sum_past(nodes, sum);
     if (row < nodes->n)
+        sum_lanes(sum, &nodes->rows[row]->lanes);
+    pthread_mutex_unlock(lock);
+}
+
+void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&nodes->lock;
+    pthread_mutex_lock(lock);
+    sum_past(nodes, sum);
+    for (size_t row = 0; row < nodes->n; row++)
         sum_lanes(sum, &nodes->rows[row]->lanes);
     pthread_mutex_unlock(lock);
 }

@@ -3,7 +3,8 @@
  * have in common.
  *
  * Nodes come and go with the topologies that the worker is handed. A row whose node is in none any more is retired: its
- * lanes end as they are done, and the last takes the row along. The worker's thread only, but for nodes_sum; closing is
+ * lanes end as they are done, and the last takes the row along. All rows of a worker have one fair queue
+ * (upstream/schedule.h), so that a client keeps its place in it wherever its commands go. The worker's thread only, but for nodes_sum; closing is
  * asynchronous, and ends with the loop.
  */
 #ifndef WEIR_UPSTREAM_NODES_H
@@ -68,6 +69,9 @@ struct nodes_sum {
 
 /* Any thread. To what is in `sum`. */
 void nodes_sum(const struct nodes *nodes, size_t row, struct nodes_sum *sum);
+
+/* The same of all rows together. */
+void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum);
 
 /* The row of topology_home. */
 static inline struct nodes_row *nodes_home(const struct nodes *nodes)
