@@ -93,35 +93,30 @@ static enum node_state state_of(const struct census *census, size_t row)
     return node_is_silent(census->topology->rows[row].node) ? NODE_SILENT : NODE_AWAY;
 }
 
-/* The first node that is not up; n_rows: all are. */
-static size_t find_bad(const struct census *census)
-{
-    size_t row = 0;
-    while (row < census->topology->n_rows && node_state_is_up(state_of(census, row)))
-        row++;
-    return row;
-}
-
-/* Why not all of the upstream can be used; "": it can. */
+/* Why the home node cannot be used; "": it can. What else there is may be away. */
 static void explain_upstream(const struct census *census, char why[CENSUS_WHY_ROOM])
 {
-    size_t row = find_bad(census);
+    const char *text = topology_home(census->topology)->text;
+    const char *no_master = controls_why_no_master(census->controls);
+    const char *unfit = controls_why(census->controls, TOPOLOGY_HOME);
+    const struct finder *finder = controls_finder(census->controls, TOPOLOGY_HOME);
+    enum node_state state = state_of(census, TOPOLOGY_HOME);
+    uint64_t silence_ns = controls_silence_ns(census->controls, TOPOLOGY_HOME, clock_ns());
     why[0] = '\0';
-    if (row == census->topology->n_rows)
+    if (node_state_is_up(state))
         return;
-    const char *text = census->topology->rows[row].node->text;
-    uint64_t silence_ns = controls_silence_ns(census->controls, row, clock_ns());
-    if (state_of(census, row) == NODE_SILENT && silence_ns == 0)
+    if (no_master[0] != '\0')
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.200s has no master: %s", text, no_master);
+    else if (state == NODE_SILENT && silence_ns == 0)
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s does not answer", text); /* it never has */
-    else if (state_of(census, row) == NODE_SILENT)
+    else if (state == NODE_SILENT)
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s does not answer (for %.1f s)", text,
                  (double)silence_ns / NS_IN_S);
-    else if (controls_why(census->controls, row)[0] != '\0')
-        snprintf(why, CENSUS_WHY_ROOM, "upstream %.300s cannot be served: %s", text,
-                 controls_why(census->controls, row));
-    else if (finder_name_error(controls_finder(census->controls, row))[0] != '\0')
+    else if (unfit[0] != '\0')
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.300s cannot be served: %s", text, unfit);
+    else if (finder != NULL && finder_name_error(finder)[0] != '\0')
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.300s is away: its name cannot be resolved: %s", text,
-                 finder_name_error(controls_finder(census->controls, row)));
+                 finder_name_error(finder));
     else
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", text);
 }
@@ -133,8 +128,7 @@ static bool begins(const char *text, const char *with)
 
 const char *census_clients_get(const struct census *census)
 {
-    size_t row = find_bad(census);
-    const char *why = row < census->topology->n_rows ? controls_why(census->controls, row) : "";
+    const char *why = controls_why(census->controls, TOPOLOGY_HOME);
     if (begins(why, "LOADING") || begins(why, "MASTERDOWN"))
         return "clients are answered by Redis";
     return why[0] != '\0' ? "clients are answered -UPSTREAM unavailable" : "clients wait, at most failover-wait";
@@ -167,7 +161,7 @@ static void take_addresses(struct snapshot_node *to, const struct census *census
     if (census->controls == NULL)
         return;
     const struct finder *finder = controls_finder(census->controls, row);
-    while (to->n_tries < SNAPSHOT_TRIES && finder_try(finder, to->n_tries, &try)) {
+    while (finder != NULL && to->n_tries < SNAPSHOT_TRIES && finder_try(finder, to->n_tries, &try)) {
         struct snapshot_try *one = &to->tries[to->n_tries++];
         snprintf(one->address, sizeof one->address, "%s", try.address);
         snprintf(one->why, sizeof one->why, "%s", try.why);
@@ -192,13 +186,15 @@ static void take_node(struct snapshot *s, const struct census *census, size_t ro
     health->oldest_ns = sum.oldest_ns;
 }
 
-/* To what is said of all nodes together. */
+/* To what is said of all nodes together. Whether the upstream is up is the home node's to say. */
 static void add_node(struct snapshot *s, const struct snapshot_node *node)
 {
     counts_add(&s->lanes, &node->lanes, sizeof s->lanes);
-    s->health.state = node->health.state > s->health.state ? node->health.state : s->health.state;
-    s->health.silence_ns = larger(s->health.silence_ns, node->health.silence_ns);
     s->health.oldest_ns = larger(s->health.oldest_ns, node->health.oldest_ns);
+    if (node != &s->nodes[TOPOLOGY_HOME])
+        return;
+    s->health.state = node->health.state;
+    s->health.silence_ns = node->health.silence_ns;
 }
 
 /* False: out of memory. */

@@ -1,139 +1,343 @@
 #include "run/controls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/log.h"
+#include "base/clock.h"
 #include "base/mem.h"
+#include "run/choice.h"
+#include "run/members.h"
 
-struct control_row {
-    struct controls *controls;
-    struct finder *finder;
-    bool is_settled;
-};
+#define POLL_NS (250 * NS_PER_MS) /* in a hurry servers are asked for their roles so often, ... */
+#define POLLS_CALM 4              /* ... else every so many times (chosen) */
+#define ASK_NS (50 * NS_PER_MS)   /* between two questions beside these: an answer may be the reason for the next */
+#define SOURCES_TEXT 1024
+
+enum timer { CHOOSE, POLL, TIMERS };
 
 struct controls {
     uv_async_t asked; /* node_ask of some node */
+    uv_timer_t timers[TIMERS];
+    unsigned n_handles; /* not closed in full */
+    struct loop *loop;
     struct upstream *upstream;
     const struct controls_ops *ops;
     void *arg;
-    size_t n_rows; /* in the order of the topology's */
-    struct control_row rows[];
+    bool is_replicated;      /* there may be several servers, of which one at a time is the master */
+    char text[SOURCES_TEXT]; /* the servers as configured, for the log */
+    struct members members;
+    struct node *kin;          /* all nodes share its contention */
+    struct topology *topology; /* one reference */
+    struct member **rows;      /* of the topology's nodes; [0] is NULL while there is no master; heap */
+    unsigned n_polls;
+    uint64_t asked_ns; /* when a member was asked last for its role beside the polls */
+    struct choice choice;
+    bool is_started, is_settled;
 };
 
-static void on_node(void *arg)
+static struct member *home_of(const struct controls *controls)
 {
-    const struct control_row *row = arg;
-    row->controls->ops->on_topology(row->controls->arg);
+    return controls->rows[0];
 }
 
-static void on_table(void *arg, struct command_table *table)
+/* ---- the topology ---- */
+
+static struct node *new_nobody(const struct controls *controls, const struct node *before)
 {
-    const struct control_row *row = arg;
-    if (row == row->controls->rows)
-        row->controls->ops->on_table(row->controls->arg, table);
-    else
-        command_table_put(table);
+    const struct endpoint nowhere = {.length = 0};
+    return node_new(&(struct node_origin){
+        .upstream = controls->upstream, .text = controls->text, .address = "", .endpoint = nowhere, .before = before});
 }
 
-static void on_rejected(void *arg, const char *why)
+/* The node without an address stays the same while there is no master. */
+static struct node *home_node(const struct controls *controls, const struct member *home)
 {
-    const struct control_row *row = arg;
-    log_error("upstream %s cannot be served: %s", finder_node(row->finder)->text, why);
+    struct node *now = topology_home(controls->topology);
+    if (home != NULL)
+        return node_get(finder_node(home->finder));
+    return home_of(controls) == NULL ? node_get(now) : new_nobody(controls, now);
 }
 
-/* As long as it is not known where lanes will lead, there may be no more than the node takes that takes fewest. */
-static void on_maxclients(void *arg)
+static bool is_same_topology(const struct controls *controls, const struct topology *topology)
 {
-    const struct controls *controls = ((const struct control_row *)arg)->controls;
+    if (controls->topology->n_rows != topology->n_rows)
+        return false;
+    for (size_t i = 0; i < topology->n_rows; i++)
+        if (controls->topology->rows[i].node != topology->rows[i].node)
+            return false;
+    return true;
+}
+
+/*
+ * As long as it is not known where lanes will lead, there may be no more than the node takes that takes fewest. What a
+ * server without a row takes does not matter.
+ */
+static void sum_maxclients(const struct controls *controls)
+{
     uint32_t least = 0;
-    for (size_t i = 0; i < controls->n_rows; i++) {
-        uint32_t own = atomic_load_explicit(&finder_node(controls->rows[i].finder)->maxclients, memory_order_relaxed);
+    for (size_t i = 0; i < controls->topology->n_rows; i++) {
+        uint32_t own = atomic_load_explicit(&controls->topology->rows[i].node->maxclients, memory_order_relaxed);
         least = least == 0 || (own != 0 && own < least) ? own : least;
     }
-    atomic_store_explicit(&controls->upstream->room.maxclients, least, memory_order_relaxed);
+    if (least > 0)
+        atomic_store_explicit(&controls->upstream->room.maxclients, least, memory_order_relaxed);
 }
 
-static void on_settled(void *arg)
+/* The home is this member from now on, or none. Its node, or that of another row, may be another. */
+static void publish(struct controls *controls, struct member *home)
 {
-    struct control_row *row = arg;
-    struct controls *controls = row->controls;
-    row->is_settled = true;
-    for (size_t i = 0; i < controls->n_rows; i++)
-        if (!controls->rows[i].is_settled)
-            return;
+    struct node *nodes[] = {home_node(controls, home)};
+    struct topology *topology = topology_new(nodes, 1);
+    node_put(nodes[0]);
+    controls->rows[0] = home;
+    if (is_same_topology(controls, topology)) {
+        topology_put(topology);
+        return;
+    }
+    topology_put(controls->topology);
+    controls->topology = topology;
+    sum_maxclients(controls);
+    if (controls->is_started)
+        controls->ops->on_topology(controls->arg);
+}
+
+/* ---- which member is the master ---- */
+
+static void on_choose(uv_timer_t *timer);
+
+static void hand_table(const struct controls *controls, const struct member *member)
+{
+    if (member->table != NULL)
+        controls->ops->on_table(controls->arg, command_table_get(member->table));
+}
+
+/* Nothing is sent to the old master any more, whatever it says. */
+static void change_home(struct controls *controls, struct member *home)
+{
+    struct member *before = home_of(controls);
+    struct node *node = node_get(topology_home(controls->topology));
+    if (before != NULL)
+        node_demote(node);
+    publish(controls, home);
+    if (before != NULL && finder_node(before->finder) == node)
+        finder_give_up(before->finder);
+    node_put(node);
+    if (home != NULL)
+        hand_table(controls, home);
+}
+
+static void tell_home(const struct controls *controls)
+{
+    char line[SOURCES_TEXT + CHOICE_WHY_ROOM + ADDRESS_TEXT];
+    const struct member *home = home_of(controls);
+    if (home != NULL)
+        snprintf(line, sizeof line, "upstream %s is the master", home->key);
+    else
+        snprintf(line, sizeof line, "upstream %s has no master: %s", controls->text, controls->choice.why);
+    controls->ops->on_news(controls->arg, home != NULL ? LOG_INFO : LOG_WARN, line, line);
+}
+
+static void settle(struct controls *controls)
+{
+    if (controls->is_settled)
+        return;
+    controls->is_settled = true;
     controls->ops->on_settled(controls->arg);
+}
+
+static void choose(struct controls *controls)
+{
+    char why[CHOICE_WHY_ROOM];
+    struct choice *choice = &controls->choice;
+    struct member *before = home_of(controls);
+    const struct choice_claims claims = {NULL, 0, 0};
+    uint64_t now_ns = clock_ns();
+    snprintf(why, sizeof why, "%s", choice->why);
+    choice_make(choice, &controls->members, &claims, now_ns);
+    if (choice->home != before)
+        change_home(controls, choice->home);
+    else
+        publish(controls, before);
+    if (members_are_settled(&controls->members) && (choice->home != before || strcmp(choice->why, why) != 0))
+        tell_home(controls);
+    if (choice->asked != NULL && now_ns >= controls->asked_ns + ASK_NS) {
+        controls->asked_ns = now_ns;
+        finder_ask_role(choice->asked->finder);
+    }
+    if (choice->again_ns > now_ns)
+        uv_timer_start(&controls->timers[CHOOSE], on_choose, (choice->again_ns - now_ns) / NS_PER_MS + 1, 0);
+    if (choice->home != NULL || members_are_settled(&controls->members))
+        settle(controls);
+}
+
+static void on_choose(uv_timer_t *timer)
+{
+    choose(timer->data);
+}
+
+/* Later: within a call of its finder a member is not to be given up. */
+static void choose_soon(struct controls *controls)
+{
+    uv_timer_start(&controls->timers[CHOOSE], on_choose, 0, 0);
+}
+
+static void on_poll(uv_timer_t *timer)
+{
+    struct controls *controls = timer->data;
+    controls->n_polls++;
+    if (controls->choice.pace == PACE_HURRY || controls->n_polls % POLLS_CALM == 0)
+        members_ask_roles(&controls->members);
+}
+
+/* ---- what members say ---- */
+
+static void on_node(void *arg, struct member *member)
+{
+    struct controls *controls = arg;
+    if (controls->is_replicated)
+        choose_soon(controls);
+    else
+        publish(controls, member);
+}
+
+static void on_table(void *arg, struct member *member)
+{
+    const struct controls *controls = arg;
+    if (member == home_of(controls))
+        hand_table(controls, member);
+}
+
+static void on_word(void *arg, struct member *member)
+{
+    struct controls *controls = arg;
+    if (controls->is_replicated)
+        choose_soon(controls);
+    else if (member->is_settled)
+        settle(controls);
+}
+
+static void on_maxclients(void *arg)
+{
+    sum_maxclients(arg);
 }
 
 static void on_news(void *arg, enum log_level level, const char *about, const char *line)
 {
-    const struct control_row *row = arg;
-    row->controls->ops->on_news(row->controls->arg, level, about, line);
+    const struct controls *controls = arg;
+    controls->ops->on_news(controls->arg, level, about, line);
 }
 
-static const struct finder_ops finder_ops = {
+static const struct members_ops members_ops = {
     .on_node = on_node,
     .on_table = on_table,
-    .on_rejected = on_rejected,
+    .on_word = on_word,
     .on_maxclients = on_maxclients,
-    .on_settled = on_settled,
     .on_news = on_news,
 };
+
+/* ---- its life ---- */
 
 static void on_asked(uv_async_t *async)
 {
     const struct controls *controls = async->data;
-    for (size_t i = 0; i < controls->n_rows; i++)
-        finder_look(controls->rows[i].finder);
+    members_look(&controls->members);
 }
 
-struct controls *controls_open(struct loop *loop, const struct finder_settings *settings,
+static void print_sources(char *out, size_t room, const struct sources *sources)
+{
+    size_t n = 0;
+    if (sources->form == SOURCES_SENTINEL)
+        n += (size_t)snprintf(out, room, "sentinel:%s@", sources->master_name);
+    for (size_t i = 0; i < sources->n && n < room; i++) {
+        char text[ADDRESS_TEXT];
+        address_print(&sources->addresses[i], text, sizeof text);
+        n += (size_t)snprintf(out + n, room - n, "%s%s", i > 0 ? ", " : "", text);
+    }
+}
+
+static void init_handles(struct controls *controls)
+{
+    uv_async_init(&controls->loop->uv, &controls->asked, on_asked);
+    controls->asked.data = controls;
+    for (unsigned i = 0; i < TIMERS; i++) {
+        uv_timer_init(&controls->loop->uv, &controls->timers[i]);
+        controls->timers[i].data = controls;
+    }
+    controls->n_handles = 1 + TIMERS;
+    upstream_set_asked(controls->upstream, &controls->asked);
+}
+
+static void add_sources(struct controls *controls, const struct sources *sources)
+{
+    for (size_t i = 0; i < sources->n; i++) {
+        char key[ADDRESS_TEXT];
+        address_print(&sources->addresses[i], key, sizeof key);
+        (void)members_add(&controls->members, key, &sources->addresses[i]);
+    }
+}
+
+struct controls *controls_open(struct loop *loop, const struct controls_settings *settings,
                                const struct controls_ops *ops, void *arg)
 {
-    struct controls *controls = mem_zalloc(1, sizeof *controls + sizeof controls->rows[0]);
-    controls->upstream = settings->upstream;
+    struct controls *controls = mem_zalloc(1, sizeof *controls);
+    struct finder_settings finder = settings->finder;
+    controls->loop = loop;
+    controls->upstream = finder.upstream;
     controls->ops = ops;
     controls->arg = arg;
-    controls->n_rows = 1;
-    for (size_t i = 0; i < controls->n_rows; i++) {
-        struct control_row *row = &controls->rows[i];
-        row->controls = controls;
-        row->finder = finder_open(loop, settings, &finder_ops, row);
-    }
-    uv_async_init(&loop->uv, &controls->asked, on_asked);
-    controls->asked.data = controls;
-    upstream_set_asked(controls->upstream, &controls->asked);
+    controls->is_replicated = sources_are_replicated(settings->sources);
+    controls->choice.form = settings->sources->form == SOURCES_SENTINEL ? MASTERSHIP_SENTINELS : MASTERSHIP_LIST;
+    print_sources(controls->text, sizeof controls->text, settings->sources);
+    controls->rows = mem_zalloc(1, sizeof(struct member *));
+    controls->kin = new_nobody(controls, NULL);
+    controls->topology = topology_new(&controls->kin, 1);
+    finder.kind = controls->is_replicated ? FINDER_MEMBER : FINDER_ALONE;
+    finder.kin = controls->kin;
+    members_init(&controls->members, loop, &finder, &members_ops, controls);
+    add_sources(controls, settings->sources);
+    if (!controls->is_replicated)
+        publish(controls, controls->members.all[0]);
+    init_handles(controls);
     return controls;
 }
 
 void controls_start(struct controls *controls)
 {
-    for (size_t i = 0; i < controls->n_rows; i++)
-        finder_start(controls->rows[i].finder);
+    uint64_t every_ms = upstream_time(controls->upstream, POLL_NS) / NS_PER_MS;
+    controls->is_started = true;
+    members_start(&controls->members);
+    if (controls->is_replicated)
+        uv_timer_start(&controls->timers[POLL], on_poll, every_ms, every_ms > 0 ? every_ms : 1);
 }
 
 struct topology *controls_topology(const struct controls *controls)
 {
-    struct node *nodes[1];
-    for (size_t i = 0; i < controls->n_rows; i++)
-        nodes[i] = finder_node(controls->rows[i].finder);
-    return topology_new(nodes, controls->n_rows);
+    return topology_get(controls->topology);
 }
 
 void controls_probe(struct controls *controls)
 {
-    for (size_t i = 0; i < controls->n_rows; i++)
-        finder_probe(controls->rows[i].finder);
+    members_probe(&controls->members);
 }
 
 void controls_set_password(struct controls *controls, const struct credentials *credentials)
 {
-    for (size_t i = 0; i < controls->n_rows; i++)
-        finder_set_password(controls->rows[i].finder, credentials);
+    members_set_password(&controls->members, credentials);
 }
 
+/* ---- what is known of a row ---- */
+
+const struct finder *controls_finder(const struct controls *controls, size_t row)
+{
+    return controls->rows[row] != NULL ? controls->rows[row]->finder : NULL;
+}
+
+/* NULL: it has no address. */
 static const struct control *control_of(const struct controls *controls, size_t row)
 {
-    return finder_control(controls->rows[row].finder);
+    const struct finder *finder = controls_finder(controls, row);
+    return finder != NULL ? finder_control(finder) : NULL;
 }
 
 bool controls_is_up(const struct controls *controls, size_t row)
@@ -166,21 +370,28 @@ uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64
     return control != NULL ? control_silence_ns(control, now_ns) : 0;
 }
 
-const struct finder *controls_finder(const struct controls *controls, size_t row)
+const char *controls_why_no_master(const struct controls *controls)
 {
-    return controls->rows[row].finder;
+    return controls->choice.why;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-    free(handle->data);
+    struct controls *controls = handle->data;
+    if (--controls->n_handles > 0)
+        return;
+    topology_put(controls->topology);
+    node_put(controls->kin);
+    free(controls->rows);
+    free(controls);
 }
 
 /* What is closed asynchronously owns itself, and says nothing more. */
 void controls_close(struct controls *controls)
 {
     upstream_set_asked(controls->upstream, NULL);
-    for (size_t i = 0; i < controls->n_rows; i++)
-        finder_close(controls->rows[i].finder);
+    members_fini(&controls->members);
     uv_close((uv_handle_t *)&controls->asked, on_closed);
+    for (unsigned i = 0; i < TIMERS; i++)
+        uv_close((uv_handle_t *)&controls->timers[i], on_closed);
 }

@@ -1,5 +1,10 @@
 /*
- * The main thread's connections to each node of the topology: a finder for each (run/finder.h).
+ * The main thread's connections to the servers of the upstream (run/members.h), and what follows from what these say:
+ * which of them the topology consists of.
+ *
+ * One server under `upstream` is the home node whatever it says. Of several the home node is the master, as
+ * run/choice.h chooses it; while there is none, it is a node without an address, for which clients wait as for one that
+ * is away. Main thread.
  */
 #ifndef WEIR_RUN_CONTROLS_H
 #define WEIR_RUN_CONTROLS_H
@@ -7,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "run/config_sources.h"
 #include "run/finder.h"
 #include "upstream/control.h"
 #include "upstream/topology.h"
@@ -24,8 +30,13 @@ struct controls_ops {
     void (*on_news)(void *arg, enum log_level level, const char *about, const char *line);
 };
 
-/* A finder for this address. The settings' parts and ops outlive it. Out of memory ends the process. */
-struct controls *controls_open(struct loop *loop, const struct finder_settings *settings,
+struct controls_settings {
+    struct finder_settings finder; /* but for address, kind and kin */
+    const struct sources *sources;
+};
+
+/* The settings' parts and ops outlive it. Out of memory ends the process. */
+struct controls *controls_open(struct loop *loop, const struct controls_settings *settings,
                                const struct controls_ops *ops, void *arg);
 
 /* Begin to look: ops are called from now on. */
@@ -37,7 +48,7 @@ struct topology *controls_topology(const struct controls *controls);
 /* A probe of each node from now on. */
 void controls_probe(struct controls *controls);
 
-/* For when they log in next; copied. */
+/* For when they log in next. What it points to stays until the next call. */
 void controls_set_password(struct controls *controls, const struct credentials *credentials);
 
 /* Has the control lane of this row greeted its node, and not lost it since? */
@@ -53,8 +64,11 @@ bool controls_is_turned_away(const struct controls *controls, size_t row);
 enum pulse_state controls_pulse(const struct controls *controls, size_t row);
 uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64_t now_ns);
 
-/* For its name and addresses. */
+/* For its name and addresses. NULL: the node of this row stands for a master that there is not. */
 const struct finder *controls_finder(const struct controls *controls, size_t row);
+
+/* Why none of the servers is the home node, for people; "": one is. Good until the loop goes on. */
+const char *controls_why_no_master(const struct controls *controls);
 
 /* Asynchronous; frees itself. No callback comes after it. */
 void controls_close(struct controls *controls);

@@ -25,6 +25,7 @@ struct dial {
     bool has_failed;   /* it has no connection, and one that it had or tried is over */
     unsigned failures; /* in a row, since it was greeted */
     uint64_t lost_ns;  /* when the first of these was */
+    uint64_t said_ns;  /* when the node said its role last; 0: never */
     char why[128];     /* the last one's */
 };
 
@@ -38,7 +39,6 @@ struct finder {
     void *arg;
     char text[ADDRESS_TEXT];
     struct resolver *resolver;              /* NULL: the address is no name */
-    const char *refusal;                    /* why the address may not be dialled (static); NULL: it may */
     struct resolved known;                  /* the addresses of the last look-up that found any */
     struct endpoint avoided;                /* of the server that was demoted last; length 0: none was */
     struct finder_try tries[RESOLVER_MOST]; /* of the same */
@@ -80,7 +80,8 @@ static struct node *make_node(const struct finder *finder, const struct endpoint
                                           .text = finder->text,
                                           .address = address,
                                           .endpoint = *endpoint,
-                                          .before = before});
+                                          .before = before,
+                                          .kin = finder->settings.kin});
 }
 
 /* Without a connection. */
@@ -125,13 +126,15 @@ static void on_role(void *arg)
 {
     struct dial *dial = arg;
     struct finder *finder = dial->finder;
-    bool is_replica = node_role(dial->node) == ROLE_REPLICA;
+    bool is_left_alone = node_role(dial->node) == ROLE_REPLICA && finder->settings.kind == FINDER_ALONE;
+    dial->said_ns = clock_ns();
     if (!is_now(dial))
         return;
     uint64_t longer_ns = 2 * finder->ask_every_ns;
-    finder->ask_every_ns = !is_replica ? ASK_NS : longer_ns < ASK_REPLICA_NS ? longer_ns : ASK_REPLICA_NS;
+    finder->ask_every_ns = !is_left_alone ? ASK_NS : longer_ns < ASK_REPLICA_NS ? longer_ns : ASK_REPLICA_NS;
     if (node_is_demoted(dial->node))
         wake(finder, 0);
+    finder->ops->on_word(finder->arg);
 }
 
 static void on_failed(void *arg, const char *why)
@@ -142,8 +145,10 @@ static void on_failed(void *arg, const char *why)
     if (dial->failures++ == 0)
         dial->lost_ns = clock_ns();
     wake(dial->finder, 0);
-    if (is_now(dial))
-        look_up(dial->finder);
+    if (!is_now(dial))
+        return;
+    look_up(dial->finder);
+    dial->finder->ops->on_word(dial->finder->arg);
 }
 
 static void settle(struct finder *finder)
@@ -281,6 +286,8 @@ static void tell_moved(const struct finder *finder, const struct dial *dial)
     print_failures(finder, failures, sizeof failures);
     const char *role = node_role(dial->node) == ROLE_REPLICA ? ", a replica" : "";
     const char *tried = failures[0] != '\0' ? "; tried in vain: " : "";
+    if (finder->settings.kind == FINDER_MEMBER && finder->resolver == NULL)
+        return; /* it is where it always was */
     if (strcmp(before, dial->node->address) == 0 || before[0] == '\0')
         tell(finder, LOG_INFO, "upstream %s is at %s%s%s%s", finder->text, dial->node->address, role, tried, failures);
     else
@@ -311,13 +318,20 @@ static void win(struct finder *finder, unsigned i)
 static void demote(struct finder *finder)
 {
     const struct endpoint nowhere = {.length = 0};
-    tell(finder, LOG_WARN, "upstream %s: %s was a master and is a replica now: connections to it end", finder->text,
-         finder->now->node->address);
+    if (finder->settings.kind == FINDER_ALONE)
+        tell(finder, LOG_WARN, "upstream %s: %s was a master and is a replica now: connections to it end", finder->text,
+             finder->now->node->address);
     end_round(finder);
     finder->must_move = true;
     finder->avoided = finder->now->node->endpoint;
     become(finder, new_dial(finder, &nowhere));
     look_up(finder);
+}
+
+void finder_give_up(struct finder *finder)
+{
+    node_demote(finder->now->node);
+    demote(finder);
 }
 
 /* ---- a round: each address is dialled ---- */
@@ -545,17 +559,18 @@ static void take_error(struct finder *finder, const char *why)
         settle(finder); /* weir starts without */
 }
 
-/* Those that may be dialled. */
+/* Those that upstream-allow lets weir dial. */
 static struct resolved allowed(const struct finder *finder, const struct resolved *found)
 {
+    const struct networks *allow = finder->settings.allow;
     struct resolved left = {.why = found->why};
     for (unsigned i = 0; i < found->n; i++) {
-        const char *refusal = dialling_refusal(finder->settings.dialling, &found->endpoints[i]);
-        if (refusal == NULL)
+        struct ip ip = ip_of((const struct sockaddr *)&found->endpoints[i].address);
+        if (networks_are_none(allow) || networks_hold(allow, &ip))
             left.endpoints[left.n++] = found->endpoints[i];
-        else
-            left.why = refusal;
     }
+    if (left.n == 0 && found->n > 0)
+        left.why = "upstream-allow holds none of its addresses";
     return left;
 }
 
@@ -612,7 +627,6 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
 {
     struct finder *finder = mem_zalloc(1, sizeof *finder);
     const struct address *address = settings->address;
-    const struct address *to = dialling_target(settings->dialling, address, &finder->refusal);
     struct endpoint endpoint = {.length = 0};
     finder->loop = loop;
     finder->settings = *settings;
@@ -621,16 +635,11 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
     finder->arg = arg;
     finder->ask_every_ns = ASK_NS;
     address_print(address, finder->text, sizeof finder->text);
-    bool is_literal = to != NULL && address_is_literal(to, &endpoint);
-    if (is_literal)
-        finder->refusal = dialling_refusal(settings->dialling, &endpoint);
-    if (finder->refusal != NULL) {
-        endpoint.length = 0;
-    } else if (is_literal) {
+    if (address_is_literal(address, &endpoint)) {
         finder->known = (struct resolved){.endpoints = {endpoint}, .n = 1};
         endpoint_print(&endpoint, finder->tries[0].address);
     } else {
-        finder->resolver = resolver_new(loop, to->host, to->port, on_resolved, finder);
+        finder->resolver = resolver_new(loop, address->host, address->port, on_resolved, finder);
     }
     finder->now = new_dial(finder, &endpoint);
     finder->n_timers = TIMERS;
@@ -639,13 +648,6 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
         finder->timers[i].data = finder;
     }
     return finder;
-}
-
-static void take_refusal(struct finder *finder)
-{
-    tell(finder, LOG_WARN, "upstream %s is not dialled: %s", finder->text, finder->refusal);
-    snprintf(finder->name_error, sizeof finder->name_error, "%s", finder->refusal);
-    settle(finder);
 }
 
 /* The look-up takes long: weir starts without. */
@@ -661,10 +663,6 @@ void finder_start(struct finder *finder)
     finder->is_started = true;
     if (node_has_address(finder->now->node)) {
         connect_dial(finder->now, false);
-        return;
-    }
-    if (finder->refusal != NULL) {
-        take_refusal(finder);
         return;
     }
     look_up(finder);
@@ -704,6 +702,22 @@ struct node *finder_node(const struct finder *finder)
 const struct control *finder_control(const struct finder *finder)
 {
     return finder->now->control;
+}
+
+struct finder_word finder_word(const struct finder *finder)
+{
+    const struct dial *now = finder->now;
+    return (struct finder_word){
+        .role = node_role(now->node),
+        .is_lost = !now->is_greeted || (now->has_failed && now->failures > 1) || node_is_silent(now->node),
+        .said_ns = now->said_ns,
+    };
+}
+
+void finder_ask_role(struct finder *finder)
+{
+    if (finder->now->control != NULL)
+        control_ask_role(finder->now->control);
 }
 
 const char *finder_name_error(const struct finder *finder)

@@ -7,16 +7,17 @@
  * every upstream-resolve. While the address in use is among those of the name it stays in use. Else, or when it cannot
  * be connected to, all addresses are dialled in order: the next at once when one refuses, after 250 ms when it is
  * silent. The first that answers is the node from then on. A master that is a replica now is given up in the same way.
- * Main thread.
+ * The finder of one server among several (FINDER_MEMBER) tells what its server says of itself, and leaves it to its
+ * owner to tell what follows from a change of role. Main thread.
  */
 #ifndef WEIR_RUN_FINDER_H
 #define WEIR_RUN_FINDER_H
 
 #include <stdbool.h>
 
+#include "limit/networks.h"
 #include "net/resolver.h"
 #include "run/address.h"
-#include "run/dialling.h"
 #include "upstream/control.h"
 
 struct finder;
@@ -30,18 +31,27 @@ struct finder_ops {
     void (*on_rejected)(void *arg, const char *why);
     /* node->maxclients has been set. */
     void (*on_maxclients)(void *arg);
+    /* finder_word may be another: the node has said what it is, or a connection to it has failed. */
+    void (*on_word)(void *arg);
     /* The first attempt is over, however it went. */
     void (*on_settled)(void *arg);
     /* Something has changed; the line says what, for people. `about` is the same each time that is the same. */
     void (*on_news)(void *arg, enum log_level level, const char *about, const char *line);
 };
 
+enum finder_kind {
+    FINDER_ALONE,  /* its server is the whole upstream */
+    FINDER_MEMBER, /* one of several servers, of which one at a time is the master */
+};
+
 struct finder_settings {
-    struct upstream *upstream;       /* lives longer */
-    const struct address *address;   /* lives longer */
-    const struct dialling *dialling; /* where weir may connect; lives longer */
-    uint64_t resolve_ns;             /* how often the name is looked up; 0: only when there is a reason to */
-    struct credentials credentials;  /* the user lives longer; the passwords are copied */
+    struct upstream *upstream; /* lives longer */
+    enum finder_kind kind;
+    const struct node *kin;         /* the finder's nodes share its contention; lives longer; NULL: none */
+    const struct address *address;  /* lives longer */
+    const struct networks *allow;   /* where the name may lead; lives longer */
+    uint64_t resolve_ns;            /* how often the name is looked up; 0: only when there is a reason to */
+    struct credentials credentials; /* the user lives longer; the passwords are copied */
 };
 
 /* Out of memory ends the process. */
@@ -62,6 +72,24 @@ struct node *finder_node(const struct finder *finder);
 
 /* NULL: its node has no address. */
 const struct control *finder_control(const struct finder *finder);
+
+/* What the node has said of itself last. */
+struct finder_word {
+    enum node_role role;
+    bool is_lost;     /* no connection can be had: one was lost or refused, and so was the next; or it is silent */
+    uint64_t said_ns; /* when the node said its role; 0: never */
+};
+
+struct finder_word finder_word(const struct finder *finder);
+
+/* Ask what the node is, if it is connected: on_word follows. */
+void finder_ask_role(struct finder *finder);
+
+/*
+ * Another server is the master: the node is demoted, and another takes its place, at the same address. Not from within a
+ * call of `ops`.
+ */
+void finder_give_up(struct finder *finder);
 
 /* Something may have been asked about the node: node_ask. */
 void finder_look(struct finder *finder);

@@ -53,7 +53,6 @@ struct proxy {
     struct journal *journal;
     struct governor *governor;
     struct listening *listening;
-    struct dialling *dialling;
     struct crew *crew;   /* NULL: not yet */
     struct watch *watch; /* NULL: not yet */
     struct reporter reporter;
@@ -113,24 +112,10 @@ static void end_wait(struct proxy *proxy)
     uv_stop(&proxy->loop.uv);
 }
 
-/* The first row of the topology that cannot be served yet; n_rows: there is none. */
-static size_t find_missing(const struct proxy *proxy)
-{
-    size_t row = 0;
-    while (row < proxy->topology->n_rows && controls_is_up(proxy->controls, row))
-        row++;
-    return row;
-}
-
-static bool is_complete(const struct proxy *proxy)
-{
-    return find_missing(proxy) == proxy->topology->n_rows;
-}
-
 /* True if it is this process' turn to serve: it follows none, or it is ready, or the old one is not ready either. */
 static bool may_begin(const struct proxy *proxy)
 {
-    return proxy->succession.fd < 0 || proxy->succession.may_serve || is_complete(proxy);
+    return proxy->succession.fd < 0 || proxy->succession.may_serve || controls_is_up(proxy->controls, TOPOLOGY_HOME);
 }
 
 static bool is_late(const struct proxy *proxy)
@@ -145,7 +130,7 @@ static void offer(struct proxy *proxy)
         log_warn(
             "upgrade: upstream %s is not there for process %d: it takes over once it is, or once process %d is not "
             "ready either",
-            proxy->topology->rows[find_missing(proxy)].node->text, getpid(), getppid());
+            topology_home(proxy->topology)->text, getpid(), getppid());
     succession_offer(&proxy->succession, &proxy->loop);
 }
 
@@ -206,23 +191,15 @@ static struct credentials credentials_of(const struct proxy *proxy, const struct
     return (struct credentials){proxy->config->upstream_user, password->newest, password->before, password->number};
 }
 
-static void set_dialling(struct proxy *proxy)
-{
-    struct heirloom socket;
-    proxy->dialling = dialling_new(&proxy->config->upstream_map, &proxy->config->upstream_allow);
-    for (size_t i = 0; (socket = listening_socket(proxy->listening, i)).fd >= 0; i++)
-        dialling_add_own(proxy->dialling, socket.fd);
-}
-
 static void start_controls(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
-    const struct finder_settings settings = {
-        .upstream = &proxy->upstream,
-        .address = &config->sources.addresses[0],
-        .dialling = proxy->dialling,
-        .resolve_ns = config->upstream_resolve_ns,
-        .credentials = credentials_of(proxy, &config->rules.upstream_password),
+    const struct controls_settings settings = {
+        .finder = {.upstream = &proxy->upstream,
+                   .allow = &config->upstream_allow,
+                   .resolve_ns = config->upstream_resolve_ns,
+                   .credentials = credentials_of(proxy, &config->rules.upstream_password)},
+        .sources = &config->sources,
     };
     proxy->controls = controls_open(&proxy->loop, &settings, &controls_ops, proxy);
     proxy->topology = controls_topology(proxy->controls);
@@ -555,21 +532,27 @@ static void end_workers(struct proxy *proxy)
 
 /* ---- the life of the process ---- */
 
+static void tell_not_taking_over(const struct proxy *proxy)
+{
+    const char *text = topology_home(proxy->topology)->text;
+    const char *why = controls_why(proxy->controls, TOPOLOGY_HOME);
+    const char *no_master = controls_why_no_master(proxy->controls);
+    const struct finder *finder = controls_finder(proxy->controls, TOPOLOGY_HOME);
+    if (no_master[0] != '\0')
+        log_error("upstream %s has no master: %s: not taking over", text, no_master);
+    else if (finder != NULL && finder_name_error(finder)[0] != '\0')
+        log_error("upstream %s: its name cannot be resolved: %s: not taking over", text, finder_name_error(finder));
+    else
+        log_error("upstream %s %s%s: not taking over", text, why[0] != '\0' ? "cannot be served: " : "is away", why);
+}
+
 /* False: the old process goes on serving. */
 static bool can_take_over(struct proxy *proxy)
 {
     if (proxy->succession.fd < 0)
         return true;
     if (!may_begin(proxy)) {
-        size_t row = find_missing(proxy);
-        const char *text = proxy->topology->rows[row].node->text;
-        const char *why = controls_why(proxy->controls, row);
-        const char *name_error = finder_name_error(controls_finder(proxy->controls, row));
-        if (name_error[0] != '\0')
-            log_error("upstream %s: its name cannot be resolved: %s: not taking over", text, name_error);
-        else
-            log_error("upstream %s %s%s: not taking over", text, why[0] != '\0' ? "cannot be served: " : "is away",
-                      why);
+        tell_not_taking_over(proxy);
         return false;
     }
     return reporter_start(&proxy->reporter) && listening_take_over(proxy->listening);
@@ -579,7 +562,6 @@ static int serve(struct proxy *proxy)
 {
     loop_init(&proxy->loop);
     watch_signals(proxy);
-    set_dialling(proxy);
     start_controls(proxy);
     bool has_failed = !proxy->is_stopping && !can_take_over(proxy);
     if (has_failed || proxy->is_stopping)
@@ -648,7 +630,6 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
         status = serve(proxy);
     reporter_close(&proxy->reporter);
     listening_close(proxy->listening);
-    dialling_free(proxy->dialling);
     governor_free(proxy->governor);
     topology_put(proxy->topology);
     upstream_fini(&proxy->upstream);

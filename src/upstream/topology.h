@@ -27,11 +27,14 @@ struct topology *topology_get(struct topology *topology); /* one more holder; an
 void topology_put(struct topology *topology);             /* safe on NULL */
 
 /*
- * The home node, the first row: where clients log in, and where commands go for which no other node can be told.
+ * The home node, the first row: where clients log in, and where commands go for which no other node can be told. Of a
+ * master and its replicas it is the master; while there is none, a node without an address.
  */
+#define TOPOLOGY_HOME 0
+
 static inline struct node *topology_home(const struct topology *topology)
 {
-    return topology->rows[0].node;
+    return topology->rows[TOPOLOGY_HOME].node;
 }
 
 #endif

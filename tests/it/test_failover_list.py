@@ -1,0 +1,165 @@
+"""`upstream = a, b`: weir serves the server that says that it is the master."""
+
+import contextlib
+import re
+import signal
+
+import pytest
+from kit.harness import MODE_IDS, MODES, stopped, wait_until
+from kit.resp import Closed
+from kit.sentinel import Node, calls, follows
+
+HURRY = {"WEIR_HURRY": "4"}  # a second is 250 ms
+SECONDS = 30
+
+
+def pair(farm):
+    """A master, and its replica."""
+    first, second = farm._start(Node()), farm._start(Node())
+    second.become_replica_of(first)
+    wait_until(lambda: second.follows(first), "the replica follows", SECONDS)
+    return first, second
+
+
+def swap(old, new):
+    """As an operator fails over by hand."""
+    assert new.call("REPLICAOF", "NO", "ONE") == "OK"
+    old.become_replica_of(new)
+
+
+def listed(*nodes):
+    return ", ".join(node.upstream for node in nodes)
+
+
+def is_ready(weir):
+    return re.search(r'\bready["}]*$', weir.log(), re.M)
+
+
+def ends(conn):
+    """True if the connection is closed, after whatever it was told."""
+    with contextlib.suppress(TimeoutError):
+        try:
+            while True:
+                conn.read()
+        except (Closed, ConnectionError):
+            return True
+    return False
+
+
+@pytest.fixture(params=MODES, ids=MODE_IDS)
+def follow(request, farm):
+    workers, lanes = request.param
+    return lambda *nodes, **settings: farm.weir(
+        listed(*nodes), workers=workers, lanes=lanes, **{"env": HURRY, "failover_wait": "30s", **settings}
+    )
+
+
+def test_a_swap_by_hand(farm, follow):
+    """Writes go to the new master; clients that wait on the old one are closed; the old one gets nothing more."""
+    first, second = pair(farm)
+    weir = follow(second, first)
+    assert follows(weir, first)
+    with weir.connect() as conn, weir.connect() as blocked, weir.connect() as subscribed, weir.connect() as queueing:
+        assert conn.call("SET", "key", "1") == "OK"
+        blocked.send(b"BLPOP list 0\r\n")
+        assert subscribed.call("SUBSCRIBE", "channel")
+        assert queueing.ask("WATCH key", "MULTI", "SET key 2") == ["OK", "OK", "QUEUED"]
+        wait_until(lambda: first.waiting()[0] == 1, "it blocks")
+        swap(first, second)
+        wait_until(lambda: conn.call("SET", "key", "2") == "OK", "writes go to the new master", SECONDS)
+        assert second.call("GET", "key") == b"2"
+        assert ends(blocked) and ends(subscribed) and ends(queueing)
+        assert conn.call("GET", "key") == b"2"
+    assert follows(weir, second)
+    written = calls(first, "set")
+    swap(second, first)
+    wait_until(lambda: follows(weir, first), "and back", SECONDS)
+    assert calls(first, "set") > written
+
+
+def test_a_master_that_is_killed(farm, follow):
+    """Commands wait for the next master. The old one, which comes back as a master, is not written to."""
+    first, second = pair(farm)
+    weir = follow(first, second)
+    with weir.connect() as conn:
+        assert conn.call("SET", "key", "1") == "OK"
+        wait_until(lambda: second.call("GET", "key") == b"1", "it is replicated")
+        first.signal(signal.SIGKILL)
+        first.wait()
+    with weir.connect() as conn:
+        conn.send(b"GET key\r\n")
+        assert second.call("REPLICAOF", "NO", "ONE") == "OK"
+        assert conn.read() == b"1"
+        first.start()
+        assert first.role() == "master"
+        wait_until(lambda: first.call("CLIENT", "LIST").count(b"\n") > 1, "weir has found it", SECONDS)
+        for i in range(200):
+            assert conn.call("SET", "key", i) == "OK"
+        assert calls(first, "set") == 0
+        assert second.call("GET", "key") == b"199"
+    assert follows(weir, second)
+
+
+def test_a_master_that_comes_back(farm, follow):
+    """It is the master still, as nothing else is."""
+    first, second = pair(farm)
+    weir = follow(first, second)
+    with weir.connect() as conn:
+        assert conn.call("SET", "key", "1") == "OK"
+        first.signal(signal.SIGKILL)
+        first.wait()
+        first.start()
+    wait_until(lambda: follows(weir, first), "it is used again", SECONDS)
+
+
+def test_two_masters_at_the_start(farm):
+    """weir serves neither, and says which two these are."""
+    first, second = farm._start(Node()), farm._start(Node())
+    weir = farm.weir(listed(first, second), failover_wait="200ms", when_upstream_down="error", env=HURRY)
+    said = re.search("listening, but not ready: (.*)", weir.log())[1]
+    assert "has no master" in said and said.count("is a master") == 2
+    with weir.connect() as conn:
+        assert conn.call("SET", "key", "1").startswith("UPSTREAM unavailable")
+    assert calls(first, "set") + calls(second, "set") == 0
+    second.become_replica_of(first)
+    wait_until(lambda: follows(weir, first), "one is a replica now", SECONDS)
+    wait_until(lambda: is_ready(weir), "weir says that it is ready")
+
+
+def test_no_master_at_the_start(farm):
+    """weir is ready once a server says that it is the master."""
+    first, second = pair(farm)
+    first.become_replica_of(second)  # of one another
+    weir = farm.weir(listed(first, second), failover_wait="30s", env=HURRY)
+    assert "has no master" in weir.log() and weir.log().count("is a replica") >= 2
+    with weir.connect() as conn:
+        conn.send(b"SET key 1\r\n")
+        assert first.call("REPLICAOF", "NO", "ONE") == "OK"
+        assert conn.read() == "OK"
+    assert first.call("GET", "key") == b"1"
+
+
+def test_a_server_that_is_away_at_the_start(farm):
+    """The master is served; the other server is told of, and hinders nothing."""
+    first, second = pair(farm)
+    second.signal(signal.SIGKILL)
+    second.wait()
+    weir = farm.weir(listed(second, first), env=HURRY)
+    assert is_ready(weir)
+    assert follows(weir, first)
+    second.start()
+    second.become_replica_of(first)
+    assert follows(weir, first)
+
+
+def test_a_silent_master(farm):
+    """Commands wait for it as directly; when it goes on it is the master still."""
+    first, second = pair(farm)
+    weir = farm.weir(listed(first, second), env=HURRY, upstream_check="100ms")
+    with weir.connect() as conn:
+        assert conn.call("SET", "key", "1") == "OK"
+        with stopped(first):
+            conn.send(b"GET key\r\n")
+            wait_until(lambda: "does not answer" in weir.log(), "weir notices", SECONDS)
+        assert conn.read() == b"1"
+    assert follows(weir, first)
