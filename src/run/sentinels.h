@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #include "base/log_words.h"
-#include "limit/networks.h"
 #include "net/loop.h"
 #include "run/address.h"
+#include "run/dialling.h"
 #include "run/mastership.h"
 #include "upstream/upstream.h"
 
@@ -43,15 +43,10 @@ struct sentinels_settings {
     const char *master_name;         /* lives longer */
     const struct address *addresses; /* as configured; live longer */
     size_t n_addresses;
-    const struct networks *allow; /* where weir may dial; lives longer */
-    /*
-     * Where a sentinel at this address is dialled; returns the address itself where nothing else is
-     * said.
-     */
-    const struct address *(*map)(const void *map_arg, const struct address *announced);
-    const void *map_arg;
-    uint64_t resolve_ns; /* how often names are looked up; 0: only when there is a reason to */
-    const char *user;    /* lives longer; NULL: only a password */
+    const struct dialling *dialling; /* lives longer */
+    uint64_t resolve_ns;             /* how often names are looked up; 0: only when there is a reason to */
+    const char *user;                /* lives longer; NULL: only a password */
+    const char *password_path;       /* the file that has the password; lives longer; NULL: none */
     enum sentinels_replicas replicas;
 };
 
@@ -63,10 +58,10 @@ struct sentinels *sentinels_open(struct loop *loop, const struct sentinels_setti
 void sentinels_start(struct sentinels *sentinels);
 
 /*
- * Log in with this password from now on; copied. NULL: none. Sentinels that refused the one before
- * are asked at once.
+ * Read the password's file now. Sentinels also do every 10 s, and a second after a refusal. A new
+ * password is tried at once by those that refused the one before.
  */
-void sentinels_set_password(struct sentinels *sentinels, const char *password);
+void sentinels_read_password(struct sentinels *sentinels);
 
 /* How often they are asked from now on; a hurry begins at once. */
 void sentinels_set_pace(struct sentinels *sentinels, enum mastership_pace pace);
