@@ -63,7 +63,7 @@ HEADERS = $(wildcard src/*/*.h)
 SCRIPTS = $(wildcard src/upstream/scripts/*.lua)
 PAGE    = $(wildcard src/admin/page/*)
 PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c) $(addprefix src/quota/,algorithm.c penalty.c rule.c option.c ask_parse.c ask_memo.c question.c outcome.c reading.c reading_funnel.c reading_warm.c reading_window.c outcome_reply.c answer.c numbers.c release.c local.c override.c prefix.c)
-CONFIG  = src/quota/named.c src/quota/tally.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c src/run/log_event.c src/run/socket_words.c src/run/error_words.c) src/net/tls_context.c src/front/rules.c src/admin/host.c
+CONFIG  = src/quota/named.c src/quota/tally.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/address_map.c src/run/dialling.c src/run/secret.c src/run/log_event.c src/run/socket_words.c src/run/error_words.c) src/net/tls_context.c src/front/rules.c src/admin/host.c
 GOVERN  = $(addprefix src/,run/governor.c run/running.c run/draft.c run/live_rules.c run/order_line.c run/order_check.c run/order_lines.c run/set_lines.c run/handover.c run/order_block.c run/order_key.c run/descriptors.c front/order.c)
 DOCS    = src/quota/docs.c src/quota/splice.c
 CONTROL = src/upstream/control_reply.c
@@ -147,7 +147,7 @@ build/$(1)/session.o: $(call objects,$(1),tests/fuzz/fuzz_session.c $(SESSION) $
 build/$(1)/fuzz_session: build/$(1)/session.o
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(filter-out -luv,$(LIBS))
 
-build/$(1)/test_config build/$(1)/test_config_check build/$(1)/test_config_sources build/$(1)/test_config_variable build/$(1)/test_config_dump build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
+build/$(1)/test_config build/$(1)/test_config_check build/$(1)/test_dialling build/$(1)/test_config_sources build/$(1)/test_config_variable build/$(1)/test_config_dump build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
 build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
 build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
 build/$(1)/test_history: $(call objects,$(1),$(addprefix src/admin/,history.c own_lines.c snapshot.c chart.c))
@@ -174,6 +174,7 @@ build/$(1)/test_lack: $(call objects,$(1),src/upstream/lack.c)
 build/$(1)/test_room: $(call objects,$(1),src/upstream/room.c)
 build/$(1)/test_schedule build/$(1)/test_schedule_load: $(call objects,$(1),$(addprefix src/upstream/,contention.c schedule.c schedule_costs.c schedule_dry.c schedule_lesson.c schedule_probe.c schedule_riders.c window.c))
 build/$(1)/test_control_reply build/$(1)/fuzz_control: $(call objects,$(1),$(CONTROL))
+build/$(1)/test_sentinel_reply build/$(1)/fuzz_sentinel: $(call objects,$(1),src/upstream/sentinel_reply.c)
 build/$(1)/test_auth_probe_answer build/$(1)/fuzz_auth_probe: $(call objects,$(1),src/upstream/auth_probe_answer.c)
 endef
 $(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))

@@ -266,6 +266,19 @@ bool address_eq(const struct address *a, const struct address *b)
            (a->is_unix ? strcmp(a->host, b->host) : strcasecmp(a->host, b->host)) == 0;
 }
 
+bool address_is_same(const struct address *a, const struct address *b)
+{
+    struct endpoint of_a, of_b;
+    if (address_eq(a, b))
+        return true;
+    if (a->is_unix || b->is_unix || a->port != b->port || !address_is_literal(a, &of_a) ||
+        !address_is_literal(b, &of_b))
+        return false;
+    struct ip ip_a = ip_of((const struct sockaddr *)&of_a.address),
+              ip_b = ip_of((const struct sockaddr *)&of_b.address);
+    return ip_eq(&ip_a, &ip_b);
+}
+
 void address_fini(struct address *address)
 {
     free(address->host);

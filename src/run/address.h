@@ -35,7 +35,12 @@ __attribute__((warn_unused_result)) bool address_parse_http(struct address *addr
 /* Does the text begin with "unix:"? */
 bool address_is_unix(struct slice text);
 
+/* As written, but for case. */
 bool address_eq(const struct address *a, const struct address *b);
+
+/* The same, in whatever way digits are written: [::1] and [0:0::1], 10.0.0.1 and [::ffff:10.0.0.1]. TLS does not count. */
+bool address_is_same(const struct address *a, const struct address *b);
+
 void address_fini(struct address *address);
 
 /* Write "127.0.0.1:6379", "tls:[::1]:6379" or "unix:/path" into out. */

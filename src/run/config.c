@@ -11,6 +11,7 @@ void config_free(struct config *config)
     free(config->listens);
     free(config->name);
     sources_fini(&config->sources);
+    address_map_fini(&config->upstream_map);
     free(config->admin_socket);
     free(config->admin_hosts);
     free(config->log_path);

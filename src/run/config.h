@@ -13,6 +13,7 @@
 #include "net/listen.h"
 #include "net/tls_context.h"
 #include "run/address.h"
+#include "run/address_map.h"
 #include "run/config_sources.h"
 
 #define LISTENS_MAX 64
@@ -37,6 +38,7 @@ struct config {
     struct listen *listens;
     size_t n_listens;
     struct sources sources;
+    struct address_map upstream_map;
     char *upstream_user;      /* NULL: none */
     bool clients_as_upstream; /* clients that do not log in use upstream_user's login */
     unsigned workers;
@@ -47,7 +49,7 @@ struct config {
     struct rate dial_rate;            /* count 0: none */
     uint64_t upstream_check_ns;       /* 0: never */
     uint64_t upstream_resolve_ns;     /* 0: only when there is a reason to */
-    struct networks upstream_allow;   /* that names may lead to; none: any */
+    struct networks upstream_allow;   /* that may be dialled; none: any */
     uint64_t drain_timeout_ns;        /* 0: clients are closed at once */
     bool is_shadow;                   /* mode = shadow: count what would be refused, refuse nothing */
     char *admin_socket;               /* path; NULL: none */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/split.h"
+#include "run/dialling.h"
 
 /* ---- addresses ---- */
 
@@ -51,23 +52,6 @@ static bool is_any(const struct spot *spot)
 {
     return (family(spot) == AF_INET && v4(spot)->s_addr == INADDR_ANY) ||
            (family(spot) == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(v6(spot)));
-}
-
-static bool is_loopback(const struct spot *spot)
-{
-    return (family(spot) == AF_INET && ntohl(v4(spot)->s_addr) >> 24 == IN_LOOPBACKNET) ||
-           (family(spot) == AF_INET6 && IN6_IS_ADDR_LOOPBACK(v6(spot)));
-}
-
-/* What a connection to 0.0.0.0 or [::] is made to: 127.0.0.1 or [::1]. */
-static struct spot where_connected(const struct address *address)
-{
-    struct spot spot = spot_of(address);
-    if (is_any(&spot) && family(&spot) == AF_INET)
-        ((struct sockaddr_in *)(void *)&spot.endpoint.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    else if (is_any(&spot))
-        ((struct sockaddr_in6 *)(void *)&spot.endpoint.address)->sin6_addr = in6addr_loopback;
-    return spot;
 }
 
 /* The next part of a path, without what changes nothing ("/", "/."). False: there is none. */
@@ -115,10 +99,11 @@ static bool is_within(const struct spot *a, const struct spot *b)
            a->address->port != 0 && family(a) == family(b) && (is_any(a) || is_any(b));
 }
 
-/* Does who connects to `to` reach who listens at `at`? */
+/* True if a connection to `to` comes to a listener at `at`. */
 static bool is_reached(const struct spot *to, const struct spot *at)
 {
-    return is_same(to, at) || (is_any(at) && is_loopback(to) && is_within(to, at));
+    bool are_known = family(to) != AF_UNSPEC && family(at) != AF_UNSPEC;
+    return is_same(to, at) || (are_known && dialling_reaches(&to->endpoint, &at->endpoint, false));
 }
 
 /* ---- their lines ---- */
@@ -198,21 +183,15 @@ static void check_admin(const struct config *config, struct config_file *file)
     }
 }
 
-/* The line that names the i-th address of `upstream`; NULL: the default does. */
-static const struct entry *source_entry(const struct config_file *file, size_t i)
-{
-    return nth_entry(file, SLICE("upstream"), i);
-}
-
 /* `at` is one of weir's own places, named by `entry` (NULL: by a default). */
 static void check_own(const struct config *config, struct config_file *file, const struct address *at,
                       const struct entry *entry)
 {
     struct spot own = spot_of(at);
     for (size_t i = 0; i < config->sources.n; i++) {
-        const struct address *source = &config->sources.addresses[i];
-        struct spot to = where_connected(source);
-        const struct entry *upstream = source_entry(file, i);
+        const struct address *source = address_map_find(&config->upstream_map, &config->sources.addresses[i]);
+        const struct entry *upstream = nth_entry(file, SLICE("upstream"), i);
+        struct spot to = spot_of(source);
         if (!is_reached(&to, &own))
             continue;
         if (upstream != NULL)
@@ -222,6 +201,41 @@ static void check_own(const struct config *config, struct config_file *file, con
             clash(file, entry, at, source,
                   (struct words){" is where weir looks for Redis (upstream is ", "): choose another, or set upstream"});
     }
+    for (size_t i = 0; i < config->upstream_map.n; i++) {
+        const struct address *dialled = &config->upstream_map.rows[i].dialled;
+        struct spot to = spot_of(dialled);
+        if (is_reached(&to, &own))
+            clash(file, nth_entry(file, SLICE("upstream-map"), i), dialled, at,
+                  (struct words){" is where weir itself listens (", "): name the address of Redis"});
+    }
+}
+
+/* An address in numbers that is to be dialled, and may not be. */
+static void check_allowed(const struct config *config, struct config_file *file, const struct address *address,
+                          const struct entry *entry)
+{
+    struct endpoint endpoint;
+    char text[ADDRESS_TEXT], what[CONFIG_WHY_ROOM + ADDRESS_TEXT];
+    if (networks_are_none(&config->upstream_allow) || address->is_unix || !address_is_literal(address, &endpoint))
+        return;
+    struct ip ip = ip_of((const struct sockaddr *)&endpoint.address);
+    if (networks_hold(&config->upstream_allow, &ip))
+        return;
+    address_print(address, text, sizeof text);
+    snprintf(what, sizeof what, "%s may not be dialled: upstream-allow does not hold it: write upstream-allow = %s",
+             text, address->host);
+    if (entry == NULL)
+        entry = entry_of(file, SECTION_WEIR, "upstream-allow");
+    entry_error(file, entry, what);
+}
+
+static void check_allows(const struct config *config, struct config_file *file)
+{
+    for (size_t i = 0; i < config->sources.n; i++)
+        check_allowed(config, file, address_map_find(&config->upstream_map, &config->sources.addresses[i]),
+                      nth_entry(file, SLICE("upstream"), i));
+    for (size_t i = 0; i < config->upstream_map.n; i++)
+        check_allowed(config, file, &config->upstream_map.rows[i].dialled, nth_entry(file, SLICE("upstream-map"), i));
 }
 
 static void check_upstream(const struct config *config, struct config_file *file)
@@ -240,4 +254,5 @@ void config_clash_check(const struct config *config, struct config_file *file)
     check_listens(config, file);
     check_admin(config, file);
     check_upstream(config, file);
+    check_allows(config, file);
 }

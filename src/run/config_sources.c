@@ -118,7 +118,7 @@ static bool may_join(const struct sources *sources, const struct address *addres
     if (sources->n == SOURCES_MOST)
         return why_refuse(why, "at most %d addresses: take %.*s out", SOURCES_MOST, WHY_SLICE(text));
     for (size_t i = 0; i < sources->n; i++)
-        if (address_eq(&sources->addresses[i], address))
+        if (address_is_same(&sources->addresses[i], address))
             return why_refuse(why, "%.*s is given twice: name each address once", WHY_SLICE(text));
     if (sources->n > 0 && sources->addresses[0].is_tls != address->is_tls)
         return why_refuse(why, "tls: stands in front of every address of upstream or of none: %.*s has %s",

@@ -199,6 +199,13 @@ enum key_result key_upstream(const struct config_key *key, struct config *config
     return sources_add(&config->sources, value, (struct why){why, why_size}) ? KEY_SET : KEY_BAD;
 }
 
+enum key_result key_upstream_map(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                 size_t why_size)
+{
+    (void)key;
+    return address_map_add(&config->upstream_map, value, (struct why){why, why_size}) ? KEY_SET : KEY_BAD;
+}
+
 /* ---- words ---- */
 
 enum key_result key_user(const struct config_key *key, struct config *config, struct slice value, char *why,

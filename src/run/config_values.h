@@ -50,8 +50,8 @@ config_setter key_text;
 /* nothing: the files have been read where they are named (config_file.c) */
 config_setter key_include;
 /* addresses */
-config_setter key_instance, key_listen, key_proxies, key_upstream_allow, key_upstream, key_admin_listen,
-    key_admin_socket, key_admin_host;
+config_setter key_instance, key_listen, key_proxies, key_upstream_allow, key_upstream, key_upstream_map,
+    key_admin_listen, key_admin_socket, key_admin_host;
 /* words of their own */
 config_setter key_user, key_password_file, key_limit_prefix, key_identity, key_prefix, key_log, key_tls_protocols;
 

@@ -39,6 +39,7 @@ struct finder {
     void *arg;
     char text[ADDRESS_TEXT];
     struct resolver *resolver;              /* NULL: the address is no name */
+    const char *refusal;                    /* why the address may not be dialled (static); NULL: it may */
     struct resolved known;                  /* the addresses of the last look-up that found any */
     struct endpoint avoided;                /* of the server that was demoted last; length 0: none was */
     struct finder_try tries[RESOLVER_MOST]; /* of the same */
@@ -559,18 +560,17 @@ static void take_error(struct finder *finder, const char *why)
         settle(finder); /* weir starts without */
 }
 
-/* Those that upstream-allow lets weir dial. */
+/* Those that may be dialled. */
 static struct resolved allowed(const struct finder *finder, const struct resolved *found)
 {
-    const struct networks *allow = finder->settings.allow;
     struct resolved left = {.why = found->why};
     for (unsigned i = 0; i < found->n; i++) {
-        struct ip ip = ip_of((const struct sockaddr *)&found->endpoints[i].address);
-        if (networks_are_none(allow) || networks_hold(allow, &ip))
+        const char *refusal = dialling_refusal(finder->settings.dialling, &found->endpoints[i]);
+        if (refusal == NULL)
             left.endpoints[left.n++] = found->endpoints[i];
+        else
+            left.why = refusal;
     }
-    if (left.n == 0 && found->n > 0)
-        left.why = "upstream-allow holds none of its addresses";
     return left;
 }
 
@@ -627,6 +627,7 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
 {
     struct finder *finder = mem_zalloc(1, sizeof *finder);
     const struct address *address = settings->address;
+    const struct address *to = dialling_target(settings->dialling, address, &finder->refusal);
     struct endpoint endpoint = {.length = 0};
     finder->loop = loop;
     finder->settings = *settings;
@@ -635,11 +636,16 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
     finder->arg = arg;
     finder->ask_every_ns = ASK_NS;
     address_print(address, finder->text, sizeof finder->text);
-    if (address_is_literal(address, &endpoint)) {
+    bool is_literal = to != NULL && address_is_literal(to, &endpoint);
+    if (is_literal)
+        finder->refusal = dialling_refusal(settings->dialling, &endpoint);
+    if (finder->refusal != NULL) {
+        endpoint.length = 0;
+    } else if (is_literal) {
         finder->known = (struct resolved){.endpoints = {endpoint}, .n = 1};
         endpoint_print(&endpoint, finder->tries[0].address);
     } else {
-        finder->resolver = resolver_new(loop, address->host, address->port, on_resolved, finder);
+        finder->resolver = resolver_new(loop, to->host, to->port, on_resolved, finder);
     }
     finder->now = new_dial(finder, &endpoint);
     finder->n_timers = TIMERS;
@@ -648,6 +654,13 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
         finder->timers[i].data = finder;
     }
     return finder;
+}
+
+static void take_refusal(struct finder *finder)
+{
+    tell(finder, LOG_WARN, "upstream %s is not dialled: %s", finder->text, finder->refusal);
+    snprintf(finder->name_error, sizeof finder->name_error, "%s", finder->refusal);
+    settle(finder);
 }
 
 /* The look-up takes long: weir starts without. */
@@ -663,6 +676,10 @@ void finder_start(struct finder *finder)
     finder->is_started = true;
     if (node_has_address(finder->now->node)) {
         connect_dial(finder->now, false);
+        return;
+    }
+    if (finder->refusal != NULL) {
+        take_refusal(finder);
         return;
     }
     look_up(finder);

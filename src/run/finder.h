@@ -15,9 +15,9 @@
 
 #include <stdbool.h>
 
-#include "limit/networks.h"
 #include "net/resolver.h"
 #include "run/address.h"
+#include "run/dialling.h"
 #include "upstream/control.h"
 
 struct finder;
@@ -47,11 +47,11 @@ enum finder_kind {
 struct finder_settings {
     struct upstream *upstream; /* lives longer */
     enum finder_kind kind;
-    const struct node *kin;         /* the finder's nodes share its contention; lives longer; NULL: none */
-    const struct address *address;  /* lives longer */
-    const struct networks *allow;   /* where the name may lead; lives longer */
-    uint64_t resolve_ns;            /* how often the name is looked up; 0: only when there is a reason to */
-    struct credentials credentials; /* the user lives longer; the passwords are copied */
+    const struct node *kin;          /* the finder's nodes share its contention; lives longer; NULL: none */
+    const struct address *address;   /* lives longer */
+    const struct dialling *dialling; /* where weir may connect; lives longer */
+    uint64_t resolve_ns;             /* how often the name is looked up; 0: only when there is a reason to */
+    struct credentials credentials;  /* the user lives longer; the passwords are copied */
 };
 
 /* Out of memory ends the process. */

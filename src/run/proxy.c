@@ -53,6 +53,7 @@ struct proxy {
     struct journal *journal;
     struct governor *governor;
     struct listening *listening;
+    struct dialling *dialling;
     struct crew *crew;   /* NULL: not yet */
     struct watch *watch; /* NULL: not yet */
     struct reporter reporter;
@@ -191,12 +192,20 @@ static struct credentials credentials_of(const struct proxy *proxy, const struct
     return (struct credentials){proxy->config->upstream_user, password->newest, password->before, password->number};
 }
 
+static void set_dialling(struct proxy *proxy)
+{
+    struct heirloom socket;
+    proxy->dialling = dialling_new(&proxy->config->upstream_map, &proxy->config->upstream_allow);
+    for (size_t i = 0; (socket = listening_socket(proxy->listening, i)).fd >= 0; i++)
+        dialling_add_own(proxy->dialling, socket.fd);
+}
+
 static void start_controls(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
     const struct controls_settings settings = {
         .finder = {.upstream = &proxy->upstream,
-                   .allow = &config->upstream_allow,
+                   .dialling = proxy->dialling,
                    .resolve_ns = config->upstream_resolve_ns,
                    .credentials = credentials_of(proxy, &config->rules.upstream_password)},
         .sources = &config->sources,
@@ -562,6 +571,7 @@ static int serve(struct proxy *proxy)
 {
     loop_init(&proxy->loop);
     watch_signals(proxy);
+    set_dialling(proxy);
     start_controls(proxy);
     bool has_failed = !proxy->is_stopping && !can_take_over(proxy);
     if (has_failed || proxy->is_stopping)
@@ -630,6 +640,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
         status = serve(proxy);
     reporter_close(&proxy->reporter);
     listening_close(proxy->listening);
+    dialling_free(proxy->dialling);
     governor_free(proxy->governor);
     topology_put(proxy->topology);
     upstream_fini(&proxy->upstream);
