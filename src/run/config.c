@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "run/secret.h"
+
 void config_free(struct config *config)
 {
     if (config == NULL)
@@ -17,6 +19,9 @@ void config_free(struct config *config)
     free(config->log_path);
     address_fini(&config->admin_listen);
     free(config->upstream_user);
+    free(config->sentinel_user);
+    secret_forget(config->sentinel_password.newest);
+    free(config->sentinel_password.path);
     tls_settings_fini(&config->tls_settings);
     tls_settings_fini(&config->upstream_tls_settings);
     rules_fini(&config->rules);

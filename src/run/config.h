@@ -15,6 +15,7 @@
 #include "run/address.h"
 #include "run/address_map.h"
 #include "run/config_sources.h"
+#include "upstream/reads.h"
 
 #define LISTENS_MAX 64
 
@@ -39,8 +40,11 @@ struct config {
     size_t n_listens;
     struct sources sources;
     struct address_map upstream_map;
-    char *upstream_user;      /* NULL: none */
-    bool clients_as_upstream; /* clients that do not log in use upstream_user's login */
+    struct reads_settings reads;
+    char *upstream_user;                   /* NULL: none */
+    char *sentinel_user;                   /* NULL: none */
+    struct own_password sentinel_password; /* as the file had it at the start; without `before` */
+    bool clients_as_upstream;              /* clients that do not log in use upstream_user's login */
     unsigned workers;
     bool lanes_private;
     size_t max_subjects;

@@ -17,6 +17,7 @@
 #include "run/config_hints.h"
 #include "run/config_keys.h"
 #include "run/config_line.h"
+#include "run/config_needs.h"
 #include "run/config_tls.h"
 
 struct loading {
@@ -64,7 +65,7 @@ static void say_unknown_key(struct loading *l, enum section_kind section, const 
                                                     class_find(l->classes, name, unused, sizeof unused) != NULL);
     if (config_hint_name(place_of(section), &l->check, name, value, why, sizeof why))
         ;
-    else if (near.len == 0 && is_of_policy)
+    else if (is_of_policy)
         snprintf(why, sizeof why,
                  "unknown key: limits stand in a policy: write [policy default], and %.*s = %.*s below it",
                  WHY_SLICE(name), WHY_SLICE(value));
@@ -475,6 +476,8 @@ static void load(struct loading *l)
     load_keys(l);
     if (l->part == CONFIG_WHOLE && l->file->n_errors == 0)
         config_clash_check(l->config, l->file);
+    if (l->part == CONFIG_WHOLE && l->file->n_errors == 0)
+        config_needs_check(l->config, l->file);
     if (l->part == CONFIG_WHOLE && l->file->n_errors == 0)
         config_tls_load(l->config, l->file);
     load_classes(l);

@@ -208,26 +208,36 @@ enum key_result key_upstream_map(const struct config_key *key, struct config *co
 
 /* ---- words ---- */
 
-enum key_result key_user(const struct config_key *key, struct config *config, struct slice value, char *why,
-                         size_t why_size)
+static enum key_result take_user(char **user, struct slice value, char *why, size_t why_size)
 {
     struct slice rest = value, word;
-    (void)key;
     if (!split_word(&rest, &word) || rest.len > 0 || word.len > USER_MAX) {
         why_set(why, why_size, "a user is one word of at most %d bytes", USER_MAX);
         return KEY_BAD;
     }
-    config->upstream_user = mem_strndup(word.at, word.len);
+    *user = mem_strndup(word.at, word.len);
     return KEY_SET;
 }
 
-enum key_result key_password_file(const struct config_key *key, struct config *config, struct slice value, char *why,
+enum key_result key_user(const struct config_key *key, struct config *config, struct slice value, char *why,
+                         size_t why_size)
+{
+    (void)key;
+    return take_user(&config->upstream_user, value, why, why_size);
+}
+
+enum key_result key_sentinel_user(const struct config_key *key, struct config *config, struct slice value, char *why,
                                   size_t why_size)
 {
-    char *path = mem_strndup(value.at, value.len);
     (void)key;
+    return take_user(&config->sentinel_user, value, why, why_size);
+}
+
+static enum key_result take_password(struct own_password *password, struct slice value, char *why, size_t why_size)
+{
+    char *path = mem_strndup(value.at, value.len);
     enum key_result result = KEY_BAD;
-    switch (secret_read(path, &config->rules.upstream_password.newest, why, why_size)) {
+    switch (secret_read(path, &password->newest, why, why_size)) {
     case SECRET_READ:
         result = KEY_SET;
         break;
@@ -238,8 +248,22 @@ enum key_result key_password_file(const struct config_key *key, struct config *c
         free(path);
         return KEY_BAD;
     }
-    config->rules.upstream_password.path = path;
+    password->path = path;
     return result;
+}
+
+enum key_result key_password_file(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                  size_t why_size)
+{
+    (void)key;
+    return take_password(&config->rules.upstream_password, value, why, why_size);
+}
+
+enum key_result key_sentinel_password_file(const struct config_key *key, struct config *config, struct slice value,
+                                           char *why, size_t why_size)
+{
+    (void)key;
+    return take_password(&config->sentinel_password, value, why, why_size);
 }
 
 enum key_result key_limit_prefix(const struct config_key *key, struct config *config, struct slice value, char *why,

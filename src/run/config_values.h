@@ -53,6 +53,7 @@ config_setter key_include;
 config_setter key_instance, key_listen, key_proxies, key_upstream_allow, key_upstream, key_upstream_map,
     key_admin_listen, key_admin_socket, key_admin_host;
 /* words of their own */
-config_setter key_user, key_password_file, key_limit_prefix, key_identity, key_prefix, key_log, key_tls_protocols;
+config_setter key_user, key_password_file, key_sentinel_user, key_sentinel_password_file, key_limit_prefix,
+    key_identity, key_prefix, key_log, key_tls_protocols;
 
 #endif

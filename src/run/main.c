@@ -19,6 +19,7 @@
 #include "run/config_file.h"
 #include "run/config_help.h"
 #include "run/config_lint.h"
+#include "run/config_needs.h"
 #include "run/config_sockets.h"
 #include "run/explain.h"
 #include "run/last_words.h"
@@ -179,6 +180,7 @@ static void lint(const struct config *config, struct config_file *file)
 {
     config_lint(config, file);
     config_lint_sockets(config, file);
+    config_lint_sources(config, file);
 }
 
 static int test(const struct options *options, struct command_table *builtin)

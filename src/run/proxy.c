@@ -97,6 +97,7 @@ static void set_upstream(struct proxy *proxy)
     proxy->upstream.check_ns = config->upstream_check_ns;
     proxy->upstream.lends_login = config->clients_as_upstream;
     proxy->upstream.is_replicated = sources_are_replicated(&config->sources);
+    proxy->upstream.reads = config->reads;
     proxy->upstream.has_user = config->upstream_user != NULL;
 }
 

@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "limit/funnel.h"
 #include "net/tls_context.h"
+#include "upstream/reads.h"
 #include "upstream/room.h"
 
 /* How a worker is told that others need the connections that it only keeps: embedded in what keeps them. */
@@ -31,6 +32,7 @@ struct upstream {
     uint64_t check_ns;           /* how often each node is asked whether it still answers; 0: never */
     bool has_user;               /* upstream-user is set; else weir logs in as Redis' user default */
     bool is_replicated;          /* there may be several servers, of which one at a time is the master */
+    struct reads_settings reads; /* of replicas; READS_MASTER unless is_replicated */
     struct rate dial_rate;       /* connections opened for clients, all workers together; count 0: any number */
     struct funnel dials;         /* by that rate */
     _Atomic uint64_t away_ns;    /* when a node was found away last, by any worker; 0: never */

@@ -8,7 +8,11 @@
 
 #include <cmocka.h>
 
+#include <sys/stat.h>
+
+#include "base/clock.h"
 #include "config_kit.h"
+#include "run/config_needs.h"
 
 /* ---- what is read ---- */
 
@@ -74,7 +78,8 @@ static void test_forms(void **state)
 
 /* ---- what is refused ---- */
 
-#define AT "weir.conf:2: [weir] upstream: "
+#define AT_KEY(key) "weir.conf:2: [weir] " key ": "
+#define AT AT_KEY("upstream")
 
 static const struct mistake mistakes[] = {
     {"[weir]\nupstream = sentinel:\n",
@@ -145,11 +150,112 @@ static void test_mistakes(void **state)
     check_mistakes(mistakes, COUNT_OF(mistakes));
 }
 
+/* ---- keys that need such an upstream ---- */
+
+#define NO_REPLICAS                                                                                                    \
+    "upstream names one server, which has no replicas for weir: write upstream = HOST:PORT, HOST:PORT, or upstream = " \
+    "sentinel:NAME@HOST:26379, or reads = master\n"
+#define NO_SENTINELS "upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or take it out\n"
+
+static const struct mistake lacks[] = {
+    {"[weir]\nreads = replicas\n", "weir.conf:2: [weir] reads: " NO_REPLICAS},
+    {"[weir]\nupstream = a:1\nreads = asked\n", "weir.conf:3: [weir] reads: " NO_REPLICAS},
+    {"[weir]\nreads = slaves\n", AT_KEY("reads") "\"slaves\" is neither master nor asked nor replicas\n"},
+    {"[weir]\nreplica-poll = 1ms\n", AT_KEY("replica-poll") "must be from 10ms to 10s\n"},
+    {"[weir]\nreplica-lag-max = 0\n", AT_KEY("replica-lag-max") "must be from 10ms to 1h\n"},
+    {"[weir]\nsentinel-password-file = secret\n", AT_KEY("sentinel-password-file") NO_SENTINELS},
+    {"[weir]\nupstream = a:1, b:1\nsentinel-password-file = secret\n",
+     "weir.conf:3: [weir] sentinel-password-file: " NO_SENTINELS},
+    {"[weir]\nupstream = sentinel:m@a:1\nsentinel-user = weir\n",
+     "weir.conf:3: [weir] sentinel-user: needs sentinel-password-file beside it\n"},
+    {"[weir]\nupstream = sentinel:m@a:1\nsentinel-user = a b\n",
+     "weir.conf:3: [weir] sentinel-user: a user is one word of at most 255 bytes\n"},
+    {"[weir]\nupstream = sentinel:m@a:1\nsentinel-password-file = none\n",
+     "weir.conf:3: [weir] sentinel-password-file: none cannot be opened: No such file or directory\n"},
+};
+
+static void write_secret(void)
+{
+    write_bytes("secret", "hunter2\n", 8);
+    assert_int_equal(chmod("secret", 0600), 0);
+}
+
+static void test_keys_that_lack_another(void **state)
+{
+    (void)state;
+    write_secret();
+    check_mistakes(lacks, COUNT_OF(lacks));
+}
+
+static void test_keys_beside_what_they_need(void **state)
+{
+    (void)state;
+    write_secret();
+    struct config *config = load_text("[weir]\nupstream = sentinel:m@a:1\nsentinel-user = weir\n"
+                                      "sentinel-password-file = secret\nreads = replicas\nreplica-poll = 100ms\n"
+                                      "replica-lag-max = 2s\nread-own-writes = no\n");
+    assert_string_equal(said.text, "");
+    assert_string_equal(config->sentinel_user, "weir");
+    assert_string_equal(config->sentinel_password.newest, "hunter2");
+    assert_string_equal(config->sentinel_password.path, "secret");
+    assert_int_equal(config->reads.reads, READS_REPLICAS);
+    assert_int_equal(config->reads.poll_ns, 100 * NS_PER_MS);
+    assert_int_equal(config->reads.lag_max_ns, 2 * NS_PER_S);
+    assert_false(config->reads.own_writes);
+    config_free(config);
+    config = load_text("[weir]\nupstream = a:1\nreads = master\nread-own-writes = no\n");
+    assert_string_equal(said.text, "");
+    assert_int_equal(config->reads.reads, READS_MASTER);
+    config_free(config);
+    config = load_text("");
+    assert_int_equal(config->reads.reads, READS_MASTER);
+    assert_int_equal(config->reads.poll_ns, 250 * NS_PER_MS);
+    assert_int_equal(config->reads.lag_max_ns, NS_PER_S);
+    assert_true(config->reads.own_writes);
+    config_free(config);
+}
+
+/* ---- weir -t ---- */
+
+static const struct {
+    const char *text;
+    bool is_warned;
+} anywhere[] = {
+    {"[weir]\nupstream = a:1\n", false},
+    {"[weir]\nupstream = a:1, b:1\n", true},
+    {"[weir]\nupstream = sentinel:m@10.0.0.1:1\n", true},
+    {"[weir]\nupstream = sentinel:m@tls:a:1\n", false},
+    {"[weir]\nupstream = sentinel:m@tls:a:1\nupstream-tls-verify = no\n", true},
+    {"[weir]\nupstream = sentinel:m@a:1\nupstream-allow = 10.0.0.0/8\n", false},
+    {"[weir]\nupstream = tls:a:1, tls:b:1\n", false},
+};
+
+static void test_passwords_that_may_go_anywhere(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(anywhere); i++) {
+        said = (struct said){0};
+        write_bytes("weir.conf", anywhere[i].text, strlen(anywhere[i].text));
+        struct config_file file = {.path = "weir.conf", .report = on_report, .arg = &said};
+        struct config *config = config_read(&file, table);
+        assert_non_null(config);
+        config_lint_sources(config, &file);
+        bool is_warned = strstr(said.text, "warning: weir.conf:2: [weir] upstream: whoever answers") != NULL;
+        if (is_warned != anywhere[i].is_warned)
+            fail_msg("%s: %s", anywhere[i].text, said.text);
+        config_free(config);
+        config_file_fini(&file);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_keys_that_lack_another),
+        cmocka_unit_test(test_keys_beside_what_they_need),
+        cmocka_unit_test(test_passwords_that_may_go_anywhere),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
