@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "run/secret.h"
-
 void config_free(struct config *config)
 {
     if (config == NULL)
@@ -20,8 +18,7 @@ void config_free(struct config *config)
     address_fini(&config->admin_listen);
     free(config->upstream_user);
     free(config->sentinel_user);
-    secret_forget(config->sentinel_password.newest);
-    free(config->sentinel_password.path);
+    free(config->sentinel_password_file);
     tls_settings_fini(&config->tls_settings);
     tls_settings_fini(&config->upstream_tls_settings);
     rules_fini(&config->rules);

@@ -41,10 +41,10 @@ struct config {
     struct sources sources;
     struct address_map upstream_map;
     struct reads_settings reads;
-    char *upstream_user;                   /* NULL: none */
-    char *sentinel_user;                   /* NULL: none */
-    struct own_password sentinel_password; /* as the file had it at the start; without `before` */
-    bool clients_as_upstream;              /* clients that do not log in use upstream_user's login */
+    char *upstream_user;          /* NULL: none */
+    char *sentinel_user;          /* NULL: none */
+    char *sentinel_password_file; /* path of a file that had a password at the start; NULL: none */
+    bool clients_as_upstream;     /* clients that do not log in use upstream_user's login */
     unsigned workers;
     bool lanes_private;
     size_t max_subjects;

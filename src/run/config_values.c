@@ -233,11 +233,11 @@ enum key_result key_sentinel_user(const struct config_key *key, struct config *c
     return take_user(&config->sentinel_user, value, why, why_size);
 }
 
-static enum key_result take_password(struct own_password *password, struct slice value, char *why, size_t why_size)
+static enum key_result take_password(char **secret, char **kept, struct slice value, char *why, size_t why_size)
 {
     char *path = mem_strndup(value.at, value.len);
     enum key_result result = KEY_BAD;
-    switch (secret_read(path, &password->newest, why, why_size)) {
+    switch (secret_read(path, secret, why, why_size)) {
     case SECRET_READ:
         result = KEY_SET;
         break;
@@ -248,7 +248,7 @@ static enum key_result take_password(struct own_password *password, struct slice
         free(path);
         return KEY_BAD;
     }
-    password->path = path;
+    *kept = path;
     return result;
 }
 
@@ -256,14 +256,18 @@ enum key_result key_password_file(const struct config_key *key, struct config *c
                                   size_t why_size)
 {
     (void)key;
-    return take_password(&config->rules.upstream_password, value, why, why_size);
+    struct own_password *password = &config->rules.upstream_password;
+    return take_password(&password->newest, &password->path, value, why, why_size);
 }
 
 enum key_result key_sentinel_password_file(const struct config_key *key, struct config *config, struct slice value,
                                            char *why, size_t why_size)
 {
+    char *secret = NULL; /* what talks to sentinels reads it again */
     (void)key;
-    return take_password(&config->sentinel_password, value, why, why_size);
+    enum key_result result = take_password(&secret, &config->sentinel_password_file, value, why, why_size);
+    secret_forget(secret);
+    return result;
 }
 
 enum key_result key_limit_prefix(const struct config_key *key, struct config *config, struct slice value, char *why,

@@ -196,8 +196,7 @@ static void test_keys_beside_what_they_need(void **state)
                                       "replica-lag-max = 2s\nread-own-writes = no\n");
     assert_string_equal(said.text, "");
     assert_string_equal(config->sentinel_user, "weir");
-    assert_string_equal(config->sentinel_password.newest, "hunter2");
-    assert_string_equal(config->sentinel_password.path, "secret");
+    assert_string_equal(config->sentinel_password_file, "secret");
     assert_int_equal(config->reads.reads, READS_REPLICAS);
     assert_int_equal(config->reads.poll_ns, 100 * NS_PER_MS);
     assert_int_equal(config->reads.lag_max_ns, 2 * NS_PER_S);
