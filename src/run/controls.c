@@ -29,7 +29,7 @@ struct controls {
     struct members members;
     struct node *kin;          /* all nodes share its contention */
     struct topology *topology; /* one reference */
-    struct member **rows;      /* of the topology's nodes; [0] is NULL while there is no master; heap */
+    struct member **rows;      /* of the topology's nodes; of the home NULL while there is no master; heap */
     unsigned n_polls;
     uint64_t asked_ns; /* when a member was asked last for its role beside the polls */
     struct choice choice;
@@ -38,7 +38,7 @@ struct controls {
 
 static struct member *home_of(const struct controls *controls)
 {
-    return controls->rows[0];
+    return controls->rows[TOPOLOGY_HOME];
 }
 
 /* ---- the topology ---- */
@@ -84,18 +84,38 @@ static void sum_maxclients(const struct controls *controls)
         atomic_store_explicit(&controls->upstream->room.maxclients, least, memory_order_relaxed);
 }
 
-/* The home is this member from now on, or none. Its node, or that of another row, may be another. */
+/* True if clients may read there, as far as its role goes. */
+static bool is_replica(const struct controls *controls, const struct member *member, const struct member *home)
+{
+    const struct node *node = finder_node(member->finder);
+    return controls->upstream->reads.reads != READS_MASTER && member != home && node_has_address(node) &&
+           !node_is_demoted(node) && node_role(node) == ROLE_REPLICA;
+}
+
+/* The home is this member from now on, or none. Its node, or other rows, may be others. */
 static void publish(struct controls *controls, struct member *home)
 {
-    struct node *nodes[] = {home_node(controls, home)};
-    struct topology *topology = topology_new(nodes, 1);
-    node_put(nodes[0]);
-    controls->rows[0] = home;
-    if (is_same_topology(controls, topology)) {
-        topology_put(topology);
+    const struct members *members = &controls->members;
+    struct member **rows = mem_zalloc(members->n + 1, sizeof(struct member *));
+    struct node **nodes = mem_zalloc(members->n + 1, sizeof(struct node *));
+    struct node *first = home_node(controls, home);
+    size_t n = 1;
+    rows[TOPOLOGY_HOME] = home;
+    nodes[TOPOLOGY_HOME] = first;
+    for (size_t i = 0; i < members->n; i++)
+        if (is_replica(controls, members->all[i], home)) {
+            rows[n] = members->all[i];
+            nodes[n++] = finder_node(members->all[i]->finder);
+        }
+    struct topology *topology = topology_new(nodes, n);
+    bool is_same = is_same_topology(controls, topology);
+    free(controls->rows);
+    free(nodes);
+    node_put(first);
+    controls->rows = rows;
+    topology_put(is_same ? topology : controls->topology);
+    if (is_same)
         return;
-    }
-    topology_put(controls->topology);
     controls->topology = topology;
     sum_maxclients(controls);
     if (controls->is_started)

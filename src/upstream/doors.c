@@ -227,6 +227,10 @@ void doors_ask(struct doors *doors, struct question *question)
 void doors_retire(struct doors *doors, struct doors *heir)
 {
     close_free(doors);
+    if (heir == NULL) {
+        judge_all(doors);
+        return;
+    }
     while (!list_is_empty(&doors->waiting)) {
         struct question *question = question_of(doors->waiting.next);
         list_take(&question->in_doors);

@@ -56,8 +56,8 @@ void doors_init(struct doors *doors, struct lanes *lanes);
 void doors_fini(struct doors *doors); /* questions in flight are judged JUDGED_LOST */
 
 /*
- * Its node is not in the topology any more: what waits is asked at `heir`, what has been asked is answered, and then the
- * lanes are closed.
+ * Its node is not in the topology any more: what waits is asked at `heir`, or is judged JUDGED_NOT where there is none;
+ * what has been asked is answered, and then the lanes are closed.
  */
 void doors_retire(struct doors *doors, struct doors *heir);
 

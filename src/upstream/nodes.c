@@ -85,11 +85,12 @@ static struct nodes_row *new_row(struct nodes *nodes, struct node *node, const s
     return row;
 }
 
-static void retire(struct nodes *nodes, struct nodes_row *row)
+/* A login that waits at the home node is one at whichever node is the home now. */
+static void retire(struct nodes *nodes, struct nodes_row *row, bool was_home)
 {
     count_set(&row->lanes.base.counts.is_down, 0);
     lanes_retire(&row->lanes);
-    doors_retire(&row->doors, &nodes_home(nodes)->doors);
+    doors_retire(&row->doors, was_home ? &nodes_home(nodes)->doors : NULL);
     on_unused(&row->lanes);
 }
 
@@ -151,7 +152,7 @@ void nodes_adopt(struct nodes *nodes, const struct topology *topology)
     pthread_mutex_unlock(&nodes->lock);
     for (size_t i = 0; i < n_before; i++)
         if (!has_node(topology, lanes_node(&before[i]->lanes)))
-            retire(nodes, before[i]);
+            retire(nodes, before[i], i == TOPOLOGY_HOME);
     free(before);
     lanes_tick(&nodes_home(nodes)->lanes); /* riders that hope for room looked again in the time of another row */
 }

@@ -17,7 +17,7 @@ struct topology_row {
 
 struct topology {
     _Atomic unsigned holders;
-    size_t n_rows; /* at least one */
+    size_t n_rows; /* at least one; behind the home node they are replicas, where clients may read from these */
     struct topology_row rows[];
 };
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from kit.harness import MODE_IDS, MODES, stopped, wait_until
-from kit.resp import Closed
+from kit.resp import Closed, Conn
 from kit.sentinel import Node, calls, follows
 
 HURRY = {"WEIR_HURRY": "4"}  # a second is 250 ms
@@ -162,4 +162,37 @@ def test_a_silent_master(farm):
             conn.send(b"GET key\r\n")
             wait_until(lambda: "does not answer" in weir.log(), "weir notices", SECONDS)
         assert conn.read() == b"1"
+    assert follows(weir, first)
+
+
+def nodes(weir):
+    """The servers that weir has connections of clients to, as INFO upstream lists them: the first is the master."""
+    with Conn(str(weir.folder / "admin.sock")) as operator:
+        text = operator.call("INFO", "upstream").decode()
+    table = text[text.index("upstream ") :].split("\r\n")
+    return [line.split()[0] for line in table[1:] if re.match(r"\S+:\d+ +(up|away|silent|busy|paused) ", line)]
+
+
+@pytest.mark.parametrize("workers, lanes", MODES, ids=MODE_IDS)
+def test_replicas_that_are_read(farm, workers, lanes):
+    """Each replica has a row, and none has it that is away or calls itself a master."""
+    first, second = pair(farm)
+    third = farm._start(Node())
+    third.become_replica_of(first)
+    weir = farm.weir(listed(first, second, third), workers=workers, lanes=lanes, reads="replicas", failover_wait="30s", env=HURRY,
+                     sections="[admin]\nsocket = {folder}/admin.sock\n")
+    all_of = [node.upstream for node in (first, second, third)]
+    wait_until(lambda: nodes(weir) == all_of, "each has a row", SECONDS)
+    for old, new in ((first, second), (second, third), (third, first)):
+        with weir.connect() as conn, weir.connect() as subscribed:
+            assert conn.call("SET", "key", old.upstream) == "OK"
+            assert subscribed.call("SUBSCRIBE", "channel")
+            swap(old, new)
+            wait_until(lambda: conn.call("SET", "key", new.upstream) == "OK", "writes go to the new master", SECONDS)
+            assert ends(subscribed)
+        wait_until(lambda: nodes(weir) == [new.upstream] + [text for text in all_of if text != new.upstream], "rows", SECONDS)
+    second.signal(signal.SIGKILL)
+    second.wait()
+    second.start()
+    wait_until(lambda: nodes(weir) == [first.upstream, third.upstream], "a second master has no row", SECONDS)
     assert follows(weir, first)
