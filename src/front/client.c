@@ -103,6 +103,10 @@ void client_output(struct client *client, const char *data, size_t n)
 {
     if (client->output == OUTPUT_DROPPED || client->output == OUTPUT_CUT)
         return;
+    if (client->rider.is_returning) {
+        client->front->client_ops->put_behind(client, data, n);
+        return;
+    }
     link_write(&client->link, data, n);
     client_limit_unread(client, 0);
 }
@@ -115,7 +119,8 @@ static bool is_in_message(const struct client *client)
 bool client_is_owed(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
-    return client->rider.in_flight > 0 || (lane != NULL && (lane->ends_run != RUN_GOES_ON || lane_is_ending(lane)));
+    return client->rider.in_flight > 0 || client->rider.is_returning ||
+           (lane != NULL && (lane->ends_run != RUN_GOES_ON || lane_is_ending(lane)));
 }
 
 void client_answer(struct client *client, struct slice reply)

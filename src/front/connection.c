@@ -7,12 +7,14 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "front/account.h"
+#include "front/again.h"
 #include "front/binding.h"
 #include "front/decisions.h"
 #include "front/drain.h"
 #include "front/feed.h"
 #include "front/gather.h"
 #include "front/half_close.h"
+#include "front/keep.h"
 #include "front/lane_choice.h"
 #include "front/lane_claim.h"
 #include "front/login.h"
@@ -223,6 +225,7 @@ static void on_lost(struct rider *rider, const struct lane *lane)
 {
     struct client *client = client_of_rider(rider);
     bool stays = !client_is_leaving(client) && may_outlive(client, lane);
+    again_pass_on(client);
     lane_choice_abandon(client);
     if (stays)
         return;
@@ -239,6 +242,39 @@ static bool may_log_in(const struct rider *rider)
            !client_waits_for(client, WAIT_LOGIN) && client_extra(client)->passage == NULL;
 }
 
+/* ---- the same where requests may come back: on an upstream of several servers (again.h) ---- */
+
+static void on_kept_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (!again_is_on(client)) {
+        on_bytes(rider, data, n);
+        return;
+    }
+    timeouts_note_active(client);
+    again_take_bytes(client, data, n);
+}
+
+static void on_kept_timed(struct rider *rider, const struct call *call, uint32_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (!rider->lane->keeps) {
+        timing_answered(rider, call, n);
+        return;
+    }
+    if (again_is_on(client)) {
+        again_answered(client, call);
+        return;
+    }
+    timing_answered(rider, call, n);
+    unanswered_drop(&client->extra->unanswered, &client->front->loop->pool, n);
+}
+
+static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row)
+{
+    return again_take_back(client_of_rider(rider), call, row);
+}
+
 static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
     .on_unheard = on_unheard,
@@ -248,6 +284,28 @@ static const struct rider_ops rider_ops = {
     .on_answer = on_answer,
     .on_counted = on_counted,
     .on_timed = timing_answered,
+    .on_refused = on_refused,
+    .on_heavy = on_heavy,
+    .on_unread = on_unread,
+    .on_blocking = on_blocking,
+    .on_lost = on_lost,
+    .on_resume = on_resume,
+    .may_log_in = may_log_in,
+    .share = lane_claim_share,
+    .audit = lane_claim_audit,
+    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
+};
+
+static const struct rider_ops rider_ops_kept = {
+    .on_bytes = on_kept_bytes,
+    .on_unheard = on_unheard,
+    .on_passing = on_passing,
+    .on_passed = on_passed,
+    .on_run_end = on_run_end,
+    .on_not_run = on_not_run,
+    .on_answer = on_answer,
+    .on_counted = on_counted,
+    .on_timed = on_kept_timed,
     .on_refused = on_refused,
     .on_heavy = on_heavy,
     .on_unread = on_unread,
@@ -281,6 +339,7 @@ static void finish_when_answered(struct client *client)
 {
     pacing_stop(client);
     end_raw(client);
+    again_go_on(client);
     if (client_is_owed(client)) {
         client->rider.wants_idle = true;
         return;
@@ -310,6 +369,7 @@ static void on_close(struct client *client, enum client_state was)
     drop_leases(client);
     login_end(client);
     outage_end(client);
+    again_stop(client);
     list_take(&client->rider.waiting);
     timeouts_leave(client, was);
     memory_pressure_forget(client);
@@ -333,6 +393,8 @@ static void drop_extra(struct client *client)
 {
     if (client->extra == NULL)
         return;
+    keep_nothing(client);
+    again_free(client);
     replies_clear(&client->extra->replies);
     gather_drop(client);
     free(client->extra->passage);
@@ -458,6 +520,7 @@ static void on_wake(struct link *link)
         return;
     }
     client_resume_woken(client, WAIT_WORKER);
+    again_go_on(client);
     lane_choice_release(client);
     feed_again(client);
     half_close_check(client);
@@ -548,6 +611,7 @@ static const struct link_ops link_ops = {
 const struct client_ops connection_client_ops = {
     .log_closed = session_log_closed,
     .answer_behind = decisions_answer_behind,
+    .put_behind = again_put_behind,
     .on_leaving = finish_when_answered,
     .on_close = on_close,
 };
@@ -559,7 +623,7 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     client->generation = front->generation;
     client->entrance = entrance->number;
     client->state = entrance->has_proxy_header || entrance->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
-    client->rider.ops = &rider_ops;
+    client->rider.ops = front->nodes.commons.upstream->is_replicated ? &rider_ops_kept : &rider_ops;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);
     link_adopt(&client->link, front->loop, RANK_CLIENT, fd, peer, &link_ops);

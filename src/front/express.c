@@ -2,6 +2,7 @@
 
 #include "front/account.h"
 #include "front/answer.h"
+#include "front/keep.h"
 #include "front/lane_choice.h"
 #include "front/pacing.h"
 #include "front/wait_coverage.h"
@@ -108,7 +109,8 @@ static inline bool note(struct client *client, struct lane *lane, const struct s
     uint32_t bytes = (uint32_t)(end - stretch->at);
     lane_choice_note_read(client, stretch->command);
     lane_count_sent(rider, SHARED_CALLS_FEW, bytes);
-    if (!lane_call(lane, rider, timing_tag(client, stretch->command, stretch->argc), n)) {
+    if (!keep(client, lane, stretch->command, slice_of(stretch->at, bytes), n) ||
+        !lane_call(lane, rider, timing_tag(client, stretch->command, stretch->argc), n)) {
         client_close_starved(client);
         return false;
     }

@@ -168,6 +168,7 @@ struct front {
     struct alarms turns;  /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
     struct list clients;  /* see struct waited_for */
     struct list outages;  /* struct outage, the one that has waited longest for a wake-up first */
+    struct list agains;   /* struct again, of clients that requests have come back to */
     struct list remains;  /* of clients that have gone: front/remains.h */
     const struct entrance *entrances[ENTRANCES_MAX]; /* by number; NULL: nobody has come in there */
     struct list libraries;                           /* that its clients use: struct library */

@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "front/account.h"
+#include "front/keep.h"
 #include "front/outage.h"
 #include "front/pacing.h"
 #include "front/remains.h"
@@ -226,13 +227,14 @@ static bool must_be_private(const struct client *client, const struct request *r
 static bool needs_private(const struct client *client, const struct request *request)
 {
     return must_be_private(client, request) ||
-           ((is_heavy(client) || is_held_back(client, request)) && !is_past(client, request));
+           (!request->is_again && (is_heavy(client) || is_held_back(client, request)) && !is_past(client, request));
 }
 
 /* What Redis would hold back waits here instead, where it can have no lane of its own to wait on. */
 static bool must_wait_here(const struct client *client, const struct request *request)
 {
-    return is_held_back(client, request) && !must_be_private(client, request) && is_past(client, request);
+    return is_held_back(client, request) && !must_be_private(client, request) &&
+           (request->is_again || is_past(client, request));
 }
 
 bool lane_choice_is_at_hand(const struct client *client, const struct request *request)
@@ -311,6 +313,7 @@ void lane_choice_abandon(struct client *client)
     pacing_forget(client);
     leave_own_lane(client);
     client->is_dressed = false;
+    keep_nothing(client);
     if (client->extra != NULL)
         replies_clear(&client->extra->replies); /* they stood behind answers that will not come */
     coverage_note_elsewhere(client);
@@ -621,7 +624,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
     }
     if (is_shut_out(client, request))
         lane_choice_abandon(client);
-    if (lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX && !client_has_own_lane(client))
+    if (lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX && !request->is_again && !client_has_own_lane(client))
         client_note_heavy(client);
     enum finding finding = find(client, request, found);
     if (finding != LANE_FOUND)

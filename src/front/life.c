@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/ladder.h"
 #include "base/log.h"
+#include "front/again.h"
 #include "front/binding.h"
 #include "front/client.h"
 #include "front/connection.h"
@@ -186,6 +187,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     list_init(&front->clients);
     list_init(&front->remains);
     list_init(&front->outages);
+    list_init(&front->agains);
     list_init(&front->libraries);
     alarms_init(&front->alarms, loop, 0);
     alarms_init(&front->turns, loop, QUOTA_ALARMS);
@@ -221,6 +223,7 @@ static void adopt_topology(struct front *front)
     if (front_home_node(front) != before)
         move_home(front);
     (void)outage_wake(front, UINT_MAX);
+    again_wake(front);
 }
 
 /* Only the topology is another: clients stay bound as they are. */

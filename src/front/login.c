@@ -463,6 +463,22 @@ enum login_result login_prove(struct client *client, bool is_handshake)
     return LOGIN_GONE;
 }
 
+enum login_result login_renew(struct client *client, bool is_handshake)
+{
+    if (!session_must_prove(client))
+        return LOGIN_PASSED;
+    if (session_is_proven(client))
+        lane_choice_keep_user(client);
+    do {
+        enum login_result result = login_prove(client, is_handshake);
+        if (result != LOGIN_PASSED)
+            return result;
+        if (!login_has_begun(client))
+            login_end(client);
+    } while (!session_is_proven(client));
+    return LOGIN_PASSED;
+}
+
 void login_prove_again(struct client *client)
 {
     struct login_step *step = client_extra(client)->login;

@@ -35,6 +35,12 @@ void login_look(struct front *front);
  */
 enum login_result login_prove(struct client *client, bool is_handshake);
 
+/*
+ * The client's own words are asked again before anything of the client is sent in a new generation of its user.
+ * LOGIN_PASSED: it is proven.
+ */
+enum login_result login_renew(struct client *client, bool is_handshake);
+
 /* Redis has not answered login_prove, which is to ask once more. */
 void login_prove_again(struct client *client);
 

@@ -32,6 +32,7 @@ struct request {
     uint8_t counted;           /* COUNTED*: it was, by limits on calls in flight */
     bool is_large;
     bool is_refused; /* found on its way: nothing of it travels */
+    bool is_again;   /* Redis has refused it, and it goes to a shared lane once more (again.h) */
     bool is_paid;    /* its bytes have been counted, for whoever it was then */
 };
 

@@ -11,6 +11,7 @@
 #include "front/console.h"
 #include "front/decisions.h"
 #include "front/describe.h"
+#include "front/keep.h"
 #include "front/login.h"
 #include "front/limit_command.h"
 #include "front/lane_choice.h"
@@ -39,6 +40,8 @@ static enum route out_of_memory(struct client *client)
 static bool note_call(struct client *client, struct lane *lane, const struct request *request)
 {
     uint64_t tag = timing_tag(client, request->command, request->argc);
+    if (!keep(client, lane, request->command, request->bytes, 1))
+        return false;
     if (request->counted == 0 && client->rider.waited_us == 0 && client_counts(client, UNIT_BYTES_OUT))
         return lane_call_apart(lane, &client->rider, tag, 1); /* they are counted one by one */
     if (request->counted == 0 && client->rider.waited_us == 0)
@@ -113,26 +116,6 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
     char text[OWN_ERROR_ROOM];
     count_own(client, request, true);
     return answer_error(client, lane, request, slice_of(text, limit_command_check(client, request, text)));
-}
-
-/*
- * Its own words are asked again before anything of the client is sent in a new generation of its user. LOGIN_PASSED: it
- * is proven.
- */
-static enum login_result renew_proof(struct client *client, const struct request *request)
-{
-    if (!session_must_prove(client))
-        return LOGIN_PASSED;
-    if (session_is_proven(client))
-        lane_choice_keep_user(client);
-    do {
-        enum login_result result = login_prove(client, (request->command->flags & CMD_HANDSHAKE) != 0);
-        if (result != LOGIN_PASSED)
-            return result;
-        if (!login_has_begun(client))
-            login_end(client);
-    } while (!session_is_proven(client));
-    return LOGIN_PASSED;
 }
 
 /* ROUTE_GOES_ON: it is still who it says. */
@@ -352,7 +335,7 @@ static enum route refuse_unproven(struct client *client, struct request *request
 static enum route find_lane(struct client *client, struct request *request, struct lane **lane)
 {
     for (;;) {
-        switch (renew_proof(client, request)) {
+        switch (login_renew(client, (request->command->flags & CMD_HANDSHAKE) != 0)) {
         case LOGIN_WAITS:
             return ROUTE_WAIT;
         case LOGIN_PASSED:
@@ -507,7 +490,7 @@ static enum route reset(struct client *client, struct request *request)
 {
     if (!client_has_own_lane(client))
         return answer_reset(client, request);
-    switch (renew_proof(client, request)) {
+    switch (login_renew(client, (request->command->flags & CMD_HANDSHAKE) != 0)) {
     case LOGIN_WAITS:
         return ROUTE_WAIT;
     case LOGIN_PASSED:
@@ -517,8 +500,24 @@ static enum route reset(struct client *client, struct request *request)
     }
 }
 
+/*
+ * True if the request would end the client's session, or make it another, before requests that may come back are answered:
+ * those are sent again in the session in which they came.
+ */
+static bool must_wait_for_kept(const struct client *client, const struct request *request)
+{
+    enum effect effect = (enum effect)request->command->effect;
+    return client_extra(client)->unanswered.first != NULL &&
+           (request->command->flow == FLOW_QUIT || request->command->flow == FLOW_DROP || effect == EFFECT_AUTH ||
+            effect == EFFECT_HELLO || effect == EFFECT_RESET);
+}
+
 static enum route route(struct client *client, struct request *request)
 {
+    if (must_wait_for_kept(client, request)) {
+        client_wait_for_replies(client);
+        return ROUTE_WAIT;
+    }
     const struct command *command = request->command;
     if (client->unbound != NULL && (command->flags & CMD_HANDSHAKE) == 0 && !binding_bind(client))
         return ROUTE_STOP;

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "front/account.h"
+#include "front/keep.h"
 #include "front/login.h"
 #include "front/pacing.h"
 #include "front/rewrite.h"
@@ -121,6 +122,8 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     static const uint8_t flags[] = {0, CALL_MUTE, CALL_MUTE_ERROR, CALL_MUTE_UNLESS_ERROR};
     enum reply_word word = request_reply_word(request);
     uint64_t tag = timing_tag(client, request->command, request->argc);
+    if (!keep(client, lane, request->command, slice_of("", 0), 1))
+        return false;
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
     if (call == NULL)
         return false;
@@ -212,6 +215,8 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         return false;
     enum flow flow = is_queued ? FLOW_ONE : flow_of(request);
     uint64_t tag = timing_tag(client, request->command, request->argc);
+    if (!keep(client, lane, request->command, keep_bytes(request), 1))
+        return false;
     struct call *call = lane_call_special(lane, &client->rider, (uint8_t)flow, frames_of(request, flow), tag);
     if (call == NULL)
         return false;

@@ -114,6 +114,19 @@ void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
         log_run(client, &timed);
 }
 
+void timing_not_sent(struct client *client, uint64_t tag, uint64_t arrived_ns, uint32_t waited_us)
+{
+    const struct timed timed = {
+        .arrived_ns = arrived_ns,
+        .sent_ns = arrived_ns + waited_us * NS_PER_US,
+        .answered_ns = now_ns(client),
+        .waited_us = waited_us,
+        .n = 1,
+    };
+    if (note(client, &timed))
+        (void)log_slow(client, &timed, tag);
+}
+
 void timing_local(struct client *client, uint64_t tag, uint32_t n)
 {
     const struct timed timed = {

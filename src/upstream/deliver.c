@@ -5,6 +5,7 @@
 #include "limit/command.h"
 #include "upstream/aside.h"
 #include "upstream/inflight.h"
+#include "upstream/not_run.h"
 #include "upstream/own_words.h"
 #include "upstream/raw_end.h"
 #include "upstream/stall.h"
@@ -77,17 +78,23 @@ static void finish_oldest(struct lane *lane)
     forget_if_waits(lane, done.rider);
 }
 
-/* `n` requests of the oldest call. */
-static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
+/* `n` requests of the oldest call are not under way any more. */
+static void note_ended(struct lane *lane, const struct call *call, uint32_t n)
 {
     const struct loop *loop = link_loop(&lane->link);
-    bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
     inflight_end(&lane->base->counts, call, n);
     if (lane->passed_bytes >= LANE_HUGE && lane->calls.head == lane->passed_at)
         schedule_note_huge(lane->base->schedule, lane->passed_bytes);
     if (call->rider != NULL && call->rider->paced != 0)
         schedule_answered(schedule_at(lane->base->schedule, call->rider->paced), n, call->sent_ns,
                           (struct seen){loop->now_ns, loop->looked_ns});
+}
+
+/* `n` requests of the oldest call. */
+static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
+{
+    bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
+    note_ended(lane, call, n);
     if (is_timed)
         call->rider->ops->on_timed(call->rider, call, n);
     tags_drop(&lane->tags, n);
@@ -137,6 +144,42 @@ static inline void note_progress(struct lane *lane, enum scan_result result, siz
         schedule_note_huge(lane->base->schedule, lane->frame_bytes == used ? used + lane->scan.bulk_left : used);
 }
 
+/* True if the frame that begins with these bytes may say that the oldest call was not run, and its rider wants it back. */
+static bool may_be_refusal(const struct lane *lane, struct slice bytes)
+{
+    if (bytes.at[0] != '-' || calls_is_empty(&lane->calls))
+        return false;
+    const struct call *call = calls_oldest(&lane->calls);
+    return call->flow == FLOW_ONE && call->rider != NULL && call->rider->ops->on_not_run != NULL &&
+           not_run_look(bytes).sight != NOT_RUN_NO;
+}
+
+/*
+ * True if the next frame is not one of the plain ones that go as one piece: a push, whose it is is looked at apart; or what
+ * may bring the call back.
+ */
+static inline bool is_apart(const struct lane *lane, const char *p, const char *end)
+{
+    return *p == '>' || (*p == '-' && lane->keeps && may_be_refusal(lane, slice_of(p, (size_t)(end - p))));
+}
+
+/* As reply_scan_plain; where calls are kept, a reply behind the first that may bring one back is not taken. */
+static uint32_t scan_plain(struct lane *lane, const char *p, const char *end, uint32_t most, size_t *used)
+{
+    if (!lane->keeps)
+        return reply_scan_plain(&lane->scan, p, (size_t)(end - p), most, used);
+    uint32_t n = 0;
+    size_t one;
+    *used = 0;
+    while (n < most && p < end && (n == 0 || !is_apart(lane, p, end)) &&
+           reply_scan_plain(&lane->scan, p, (size_t)(end - p), 1, &one) > 0) {
+        n++;
+        p += one;
+        *used += one;
+    }
+    return n;
+}
+
 /*
  * As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone.
  */
@@ -148,13 +191,13 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     size_t used;
     uint32_t n_before = call->n;
     uint32_t errors_before = lane->scan.errors;
-    uint32_t n_plain = reply_scan_plain(&lane->scan, p, (size_t)(end - p), call->n, &used);
+    uint32_t n_plain = scan_plain(lane, p, end, call->n, &used);
     if (n_plain > 0)
         note_progress(lane, SCAN_FRAME, used);
     call->n -= n_plain;
     p += used;
-    /* A push is no reply: whose it is, if anybody's, is looked at apart. */
-    while (call->n > 0 && p < end && (result == SCAN_MORE || !(*p == '>' && lane->frame_bytes == 0))) {
+    while (call->n > 0 && p < end &&
+           (p == start || result == SCAN_MORE || !(lane->frame_bytes == 0 && is_apart(lane, p, end)))) {
         result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
         if (result == SCAN_BAD) {
             lane_fail(lane, END_NONSENSE, "it broke the protocol");
@@ -405,7 +448,13 @@ static const char *take_dropped(struct lane *lane, const char *p, const char *en
     return next;
 }
 
-/* How a frame is taken that begins with these bytes. */
+/* True if the call's rider is to hear of each frame apart. */
+static bool wants_frames(const struct call *call)
+{
+    return call->rider != NULL && call->rider->is_returning;
+}
+
+/* How a frame is taken that begins with these bytes, and is no refusal. */
 static enum lane_framing framing_of(struct lane *lane, struct slice bytes)
 {
     const struct call *call = oldest(lane);
@@ -414,13 +463,13 @@ static enum lane_framing framing_of(struct lane *lane, struct slice bytes)
         return FRAMING_OWN_WORDS;
     if (is_push && may_push(lane) && !wants_push(lane))
         return FRAMING_DROPPED;
-    if (!is_push && is_plain(lane))
+    if (!is_push && is_plain(lane) && !(lane->keeps && wants_frames(call)))
         return FRAMING_PLAIN;
     return call != NULL ? FRAMING_REPLY : FRAMING_UNSOLICITED;
 }
 
-/* The frame, or the piece of it that is here. Returns where the next byte to take is; NULL: none, or the lane is gone. */
-static const char *take(struct lane *lane, const char *p, const char *end)
+/* The frame, or the piece of it that is here, as framing_of has chosen. Returns as take_plain. */
+static const char *take_framed(struct lane *lane, const char *p, const char *end)
 {
     switch ((enum lane_framing)lane->framing) {
     case FRAMING_PLAIN:
@@ -432,6 +481,52 @@ static const char *take(struct lane *lane, const char *p, const char *end)
     default:
         return take_special(lane, p, end);
     }
+}
+
+/* The oldest request was not run: its rider has it back. False: the reply is passed on. */
+static bool take_back(struct lane *lane, enum not_run row)
+{
+    struct call *call = calls_oldest(&lane->calls);
+    struct rider *rider = call->rider;
+    if (rider == NULL || rider->ops->on_not_run == NULL || !rider->ops->on_not_run(rider, call, row))
+        return false;
+    if (lane_is_closed(lane))
+        return true;
+    note_errors(lane, not_run_text(row), 1);
+    note_ended(lane, call, 1);
+    tags_drop(&lane->tags, 1);
+    if (--call->n > 0)
+        return true;
+    call->counted = 0; /* it counts as under way until it has been answered */
+    finish_oldest(lane);
+    return true;
+}
+
+/* What may be a refusal is held until that is known. A reply that turns out to be another is taken as if it came now. */
+static const char *take_refusal(struct lane *lane, const char *p, const char *end)
+{
+    char text[NOT_RUN_ROOM];
+    size_t before = lane->held.len, more = (size_t)(end - p);
+    size_t n = more < sizeof text - before ? more : sizeof text - before;
+    if (before > 0)
+        memcpy(text, lane->held.at, before);
+    memcpy(text + before, p, n);
+    const struct not_run_look look = not_run_look(slice_of(text, before + n));
+    if (look.sight == NOT_RUN_MORE) {
+        lane->frame_bytes = before + n;
+        if (bytes_add(&lane->held, slice_of(p, n), NOT_RUN_ROOM))
+            return p + n;
+        lane_fail(lane, END_LOST, "out of memory");
+        return NULL;
+    }
+    lane->held.len = 0;
+    lane->frame_bytes = 0;
+    if (look.sight == NOT_RUN_YES && take_back(lane, look.row))
+        return lane_is_closed(lane) ? NULL : p + (look.len - before);
+    lane->framing = (uint8_t)framing_of(lane, slice_of(text, before + n));
+    if (before > 0 && take_framed(lane, text, text + before) == NULL)
+        return NULL;
+    return take_framed(lane, p, end);
 }
 
 void deliver_end_run(struct lane *lane)
@@ -452,8 +547,9 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
     if (lane_is_passthrough(lane))
         return take_raw(lane, p, end);
     if (!lane_is_in_frame(lane))
-        lane->framing = (uint8_t)framing_of(lane, bytes);
-    return take(lane, p, end);
+        lane->framing =
+            (uint8_t)(lane->keeps && may_be_refusal(lane, bytes) ? FRAMING_REFUSAL : framing_of(lane, bytes));
+    return lane->framing == FRAMING_REFUSAL ? take_refusal(lane, p, end) : take_framed(lane, p, end);
 }
 
 struct link *deliver_passing(struct lane *lane, size_t *most)

@@ -116,6 +116,7 @@ enum lane_framing {
     FRAMING_UNSOLICITED, /* looked at; began while no call was in flight */
     FRAMING_DROPPED,     /* a push that no client on the lane has asked for: thrown away, and counted */
     FRAMING_OWN_WORDS,   /* a line of MONITOR about weir's own words: thrown away */
+    FRAMING_REFUSAL,     /* may be a row of not_run.def, and is held until that is known: lane.held */
 };
 
 /* Which frames the owner of a private lane may be sent beside replies. */
@@ -188,21 +189,23 @@ struct lane {
     int64_t id;              /* Redis' client id of a private one; 0: it has not said */
     struct room_share share; /* which counts of the room it is in */
     struct nonce nonce;      /* asked, and not answered yet */
-    struct bytes held; /* what is looked at as a whole: an answer to a greeting, to a door's login; raw_end.h; heap */
-    char *cover;       /* greeting_cover.key, heap; NULL: it is to speak for no other connection */
-    uint8_t state;     /* enum lane_state; set by lane_become */
-    uint8_t trust;     /* enum lane_trust; moved by lane.c alone */
-    uint8_t use;       /* enum lane_use */
-    uint8_t framing;   /* enum lane_framing, of the frame being read, or else the one before; set by deliver.c */
-    uint8_t beside;    /* enum lane_beside; moved by lane.c alone */
-    uint8_t lag;       /* enum lane_lag, of the frame being read; moved by stall.c, ended with the frame */
-    uint8_t end;       /* enum lane_end, once it has failed */
-    uint8_t role;      /* enum lane_role */
-    uint8_t in;        /* enum lane_list: the list it is in */
-    uint8_t returns;   /* how often its owner came back to it at once, see lend.c */
-    uint8_t ends_run;  /* enum run_end */
-    uint8_t n_behind;  /* how often prolong.c has found it with calls in flight, since it last had none */
+    struct bytes
+        held; /* what is looked at as a whole: an answer to a greeting, to a door's login; raw_end.h; a refusal; heap */
+    char *cover;      /* greeting_cover.key, heap; NULL: it is to speak for no other connection */
+    uint8_t state;    /* enum lane_state; set by lane_become */
+    uint8_t trust;    /* enum lane_trust; moved by lane.c alone */
+    uint8_t use;      /* enum lane_use */
+    uint8_t framing;  /* enum lane_framing, of the frame being read, or else the one before; set by deliver.c */
+    uint8_t beside;   /* enum lane_beside; moved by lane.c alone */
+    uint8_t lag;      /* enum lane_lag, of the frame being read; moved by stall.c, ended with the frame */
+    uint8_t end;      /* enum lane_end, once it has failed */
+    uint8_t role;     /* enum lane_role */
+    uint8_t in;       /* enum lane_list: the list it is in */
+    uint8_t returns;  /* how often its owner came back to it at once, see lend.c */
+    uint8_t ends_run; /* enum run_end */
+    uint8_t n_behind; /* how often prolong.c has found it with calls in flight, since it last had none */
     struct greeting greeting;
+    bool keeps;       /* shared, and a call that Redis refused may go back to its rider: rider_ops.on_not_run */
     bool is_parted;   /* Redis has been sent the end of weir's side; set by lane_part */
     bool is_listed;   /* others of its owner's user may point at it: node->owned has it */
     bool is_spent;    /* no other client may have it after its owner; set by lane_spend, for good */

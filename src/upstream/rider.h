@@ -16,6 +16,7 @@
 #include "net/link.h"
 #include "resp/glimpse.h"
 #include "upstream/calls.h"
+#include "upstream/not_run.h"
 #include "upstream/room.h"
 
 struct lane;
@@ -67,6 +68,11 @@ struct rider_ops {
      * Only with rider.arrived_ns, and not of those that may wait in Redis.
      */
     void (*on_timed)(struct rider *rider, const struct call *call, uint32_t n);
+    /*
+     * The oldest request on its shared lane was not run: by the noted call, for the reply of that row. True: the rider has
+     * taken it back, with call.counted; its reply is not passed on. NULL: never.
+     */
+    bool (*on_not_run)(struct rider *rider, const struct call *call, enum not_run row);
     /* A call with CALL_LOOK has been answered. */
     void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
     /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */
@@ -100,21 +106,22 @@ struct rider_ops {
 
 struct rider {
     const struct rider_ops *ops;
-    struct lane *lane;   /* where its calls are, or the lane it owns; without either not to be followed */
-    struct list waiting; /* in lane.waiting, or in commons.hoping; itself: it waits for neither */
-    uint64_t arrived_ns; /* when its next call became the next; 0: on_timed is not wanted */
-    uint32_t waited_us;  /* how long a limit has made that call wait */
-    uint32_t in_flight;  /* its entries in lane->calls */
-    uint32_t last_call;  /* position of the newest of them */
-    uint32_t absorbed;   /* bytes of huge replies that were taken in for it, of commons.absorbed */
-    uint32_t paced;      /* its number in the schedule (schedule.h); 0: its requests are not counted there */
-    bool wants_idle : 1; /* rider_resume when in_flight falls to 0 */
-    bool is_sending : 1; /* of its newest request, on its own lane, a part has still to come */
-    bool is_gone : 1;    /* the client has closed its side: it is not waited for for ever, and its link is woken
+    struct lane *lane;     /* where its calls are, or the lane it owns; without either not to be followed */
+    struct list waiting;   /* in lane.waiting, or in commons.hoping; itself: it waits for neither */
+    uint64_t arrived_ns;   /* when its next call became the next; 0: on_timed is not wanted */
+    uint32_t waited_us;    /* how long a limit has made that call wait */
+    uint32_t in_flight;    /* its entries in lane->calls */
+    uint32_t last_call;    /* position of the newest of them */
+    uint32_t absorbed;     /* bytes of huge replies that were taken in for it, of commons.absorbed */
+    uint32_t paced;        /* its number in the schedule (schedule.h); 0: its requests are not counted there */
+    bool wants_idle : 1;   /* rider_resume when in_flight falls to 0 */
+    bool is_sending : 1;   /* of its newest request, on its own lane, a part has still to come */
+    bool is_gone : 1;      /* the client has closed its side: it is not waited for for ever, and its link is woken
                             when its oldest call is one that may wait in Redis */
-    bool is_paying : 1;  /* of its replies no more is to be read than must be, until lane_catch_up */
-    uint8_t counted;     /* during on_bytes: call.counted of the call that the bytes answer */
-    uint16_t sent_parts; /* on a shared lane, since few of its calls were unanswered last: RIDER_PART bytes each */
+    bool is_paying : 1;    /* of its replies no more is to be read than must be, until lane_catch_up */
+    bool is_returning : 1; /* requests have come back to it: it is to hear of each reply apart */
+    uint8_t counted;       /* during on_bytes: call.counted of the call that the bytes answer */
+    uint16_t sent_parts;   /* on a shared lane, since few of its calls were unanswered last: RIDER_PART bytes each */
 };
 
 static inline struct link *rider_link(struct rider *rider)

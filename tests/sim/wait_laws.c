@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "front/again.h"
 #include "front/client.h"
 #include "front/life.h"
 #include "front/meter.h"
@@ -113,6 +114,11 @@ static bool will_be_over(const struct client *client)
     return outage != NULL && !list_is_empty(&outage->in_front) && (alarm_is_set(&outage->over) || may_last);
 }
 
+static bool will_be_sent_again(const struct client *client)
+{
+    return client->rider.is_returning && alarm_is_set(&client_extra(client)->again->alarm);
+}
+
 /* `most_s`: the longest wait that the reason allows, in s; 0: as long as Redis, a limit or the client itself takes. */
 static const struct law {
     const char *text;
@@ -130,6 +136,7 @@ static const struct law {
     [WAIT_ROW_DECISION] = {"a client waits for a decision, and none is asked for", will_be_decided, 0},
     [WAIT_ROW_ADMIN] = {"a client waits for an admin command, and none is under way", will_be_carried_out, 120},
     [WAIT_ROW_UPSTREAM] = {"a client waits for Redis to be back, and no alarm is set", will_be_over, 0},
+    [WAIT_ROW_AGAIN] = {"a client waits for calls to be sent again, and no alarm is set", will_be_sent_again, 2},
     [WAIT_ROW_MEMORY] = {"a client waits for memory, and none is known to", will_be_looked_at, 0},
 };
 
@@ -138,6 +145,7 @@ static const char *const late[] = {
     [WAIT_ROW_LOGIN] = "a client waits for its login for longer than that may take",
     [WAIT_ROW_SHARE] = "a client waits for its fair share for longer than that may take",
     [WAIT_ROW_WORKER] = "a client waits for its worker for longer than that may take",
+    [WAIT_ROW_AGAIN] = "a client waits for calls to be sent again for longer than failover-wait",
     [WAIT_ROW_ADMIN] = "a client waits for an admin command for longer than that may take",
 };
 

@@ -48,7 +48,7 @@ static void test_each_wait_has_a_bit_a_name_and_a_text(void **state)
         all |= 1U << row;
     }
     assert_int_equal(WAIT_ANSWER | WAIT_REPLIES | WAIT_LANE | WAIT_LOGIN | WAIT_DELAY | WAIT_BYTES | WAIT_SHARE |
-                         WAIT_WORKER | WAIT_DECISION | WAIT_ADMIN | WAIT_UPSTREAM | WAIT_MEMORY,
+                         WAIT_WORKER | WAIT_DECISION | WAIT_ADMIN | WAIT_UPSTREAM | WAIT_AGAIN | WAIT_MEMORY,
                      all);
 }
 

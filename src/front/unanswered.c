@@ -1,0 +1,75 @@
+#include "front/unanswered.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "resp/scan.h"
+
+static uint64_t size_of(const struct kept *kept)
+{
+    return sizeof *kept + kept->len;
+}
+
+struct kept *unanswered_add(struct unanswered *unanswered, struct pool *pool, enum kept_kind kind, struct slice bytes,
+                            uint32_t n)
+{
+    size_t len = unanswered->bytes <= UNANSWERED_MAX ? bytes.len : 0;
+    struct kept *kept = malloc(sizeof *kept + len);
+    if (kept == NULL)
+        return NULL;
+    *kept = (struct kept){.n = n, .n_left = n, .len = (uint32_t)len, .kind = (uint8_t)kind};
+    if (len > 0)
+        memcpy(kept->bytes, bytes.at, len);
+    if (unanswered->first == NULL)
+        unanswered->first = kept;
+    else
+        unanswered->last->next = kept;
+    unanswered->last = kept;
+    unanswered->bytes += len;
+    pool_note_more(pool, size_of(kept));
+    return kept;
+}
+
+static void drop_first(struct unanswered *unanswered, struct pool *pool)
+{
+    struct kept *kept = unanswered->first;
+    unanswered->first = kept->next;
+    unanswered->bytes -= kept->len;
+    pool_note_less(pool, size_of(kept));
+    free(kept);
+}
+
+void unanswered_drop(struct unanswered *unanswered, struct pool *pool, uint32_t n)
+{
+    while (n > 0) {
+        struct kept *kept = unanswered->first;
+        assert(kept != NULL);
+        uint32_t part = n < kept->n_left ? n : kept->n_left;
+        kept->n_left -= part;
+        n -= part;
+        if (kept->n_left == 0)
+            drop_first(unanswered, pool);
+    }
+}
+
+/* The requests of an entry were found whole when they were sent: they are found again in the same way. */
+struct slice unanswered_oldest(const struct unanswered *unanswered)
+{
+    const struct kept *kept = unanswered->first;
+    struct request_scan scan = {0};
+    size_t at = 0, used = 0;
+    for (uint32_t i = 0; kept->len > 0 && i <= kept->n - kept->n_left; i++) {
+        at += used;
+        enum scan_result result = request_scan(&scan, &request_limits_normal, kept->bytes + at, kept->len - at, &used);
+        assert(result == SCAN_FRAME);
+        (void)result;
+    }
+    return slice_of(kept->bytes + at, used);
+}
+
+void unanswered_clear(struct unanswered *unanswered, struct pool *pool)
+{
+    while (unanswered->first != NULL)
+        drop_first(unanswered, pool);
+}
