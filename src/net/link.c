@@ -376,10 +376,10 @@ static void open_on(struct link *link, struct loop *loop, enum rank rank, int fd
     loop_hold(loop);
 }
 
-static bool take_tls(struct link *link, struct tls_context *tls)
+static bool take_tls(struct link *link, struct tls_context *tls, const char *server_name)
 {
     struct loop *loop = link_loop(link);
-    link->tls = tls_new(tls, &loop->pool, loop_tls_scratch(loop));
+    link->tls = tls_new(tls, server_name, &loop->pool, loop_tls_scratch(loop));
     return link_tls(link) != NULL;
 }
 
@@ -426,7 +426,7 @@ static void shake(struct link *link)
 
 bool link_secure(struct link *link, struct tls_context *tls, const char *data, size_t n)
 {
-    if (!take_tls(link, tls) || !tls_feed(link_tls(link), data, n))
+    if (!take_tls(link, tls, NULL) || !tls_feed(link_tls(link), data, n))
         return false;
     link->state = LINK_SHAKING;
     mark_dirty(link);
@@ -441,15 +441,16 @@ void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, co
     opened(link);
 }
 
-int link_connect(struct link *link, struct loop *loop, enum rank rank, const struct endpoint *to,
-                 struct tls_context *tls, const struct link_ops *ops)
+int link_connect(struct link *link, struct loop *loop, enum rank rank, const struct link_target *target,
+                 const struct link_ops *ops)
 {
+    const struct endpoint *to = target->endpoint;
     int family = to->address.ss_family;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return uv_translate_sys_error(errno);
     open_on(link, loop, rank, fd, family == AF_UNIX, ops);
-    if (tls != NULL && !take_tls(link, tls)) {
+    if (target->tls != NULL && !take_tls(link, target->tls, target->server_name)) {
         fail_later(link, UV_ENOMEM);
         return 0;
     }

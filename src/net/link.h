@@ -138,13 +138,19 @@ void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, co
 __attribute__((warn_unused_result)) bool link_secure(struct link *link, struct tls_context *tls, const char *data,
                                                      size_t n);
 
+/* Where a link connects to. */
+struct link_target {
+    const struct endpoint *endpoint;
+    struct tls_context *tls; /* NULL: plain */
+    const char *server_name; /* the certificate must bear it, where `tls` says nothing; NULL without TLS */
+};
+
 /*
  * Begin to connect; on_connected follows. Returns 0, or a libuv error: then nothing follows and nothing is to be
  * closed.
  */
 __attribute__((warn_unused_result)) int link_connect(struct link *link, struct loop *loop, enum rank rank,
-                                                     const struct endpoint *to, struct tls_context *tls,
-                                                     const struct link_ops *ops);
+                                                     const struct link_target *target, const struct link_ops *ops);
 
 /* The text for a `status` that a callback got: libuv's, or the reason why TLS failed. Valid as long as the link. */
 const char *link_why(const struct link *link, int status);

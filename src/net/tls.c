@@ -379,13 +379,15 @@ void tls_end(struct tls *tls, int fd)
 /* Set the name that the peer's certificate must have. */
 static bool expect(SSL *ssl, const char *name)
 {
-    if (name == NULL || X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1)
+    if (name == NULL)
+        return SSL_is_server(ssl) != 0 || SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE;
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1)
         return true;
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     return SSL_set_tlsext_host_name(ssl, name) == 1 && SSL_set1_host(ssl, name) == 1;
 }
 
-static bool begin(struct tls *tls, const struct tls_context *context)
+static bool begin(struct tls *tls, const struct tls_context *context, const char *server_name)
 {
     tls->ssl = SSL_new(tls_context_ssl(context));
     BIO *bio = tls->ssl != NULL ? bio_new(tls) : NULL;
@@ -397,10 +399,12 @@ static bool begin(struct tls *tls, const struct tls_context *context)
         SSL_set_accept_state(tls->ssl);
     else
         SSL_set_connect_state(tls->ssl);
-    return expect(tls->ssl, tls_context_server_name(context));
+    const char *configured = tls_context_server_name(context);
+    return expect(tls->ssl, configured != NULL ? configured : server_name);
 }
 
-struct tls *tls_new(struct tls_context *context, struct pool *pool, struct tls_scratch *scratch)
+struct tls *tls_new(struct tls_context *context, const char *server_name, struct pool *pool,
+                    struct tls_scratch *scratch)
 {
     struct tls *tls = calloc(1, sizeof *tls);
     if (tls == NULL || scratch == NULL) {
@@ -410,7 +414,7 @@ struct tls *tls_new(struct tls_context *context, struct pool *pool, struct tls_s
     tls->pool = pool;
     tls->scratch = scratch;
     count(tls, TLS_SHAKING_BYTES);
-    bool is_good = begin(tls, context);
+    bool is_good = begin(tls, context, server_name);
     ERR_clear_error();
     if (is_good)
         return tls;

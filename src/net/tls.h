@@ -46,9 +46,12 @@ struct tls {
     bool is_broken;
 };
 
-/* NULL: out of memory, or OpenSSL does not take the server name to check. pool and scratch outlive it. */
-__attribute__((warn_unused_result)) struct tls *tls_new(struct tls_context *context, struct pool *pool,
-                                                        struct tls_scratch *scratch);
+/*
+ * `server_name`: what the peer's certificate must bear where the context says nothing; NULL for clients' connections. NULL:
+ * out of memory, or OpenSSL does not take the name. pool and scratch outlive it.
+ */
+__attribute__((warn_unused_result)) struct tls *tls_new(struct tls_context *context, const char *server_name,
+                                                        struct pool *pool, struct tls_scratch *scratch);
 void tls_free(struct tls *tls); /* NULL may be freed */
 
 /* Hand in bytes that were read from the socket before TLS began. False: out of memory. */

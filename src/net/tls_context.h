@@ -48,6 +48,6 @@ const char *tls_version(void);
 /* For net/tls.c. */
 struct ssl_ctx_st *tls_context_ssl(const struct tls_context *context);
 enum tls_side tls_context_side(const struct tls_context *context);
-const char *tls_context_server_name(const struct tls_context *context); /* to verify; NULL: names are not verified */
+const char *tls_context_server_name(const struct tls_context *context); /* to verify; NULL: each connection says */
 
 #endif

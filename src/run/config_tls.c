@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/split.h"
 #include "base/why.h"
 
@@ -121,16 +120,13 @@ static void load_listeners(struct config *config, struct config_file *file)
 static void load_upstream(struct config *config, struct config_file *file)
 {
     struct loading l = {file, TLS_CONNECT};
-    struct tls_settings *settings = &config->upstream_tls_settings;
-    const struct address *first = &config->sources.addresses[0];
-    if (!first->is_tls) {
+    const struct tls_settings *settings = &config->upstream_tls_settings;
+    if (!config->sources.addresses[0].is_tls) {
         warn_useless(&l, "does nothing: upstream does not begin with tls:");
         return;
     }
     if (!has_pair(&l, settings))
         return;
-    if (settings->texts[TLS_SERVER_NAME] == NULL)
-        settings->texts[TLS_SERVER_NAME] = mem_strndup(first->host, strlen(first->host));
     config->rules.upstream_tls = tls_context_new(settings, TLS_CONNECT, say, &l);
 }
 

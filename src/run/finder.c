@@ -79,6 +79,7 @@ static struct node *make_node(const struct finder *finder, const struct endpoint
         endpoint_print(endpoint, address);
     return node_new(&(struct node_origin){.upstream = finder->settings.upstream,
                                           .text = finder->text,
+                                          .server_name = finder->settings.address->host,
                                           .address = address,
                                           .endpoint = *endpoint,
                                           .before = before,

@@ -13,6 +13,8 @@ struct node *node_new(const struct node_origin *origin)
     node->upstream = origin->upstream;
     node->endpoint = origin->endpoint;
     node->text = mem_strndup(origin->text, strlen(origin->text));
+    if (origin->server_name != NULL)
+        node->server_name = mem_strndup(origin->server_name, strlen(origin->server_name));
     node->address = mem_strndup(origin->address, strlen(origin->address));
     node->owned = owned_new();
     proven_init(&node->proven);
@@ -37,6 +39,7 @@ void node_put(struct node *node)
     proven_fini(&node->proven);
     contention_put(node->contention);
     free(node->text);
+    free(node->server_name);
     free(node->address);
     free(node);
 }
@@ -46,7 +49,8 @@ int node_connect(struct node *node, struct link *link, struct loop *loop, const 
     if (!node_has_address(node))
         return UV_EAI_NONAME;
     struct tls_context *tls = upstream_tls(node->upstream);
-    int status = link_connect(link, loop, RANK_LANE, &node->endpoint, tls, ops);
+    const struct link_target target = {.endpoint = &node->endpoint, .tls = tls, .server_name = node->server_name};
+    int status = link_connect(link, loop, RANK_LANE, &target, ops);
     tls_context_put(tls);
     return status;
 }

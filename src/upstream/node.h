@@ -23,11 +23,12 @@ struct node {
     _Atomic unsigned holders;
     struct upstream *upstream; /* lives longer */
     struct endpoint endpoint;
-    char *text;                     /* its address as configured, for the log; heap */
-    char *address;                  /* where that leads; "": nowhere yet; heap */
-    struct owned *owned;            /* the connections to it that have an owner now */
-    struct proven proven;           /* passwords by which clients of any worker have come in */
-    _Atomic bool is_barred;         /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
+    char *text;             /* its address as configured, for the log; heap */
+    char *server_name;      /* what its certificate must bear, where upstream-tls-server-name says nothing; heap */
+    char *address;          /* where that leads; "": nowhere yet; heap */
+    struct owned *owned;    /* the connections to it that have an owner now */
+    struct proven proven;   /* passwords by which clients of any worker have come in */
+    _Atomic bool is_barred; /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
     _Atomic uint32_t proven_number; /* of weir's passwords, the newest one that it has accepted: own_login.h */
     _Atomic uint32_t lacks;         /* what weir does not get of it: a bit for each enum lack */
     _Atomic uint8_t nonce_form;     /* enum nonce_form that it answers; set by control.c */
@@ -51,6 +52,7 @@ struct node {
 struct node_origin {
     struct upstream *upstream;
     const char *text;          /* as configured; copied */
+    const char *server_name;   /* as in struct node; copied; NULL: none, as of a node without an address */
     const char *address;       /* of the endpoint; copied */
     struct endpoint endpoint;  /* of length 0: its address is not known */
     const struct node *before; /* the node whose place it takes; NULL: none */

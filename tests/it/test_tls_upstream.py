@@ -6,6 +6,7 @@ import socket
 
 import pytest
 from kit.harness import TOLD_AT_ONCE, wait_until
+from kit.moving import TlsAt
 from kit.resp import Error, pipeline
 from kit.server import has_tls
 from kit.tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
@@ -178,3 +179,26 @@ def test_trust_is_read_anew(farm, serve, ca, tmp_path):
     trust.write_bytes(ca.cert.read_bytes())
     weir.signal(signal.SIGHUP)
     wait_until(weir.serves, "Redis is trusted", 20)
+
+
+# ---- several servers ----
+
+
+@pytest.mark.parametrize("shown", ["its own", "the other's"])
+def test_each_server_of_a_list_bears_its_own_name(shown, farm, ca):
+    """A certificate is compared with the address that stands in upstream for its server."""
+    if not has_tls():
+        pytest.skip("this redis-server is built without TLS")
+    pairs = {n: ca.issue(f"list-{n}", "/CN=redis", f"IP:127.0.0.{n}") for n in (2, 3)}
+    replica = farm._start(TlsAt(2, ca, pairs[2]))
+    master = farm._start(TlsAt(3, ca, pairs[3 if shown == "its own" else 2]))
+    replica.call("REPLICAOF", *master.address)
+    upstream = ", ".join(f"tls:{server.ip}:{server.tls_port}" for server in (replica, master))
+    weir = farm.weir(upstream, upstream_tls_ca_file=ca.cert)
+    if shown == "its own":
+        wait_until(weir.serves, "the master is served")
+        with weir.connect() as conn:
+            assert conn.call("SET", "key", "1") == "OK" and master.call("GET", "key") == b"1"
+        return
+    says(weir, "its certificate is refused: IP address mismatch")
+    says(weir, "not ready")
