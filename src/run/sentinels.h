@@ -16,17 +16,11 @@
 #include "base/log_words.h"
 #include "net/loop.h"
 #include "run/address.h"
-#include "run/dialling.h"
 #include "run/mastership.h"
+#include "run/sentinel.h"
 #include "upstream/upstream.h"
 
-#define SENTINELS_MOST 16
-#define SENTINELS_REPLICAS_MOST 16
-#define SENTINEL_ID 80 /* room for the id of a sentinel */
-
 struct sentinels;
-
-enum sentinels_replicas { REPLICAS_NOT_ASKED, REPLICAS_ASKED };
 
 struct sentinels_ops {
     /*
@@ -36,18 +30,6 @@ struct sentinels_ops {
     void (*on_claims)(void *arg);
     /* As finder_ops.on_news. */
     void (*on_news)(void *arg, enum log_level level, const char *about, const char *line);
-};
-
-struct sentinels_settings {
-    struct upstream *upstream;       /* for TLS and connect-timeout; lives longer */
-    const char *master_name;         /* lives longer */
-    const struct address *addresses; /* as configured; live longer */
-    size_t n_addresses;
-    const struct dialling *dialling; /* lives longer */
-    uint64_t resolve_ns;             /* how often names are looked up; 0: only when there is a reason to */
-    const char *user;                /* lives longer; NULL: only a password */
-    const char *password_path;       /* the file that has the password; lives longer; NULL: none */
-    enum sentinels_replicas replicas;
 };
 
 /* Out of memory ends the process. */
