@@ -131,7 +131,7 @@ static bool add_item(struct sources *sources, struct slice item, struct why why)
     struct address address = {0};
     if (has_scheme(item, cluster_scheme))
         return why_refuse(why,
-                          "weir stands in front of no cluster: write upstream = HOST:PORT of a Redis that is in none");
+                          "weir stands in front of no cluster: write upstream = HOST:PORT, a Redis that is in none");
     if (has_scheme(item, sentinel_scheme) && !take_master(sources, &item, why))
         return false;
     if (item.len == 0)

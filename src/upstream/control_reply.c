@@ -146,7 +146,7 @@ static enum control_verdict judge_error(const struct redisReply *reply, const ch
 static enum control_verdict judge_server(struct slice mode, struct slice version, const char **why)
 {
     if (slice_eq(mode, SLICE("sentinel")))
-        *why = "it is a Sentinel, which keeps no data: write the address of the Redis that it watches";
+        *why = "it is a Sentinel, which keeps no data: write upstream = sentinel:NAME@ and its address";
     else if (slice_eq(mode, SLICE("cluster")))
         *why = "it is a node of a cluster, whose redirections would lead clients around weir";
     else if (is_old(version))

@@ -257,8 +257,8 @@ static const struct mistake hint_mistakes[] = {
      "weir.conf:2: [weir] upstream-password: unknown key: a password stands in a file of its own: write "
      "upstream-password-file = PATH\n"},
     {"[weir]\nSentinel = h:1\n",
-     "weir.conf:2: [weir] Sentinel: unknown key: weir asks no Sentinel: write upstream = HOST:PORT, the address of the "
-     "master, or a name that follows it\n"},
+     "weir.conf:2: [weir] Sentinel: unknown key: write upstream = sentinel:NAME@HOST:26379, with the other sentinels "
+     "behind a comma\n"},
     {"[weir]\ntimeout = 300\n",
      "weir.conf:2: [weir] timeout: unknown key: write idle-timeout = TIME for clients that do nothing, or "
      "upstream-timeout = TIME for answers of Redis\n"},

@@ -113,9 +113,9 @@ static const struct mistake mistakes[] = {
      AT "upstream names servers or sentinels, not both: write upstream = sentinel:NAME@HOST:26379, and only sentinels "
         "behind it\n"},
     {"[weir]\nupstream = cluster:a:7000, b:7000\n",
-     AT "weir stands in front of no cluster: write upstream = HOST:PORT of a Redis that is in none\n"},
+     AT "weir stands in front of no cluster: write upstream = HOST:PORT, a Redis that is in none\n"},
     {"[weir]\nupstream = sentinel:m@a:1, cluster:a:7000\n",
-     AT "weir stands in front of no cluster: write upstream = HOST:PORT of a Redis that is in none\n"},
+     AT "weir stands in front of no cluster: write upstream = HOST:PORT, a Redis that is in none\n"},
     {"[weir]\nupstream = a:1, b:1, A:1\n", AT "A:1 is given twice: name each address once\n"},
     {"[weir]\nupstream = a:1\nupstream = a:1\n",
      "weir.conf:3: [weir] upstream: a:1 is given twice: name each address once\n"},
