@@ -54,6 +54,7 @@ void decisions_ask(struct client *client, const struct request *request)
         .is_resp3 = session_protocol(client) == 3,
         .when_down = rules->when_down,
         .is_down_by_error = rules->is_down_by_error,
+        .failover_wait_ns = rules->failover_wait_ns,
         .cell = rules->cell,
         .named = rules->named,
         .now_ns = client->front->loop->now_ns,

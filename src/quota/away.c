@@ -1,10 +1,9 @@
 /* Those of several limits that are counted in weir are asked as one call of only them. */
 #include "quota/away.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "quota/outcome.h"
+#include "quota/unable.h"
 
 #define RETRY_NS ((int64_t)NS_PER_S) /* unknown; -1 would mean never */
 
@@ -110,28 +109,7 @@ enum away away_decide(const struct decision *decision, const struct quota_settin
     return (decision->n_parts > 0 ? decide_several : decide_one)(decision, settings, time, outcome);
 }
 
-static bool has_code(struct slice text, const char *code)
-{
-    size_t len = strlen(code);
-    return text.len > len && memcmp(text.at, code, len) == 0 && text.at[len] == ' ';
-}
-
-static bool cannot_decide(struct slice error)
-{
-    static const char *const codes[] = {"-OOM", "-READONLY", "-LOADING", "-BUSY", "-MISCONF", "-NOREPLICAS"};
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (has_code(error, codes[i]))
-            return true;
-    return false;
-}
-
 bool away_means(const struct decision *decision, struct slice error)
 {
-    static const char wrapped[] = "-ERR Error running script";
-    if (!decision->is_down_by_error)
-        return false;
-    if (error.len < sizeof wrapped - 1 || memcmp(error.at, wrapped, sizeof wrapped - 1) != 0)
-        return cannot_decide(error);
-    const char *code = memmem(error.at, error.len, ": -", 3);
-    return code != NULL && cannot_decide(slice_of(code + 2, (size_t)(error.at + error.len - code) - 2));
+    return decision->is_down_by_error && unable_of(error) != UNABLE_NO;
 }

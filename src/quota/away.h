@@ -23,10 +23,7 @@ enum away {
 enum away away_decide(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
                       struct quota_outcome *outcome);
 
-/*
- * True if the decision's limits have when-error = down, and this error reply says that Redis is there and cannot decide:
- * -OOM, -READONLY, -LOADING, -BUSY, -MISCONF or -NOREPLICAS. Redis 6.2 names it behind the place in the script.
- */
+/* True if the decision's limits have when-error = down, and this error reply says that Redis is there and cannot decide. */
 bool away_means(const struct decision *decision, struct slice error);
 
 #endif

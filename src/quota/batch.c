@@ -26,6 +26,7 @@ struct batch *batch_new(const struct quota_algorithm *algorithm, struct slice wo
 
 void batch_free(struct batch *batch)
 {
+    free(batch->refusal);
     free(batch->entries);
     free(batch->index);
     free(batch);

@@ -30,10 +30,14 @@ struct batch_entry {
 
 struct batch {
     struct list in_exchange;
+    uint64_t order;    /* of the exchange's batches, as they were begun */
+    uint64_t until_ns; /* Redis has not run it, and it is asked again until then; 0: it has not been refused */
+    char *refusal;     /* the last error by which it was refused; heap; NULL: none */
     const struct quota_algorithm *algorithm; /* without a script: it is sent as UNLINK of one call's keys */
     uint64_t asked_ns;                       /* of its calls, the least */
     uint64_t sent_ns;
     uint32_t work_us;            /* how long Redis is busy with each entry */
+    bool is_away;                /* when it was refused last there was no connection */
     bool is_whole;               /* it carries its script (EVAL): sent again after NOSCRIPT, or Redis takes no hashes */
     uint32_t n;                  /* entries */
     struct batch_entry *entries; /* heap, with room for `room` */

@@ -282,6 +282,7 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
     if (quota_is_rated(&decision->ask))
         take_penalty(asked.limits[0], &decision->ask);
     decision->database = asked.ask.is_raw ? context->database : 0;
+    decision->failover_wait_ns = context->failover_wait_ns;
     decision->ask.wait_ns =
         decision->is_shadow ? 0 : decision->ask.wait_ns; /* a limit in shadow mode lets it pass without waiting */
     return decision;

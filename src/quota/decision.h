@@ -44,8 +44,9 @@ struct decision {
     uint64_t until_ns; /* until when it may wait; 0: not at all */
     uint64_t asked_ns; /* since when Redis is asked: what its key may need first (renewal.h) is a part of that */
     struct alarm alarm;
-    struct alarms *alarms;   /* where room for the alarm is reserved; NULL: nowhere, and it is never set */
-    struct list in_listener; /* in release_listener.waiting, while it waits until a holder releases */
+    struct alarms *alarms;     /* where room for the alarm is reserved; NULL: nowhere, and it is never set */
+    struct list in_listener;   /* in release_listener.waiting, while it waits until a holder releases */
+    uint64_t failover_wait_ns; /* how long it may wait for a master, once Redis has said that it is none */
     enum quota_when_down when_down;
     bool is_down_by_error;     /* by all of its limits: when-error = down */
     struct named_tally *tally; /* of the named limit that it asks; one reference; NULL: none */
@@ -86,6 +87,7 @@ struct quota_context {
     bool is_resp3;
     enum quota_when_down when_down;
     bool is_down_by_error; /* limit-when-error = down */
+    uint64_t failover_wait_ns;
     enum quota_cell cell;
     const struct named *named; /* for CHECK */
     uint64_t now_ns;

@@ -7,9 +7,11 @@
 #include "quota/answer.h"
 #include "quota/outcome.h"
 #include "quota/numbers.h"
+#include "quota/unable.h"
 #include "upstream/lack.h"
 
 #define SENT_WORK_US (2 * BATCH_WORK_US) /* two: one that Redis works on, and one that waits in its socket meanwhile */
+#define AGAIN_NS (50 * NS_PER_MS)        /* what Redis has not run is asked again so often: a promotion takes longer */
 #define LOOK_BACK_MAX 16 /* batches that a call is compared with: applications have few kinds of calls */
 
 /* ---- asking ---- */
@@ -41,7 +43,7 @@ static struct batch *find_batch(struct exchange *exchange, const struct exchange
     unsigned left = question->algorithm->joining == QUOTA_ALONE ? 0 : LOOK_BACK_MAX;
     for (struct list *at = exchange->open.prev; at != &exchange->open && left > 0; at = at->prev, left--) {
         struct batch *batch = container_of(at, struct batch, in_exchange);
-        bool is_alike = batch_fits(batch, question->algorithm, question->words);
+        bool is_alike = batch->until_ns == 0 && batch_fits(batch, question->algorithm, question->words);
         if (is_alike && decision->ask.mode != QUOTA_CREDIT)
             return batch;
         if (concerns(exchange, batch, decision, hash))
@@ -53,6 +55,7 @@ static struct batch *find_batch(struct exchange *exchange, const struct exchange
     if (batch == NULL)
         return NULL;
     batch->asked_ns = decision->asked_ns;
+    batch->order = exchange->n_batches++;
     list_push(&exchange->open, &batch->in_exchange);
     return batch;
 }
@@ -101,7 +104,8 @@ static bool any_concerns(const struct list *batches, struct slice key, uint64_t 
 
 bool exchange_concerns(const struct exchange *exchange, struct slice key, uint64_t hash)
 {
-    return any_concerns(&exchange->sent, key, hash) || any_concerns(&exchange->open, key, hash);
+    return any_concerns(&exchange->sent, key, hash) || any_concerns(&exchange->open, key, hash) ||
+           any_concerns(&exchange->refused, key, hash);
 }
 
 /* ---- answers ---- */
@@ -225,13 +229,13 @@ static void send_batch(struct exchange *exchange, struct batch *batch)
         fail_batch(exchange, batch, err_text(ERR_OUT_OF_MEMORY), false);
 }
 
-/* Before those that have not been sent yet, and behind others that have. */
-static void send_later(struct exchange *exchange, struct batch *batch)
+/* As they were begun: questions about one key stay in order. */
+static void put_in_order(struct list *batches, struct batch *batch)
 {
-    struct list *at = exchange->open.next;
-    while (at != &exchange->open && container_of(at, struct batch, in_exchange)->is_whole)
-        at = at->next;
-    list_push(at, &batch->in_exchange);
+    struct list *at = batches->prev;
+    while (at != batches && container_of(at, struct batch, in_exchange)->order > batch->order)
+        at = at->prev;
+    list_push(at->next, &batch->in_exchange);
 }
 
 /* Nothing has been decided: it is asked again, with the script, and no third time. At another node, if that is its place. */
@@ -239,9 +243,92 @@ static void repair(struct exchange *exchange, struct batch *batch)
 {
     batch->is_whole = true;
     if (script_conn_is_leaving(&exchange->conn))
-        send_later(exchange, batch);
+        put_in_order(&exchange->open, batch);
     else
         send_batch(exchange, batch);
+}
+
+/* ---- what Redis has not run ---- */
+
+static uint64_t failover_wait_ns(const struct batch *batch)
+{
+    return container_of(batch->entries[0].calls.next, struct decision, in_entry)->failover_wait_ns;
+}
+
+/* It waits for failover-wait from the first time on. Without memory for the error, or without a wait, it fails. */
+static void hold(struct exchange *exchange, struct batch *batch, struct slice error, bool is_away)
+{
+    uint64_t now_ns = script_conn_now_ns(&exchange->conn);
+    char *refusal = strndup(error.at, error.len);
+    if (batch->until_ns == 0)
+        batch->until_ns = now_ns + failover_wait_ns(batch);
+    if (refusal == NULL || now_ns >= batch->until_ns) {
+        free(refusal);
+        fail_batch(exchange, batch, error, is_away);
+        return;
+    }
+    free(batch->refusal);
+    batch->refusal = refusal;
+    batch->is_away = is_away;
+    exchange->refuser = exchange->conn.base.lanes;
+    put_in_order(&exchange->refused, batch);
+    if (!alarm_is_set(&exchange->again))
+        alarm_set(exchange->alarms, &exchange->again, now_ns + AGAIN_NS);
+}
+
+/* Those that have waited long enough fail; the others are asked again. */
+static void ask_refused_again(struct exchange *exchange)
+{
+    uint64_t now_ns = script_conn_now_ns(&exchange->conn);
+    struct list now;
+    list_take_all(&now, &exchange->refused);
+    while (!list_is_empty(&now)) {
+        struct batch *batch = container_of(now.next, struct batch, in_exchange);
+        list_take(&batch->in_exchange);
+        if (now_ns >= batch->until_ns) {
+            fail_batch(exchange, batch, slice_str(batch->refusal), batch->is_away);
+            continue;
+        }
+        put_in_order(&exchange->open, batch);
+        batch->asked_ns = now_ns;
+        note_asked(exchange, batch, now_ns);
+    }
+    script_conn_wake(&exchange->conn);
+}
+
+static void on_again(struct alarm *alarm)
+{
+    ask_refused_again(container_of(alarm, struct exchange, again));
+}
+
+/* Redis has answered that it is no master. Until failover-wait is over, another may be, though none can be reached. */
+static void be_refused(struct exchange *exchange, struct batch *batch, struct slice error)
+{
+    exchange->moves_until_ns = script_conn_now_ns(&exchange->conn) + failover_wait_ns(batch);
+    hold(exchange, batch, error, false);
+}
+
+/* There is no connection for what has not been sent. What waits for a master waits on. */
+static void fail_open(struct exchange *exchange)
+{
+    struct slice error = script_conn_why_none(&exchange->conn);
+    bool is_away = script_conn_is_away(&exchange->conn);
+    bool is_not_run = !is_away && unable_of(error) == UNABLE_NOT_RUN;
+    bool moves = script_conn_now_ns(&exchange->conn) < exchange->moves_until_ns;
+    struct list now;
+    list_take_all(&now, &exchange->open);
+    while (!list_is_empty(&now)) {
+        struct batch *batch = container_of(now.next, struct batch, in_exchange);
+        list_take(&batch->in_exchange);
+        if (moves && batch->until_ns == 0)
+            batch->until_ns = exchange->moves_until_ns;
+        if (is_not_run)
+            be_refused(exchange, batch, error);
+        else if (batch->until_ns != 0)
+            hold(exchange, batch, error, is_away);
+        else
+            fail_batch(exchange, batch, error, is_away);
+    }
 }
 
 static void on_reply(struct script_conn *conn, struct slice reply)
@@ -255,6 +342,8 @@ static void on_reply(struct script_conn *conn, struct slice reply)
     bool may_repair = !batch->is_whole && batch_script(batch) != SCRIPT_COUNT;
     if (is_error && may_repair && script_conn_takes_back(conn, reply))
         repair(exchange, batch);
+    else if (is_error && unable_of(reply) == UNABLE_NOT_RUN)
+        be_refused(exchange, batch, reply);
     else if (is_error)
         fail_batch(exchange, batch, script_conn_explain(conn, reply, named), false);
     else if (batch_script(batch) == SCRIPT_COUNT)
@@ -328,14 +417,22 @@ static void on_lost(struct script_conn *conn)
 }
 
 /* Has a batch with another script been sent that asks about this key? */
-static bool is_asked_about(const struct exchange *exchange, enum script script, struct slice key, uint64_t hash)
+static bool is_asked_about(const struct exchange *exchange, const struct batch *by, struct slice key, uint64_t hash)
 {
+    enum script script = batch_script(by);
     for (const struct list *at = exchange->sent.next; at != &exchange->sent; at = at->next) {
         const struct batch *batch = container_of(at, struct batch, in_exchange);
         if (batch_script(batch) != script && batch_script(batch) != SCRIPT_COUNT && batch_concerns(batch, key, hash))
             return true;
     }
     return false;
+}
+
+/* Has one that was refused asked about this key? */
+static bool is_refused_about(const struct exchange *exchange, const struct batch *by, struct slice key, uint64_t hash)
+{
+    (void)by;
+    return any_concerns(&exchange->refused, key, hash);
 }
 
 static bool asks_only(const struct exchange *exchange, enum script script)
@@ -352,23 +449,40 @@ static bool is_enough(const struct exchange *exchange, const struct batch *batch
     return !list_is_empty(&exchange->sent) && exchange->sent_us + batch_work_us(batch) > SENT_WORK_US;
 }
 
-/* A sent batch may get NOSCRIPT and be sent again, behind this one: then this would overtake it. */
-static bool must_stay(const struct exchange *exchange, const struct batch *batch)
+/* True if one of the batch's keys is a key of which that is true. */
+static bool has_key(const struct exchange *exchange, const struct batch *batch,
+                    bool (*is)(const struct exchange *exchange, const struct batch *batch, struct slice key,
+                               uint64_t hash))
 {
     struct slice key;
-    if (asks_only(exchange, batch_script(batch))) /* nearly always */
-        return false;
     for (uint32_t i = 0; i < batch->n; i++) {
         const struct batch_entry *entry = &batch->entries[i];
         const struct decision *decision = container_of(entry->calls.next, struct decision, in_entry);
         struct argv_walk keys = {decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
         while (argv_next(&keys, &key))
-            if (is_asked_about(exchange, batch_script(batch), key, exchange_hash(exchange, key)))
+            if (is(exchange, batch, key, exchange_hash(exchange, key)))
                 return true;
-        if (decision->n_keys == 0 && is_asked_about(exchange, batch_script(batch), decision->key, entry->hash))
+        if (decision->n_keys == 0 && is(exchange, batch, decision->key, entry->hash))
             return true;
     }
     return false;
+}
+
+/* A sent batch may get NOSCRIPT and be sent again, behind this one: then this would overtake it. */
+static bool must_stay(const struct exchange *exchange, const struct batch *batch)
+{
+    return !asks_only(exchange, batch_script(batch)) && has_key(exchange, batch, is_asked_about); /* hardly ever */
+}
+
+/* True if one that it must not overtake has been refused. */
+static bool is_behind_refused(const struct exchange *exchange, const struct batch *batch)
+{
+    return !list_is_empty(&exchange->refused) && has_key(exchange, batch, is_refused_about);
+}
+
+static struct slice refusal_of(const struct exchange *exchange)
+{
+    return slice_str(container_of(exchange->refused.next, struct batch, in_exchange)->refusal);
 }
 
 static void send_open(struct exchange *exchange)
@@ -378,6 +492,10 @@ static void send_open(struct exchange *exchange)
         if (is_enough(exchange, batch) || must_stay(exchange, batch))
             return;
         list_take(&batch->in_exchange);
+        if (is_behind_refused(exchange, batch)) {
+            hold(exchange, batch, refusal_of(exchange), false);
+            continue;
+        }
         for (uint32_t i = 0; i < batch->n; i++)
             batch->entries[i].changes = quota_changes(exchange->settings, batch->entries[i].hash);
         send_batch(exchange, batch);
@@ -388,6 +506,8 @@ static void send_open(struct exchange *exchange)
 static void on_change(struct script_conn *conn)
 {
     struct exchange *exchange = container_of(conn, struct exchange, conn);
+    if (!list_is_empty(&exchange->refused) && exchange->refuser != conn->base.lanes)
+        ask_refused_again(exchange);
     switch (script_conn_find(conn)) {
     case SCRIPT_CONN_READY:
         send_open(exchange);
@@ -395,15 +515,14 @@ static void on_change(struct script_conn *conn)
     case SCRIPT_CONN_NOT_YET:
         break;
     case SCRIPT_CONN_NONE:
-        fail_all(exchange, &exchange->open, script_conn_why_none(conn), script_conn_is_away(conn));
+        fail_open(exchange);
         break;
     }
 }
 
 static void on_unloaded(struct script_conn *conn)
 {
-    struct exchange *exchange = container_of(conn, struct exchange, conn);
-    fail_all(exchange, &exchange->open, script_conn_why_none(conn), script_conn_is_away(conn));
+    fail_open(container_of(conn, struct exchange, conn));
 }
 
 static void on_patience(struct alarm *alarm)
@@ -417,7 +536,7 @@ static void on_patience(struct alarm *alarm)
         return;
     }
     open_circuit(exchange, !list_is_empty(&exchange->sent));
-    fail_all(exchange, &exchange->open, script_conn_why_none(&exchange->conn), script_conn_is_away(&exchange->conn));
+    fail_open(exchange);
 }
 
 static const struct script_conn_ops conn_ops = {
@@ -436,9 +555,11 @@ void exchange_init(struct exchange *exchange, struct lanes *lanes, struct alarms
     exchange->alarms = alarms;
     exchange->patience = (struct alarm){.on_due = on_patience};
     exchange->probe = (struct alarm){.on_due = on_probe};
+    exchange->again = (struct alarm){.on_due = on_again};
     exchange->settings = settings;
     list_init(&exchange->open);
     list_init(&exchange->sent);
+    list_init(&exchange->refused);
     script_conn_init(&exchange->conn, lanes, login, &conn_ops);
 }
 
@@ -463,7 +584,9 @@ void exchange_fini(struct exchange *exchange)
 {
     alarm_stop(exchange->alarms, &exchange->patience);
     alarm_stop(exchange->alarms, &exchange->probe);
+    alarm_stop(exchange->alarms, &exchange->again);
     script_conn_fini(&exchange->conn);
     drop_all(&exchange->open);
     drop_all(&exchange->sent);
+    drop_all(&exchange->refused);
 }

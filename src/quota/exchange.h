@@ -5,6 +5,9 @@
  * Questions about one key are decided in the order in which they were asked. After NOSCRIPT a batch is sent once more,
  * with its script, and no later question about its keys overtakes it.
  *
+ * A batch that Redis has not run, since it is no master (unable.h), is asked again until failover-wait is over, at another
+ * node if that is the master by then. It is decided once. Later questions about its keys wait behind it.
+ *
  * Sent or not, no question waits longer than upstream-timeout: when the oldest has, all that are asked fail, and later
  * ones fail at once until Redis has answered a new connection (circuit.h). An alarm has that connection opened.
  */
@@ -38,12 +41,17 @@ struct exchange_ops {
 
 struct exchange {
     struct script_conn conn;
-    struct list open;      /* batches that are still being filled */
-    struct list sent;      /* and those that wait for their answer, oldest first */
-    uint32_t sent_us;      /* how long those keep Redis busy, estimated */
-    struct alarm patience; /* set while anything is asked, if there is an upstream-timeout: the oldest may be due */
-    struct alarm probe;    /* set while the circuit is open: Redis is to be tried */
-    struct alarms *alarms; /* with room for both */
+    struct list open;        /* batches that are still being filled */
+    struct list sent;        /* and those that wait for their answer, oldest first */
+    struct list refused;     /* that Redis has not run, or that wait behind one of those; by batch.order */
+    uint64_t n_batches;      /* that were begun */
+    struct alarm again;      /* set while any is refused: they are asked again */
+    uint64_t moves_until_ns; /* Redis has said that it is no master: until then another may be; 0: it has not */
+    struct lanes *refuser;   /* that lead to where the last was refused */
+    uint32_t sent_us;        /* how long those keep Redis busy, estimated */
+    struct alarm patience;   /* set while anything is asked, if there is an upstream-timeout: the oldest may be due */
+    struct alarm probe;      /* set while the circuit is open: Redis is to be tried */
+    struct alarms *alarms;   /* with room for both */
     const struct quota_settings *settings;
     const struct exchange_ops *ops;
 };
@@ -55,7 +63,7 @@ struct exchange_question {
     unsigned work_us; /* how long it keeps Redis busy */
 };
 
-#define EXCHANGE_ALARMS 2
+#define EXCHANGE_ALARMS 3
 
 /* All outlive it; `alarms` has room for EXCHANGE_ALARMS. It takes over the reference on `login`. */
 void exchange_init(struct exchange *exchange, struct lanes *lanes, struct alarms *alarms, struct login *login,
