@@ -78,25 +78,7 @@ static void close_done(struct lanes *lanes)
     }
 }
 
-static void on_tick(uv_timer_t *timer)
-{
-    struct lanes *lanes = timer->data;
-    uint64_t now_ns = clock_ns();
-    if (lanes->is_retired)
-        close_done(lanes);
-    expire_opening(lanes, now_ns);
-    expire_stalled(lanes, LIST_RETIRED, now_ns);
-    expire_stalled(lanes, LIST_SHARED, now_ns);
-    wake_hoping(lanes);
-    bool is_waiting = health_retry(lanes, now_ns);
-    if (list_is_empty(&lanes->lists[LIST_OPENING]) && list_is_empty(&lanes->lists[LIST_RETIRED]) && !is_waiting &&
-        !has_deadline(&lanes->lists[LIST_SHARED]))
-        uv_timer_stop(timer);
-}
-
-/* ---- and of seconds ---- */
-
-static void fail_hung(struct lanes *lanes, enum lane_list in, uint64_t since_ns)
+static void fail_hung(struct lanes *lanes, enum lane_list in, uint64_t since_ns, const char *why)
 {
     struct list now;
     list_take_all(&now, &lanes->lists[in]);
@@ -104,9 +86,51 @@ static void fail_hung(struct lanes *lanes, enum lane_list in, uint64_t since_ns)
         struct lane *lane = lanes_at(now.next);
         lanes_move(lane, in);
         if (lane_is_hung(lane, since_ns))
-            lane_fail(lane, END_LATE, "it does not answer within upstream-timeout");
+            lane_fail(lane, END_LATE, why);
     }
 }
+
+/*
+ * A master in whose place there is another. What it answers is waited for; once it is silent for connect-timeout it
+ * counts as gone, as it would if it had to be dialled.
+ */
+static void fail_replaced(struct lanes *lanes, uint64_t now_ns)
+{
+    uint64_t since_ns = now_ns - lanes->upstream->connect_timeout_ns;
+    for (int in = LIST_SHARED; in < LIST_COUNT; in++)
+        fail_hung(lanes, (enum lane_list)in, since_ns, "it does not answer, and is not the master any more");
+}
+
+static bool owes_answers(const struct lanes *lanes)
+{
+    const struct lane_counts *counts = &lanes->base.counts;
+    return count_read(&counts->in_flight) > count_read(&counts->blocking);
+}
+
+static bool is_replaced(const struct lanes *lanes)
+{
+    return lanes->is_retired && node_is_demoted(lanes_node(lanes));
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct lanes *lanes = timer->data;
+    uint64_t now_ns = clock_ns();
+    if (lanes->is_retired)
+        close_done(lanes);
+    if (is_replaced(lanes))
+        fail_replaced(lanes, now_ns);
+    expire_opening(lanes, now_ns);
+    expire_stalled(lanes, LIST_RETIRED, now_ns);
+    expire_stalled(lanes, LIST_SHARED, now_ns);
+    wake_hoping(lanes);
+    bool is_waiting = health_retry(lanes, now_ns);
+    if (list_is_empty(&lanes->lists[LIST_OPENING]) && list_is_empty(&lanes->lists[LIST_RETIRED]) && !is_waiting &&
+        !has_deadline(&lanes->lists[LIST_SHARED]) && !(is_replaced(lanes) && owes_answers(lanes)))
+        uv_timer_stop(timer);
+}
+
+/* ---- and of seconds ---- */
 
 /* Has nothing come for so long, though its reader keeps up? */
 static bool is_silent(const struct lane *lane, uint64_t since_ns)
@@ -258,12 +282,6 @@ static void note_oldest(struct lanes *lanes, uint64_t now_ns)
     atomic_store_explicit(&lanes->oldest_ns, oldest_ns, memory_order_relaxed);
 }
 
-static bool owes_answers(const struct lanes *lanes)
-{
-    const struct lane_counts *counts = &lanes->base.counts;
-    return count_read(&counts->in_flight) > count_read(&counts->blocking);
-}
-
 /* Is there anything to be looked at again? */
 static bool is_done(const struct lanes *lanes)
 {
@@ -290,7 +308,7 @@ static void on_sweep(uv_timer_t *timer)
     fail_unanswered(lanes, LIST_PRIVATE, now_ns);
     fail_unanswered(lanes, LIST_DOOR, now_ns);
     for (int in = LIST_SHARED; timeout_ns > 0 && in < LIST_COUNT; in++)
-        fail_hung(lanes, (enum lane_list)in, now_ns - timeout_ns);
+        fail_hung(lanes, (enum lane_list)in, now_ns - timeout_ns, "it does not answer within upstream-timeout");
     look_for_vanished(lanes, now_ns);
     note_oldest(lanes, now_ns);
     if (is_done(lanes))

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 
 from kit.harness import free_port
 
@@ -14,6 +15,7 @@ class Relay:
     def __init__(self, target=None):
         self.name = "relay"
         self.target = target
+        self.delay = 0.0  # seconds that each piece of at most 64 KiB is kept
         self.gate = threading.Event()
         self.gate.set()
         self.lock = threading.Lock()
@@ -100,6 +102,7 @@ class Relay:
     def _pass_on(self, source, sink):
         try:
             while data := source.recv(1 << 16):
+                time.sleep(self.delay)
                 self.gate.wait()
                 sink.sendall(data)
             self.gate.wait()

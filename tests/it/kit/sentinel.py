@@ -48,7 +48,10 @@ class Node(Redis):
     def role(self):
         """What it says it is: "master", "slave", or None where it does not answer."""
         try:
-            return self.call("ROLE")[0].decode()
+            with Conn(self.address, 1) as conn:
+                if self.has_password:
+                    conn.call("AUTH", "admin", "")
+                return conn.call("ROLE")[0].decode()
         except (OSError, Closed):
             return None
 
