@@ -52,15 +52,15 @@ static const char *sentinels_part(enum mastership_why why)
     }
 }
 
-static void explain(struct choice *choice, const struct mastership_view *view, enum mastership_why why)
+static void explain(struct choice *choice, const struct mastership_view *view)
 {
-    const char *part = sentinels_part(why);
-    choice->why[0] = '\0';
+    const char *part = sentinels_part(choice->why);
+    choice->text[0] = '\0';
     if (choice->home != NULL)
         return;
-    size_t n = (size_t)snprintf(choice->why, sizeof choice->why, "%s%s", part,
+    size_t n = (size_t)snprintf(choice->text, sizeof choice->text, "%s%s", part,
                                 part[0] != '\0' && view->n_servers > 0 ? ": " : "");
-    (void)print_words(view, choice->why + n, sizeof choice->why - n);
+    (void)print_words(view, choice->text + n, sizeof choice->text - n);
 }
 
 void choice_make(struct choice *choice, const struct members *members, const struct choice_claims *claims,
@@ -88,6 +88,7 @@ void choice_make(struct choice *choice, const struct members *members, const str
     choice->changed_ns = made.changed_ns;
     choice->again_ns = made.again_ns;
     choice->pace = made.pace;
-    explain(choice, &view, made.why);
+    choice->why = made.why;
+    explain(choice, &view);
     free(servers);
 }

@@ -10,7 +10,7 @@
 #include "run/mastership.h"
 #include "run/members.h"
 
-#define CHOICE_WHY_ROOM 400
+#define CHOICE_TEXT 400
 
 struct choice {
     enum mastership_form form;
@@ -20,7 +20,8 @@ struct choice {
     struct member *asked;      /* is to be asked at once what it is; NULL: none */
     enum mastership_pace pace; /* at which all are to be asked */
     uint64_t again_ns;         /* choose again then; 0: when something has changed */
-    char why[CHOICE_WHY_ROOM]; /* why none is, for people; "": one is */
+    enum mastership_why why;
+    char text[CHOICE_TEXT]; /* why none is, for people; "": one is */
 };
 
 /* What sentinels say: their claims, and how many are known. */

@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "run/choice.h"
 #include "run/members.h"
+#include "run/sentinel_view.h"
+#include "run/sentinels.h"
 
 #define POLL_NS (250 * NS_PER_MS) /* in a hurry servers are asked for their roles so often, ... */
 #define POLLS_CALM 4              /* ... else every so many times (chosen) */
@@ -27,9 +29,10 @@ struct controls {
     bool is_replicated;      /* there may be several servers, of which one at a time is the master */
     char text[SOURCES_TEXT]; /* the servers as configured, for the log */
     struct members members;
-    struct node *kin;          /* all nodes share its contention */
-    struct topology *topology; /* one reference */
-    struct member **rows;      /* of the topology's nodes; of the home NULL while there is no master; heap */
+    struct sentinels *sentinels; /* NULL: the servers are configured */
+    struct node *kin;            /* all nodes share its contention */
+    struct topology *topology;   /* one reference */
+    struct member **rows;        /* of the topology's nodes; of the home NULL while there is no master; heap */
     unsigned n_polls;
     uint64_t asked_ns; /* when a member was asked last for its role beside the polls */
     struct choice choice;
@@ -84,11 +87,16 @@ static void sum_maxclients(const struct controls *controls)
         atomic_store_explicit(&controls->upstream->room.maxclients, least, memory_order_relaxed);
 }
 
+static bool reads_replicas(const struct upstream *upstream)
+{
+    return upstream->reads.reads != READS_MASTER;
+}
+
 /* True if clients may read there, as far as its role goes. */
 static bool is_replica(const struct controls *controls, const struct member *member, const struct member *home)
 {
     const struct node *node = finder_node(member->finder);
-    return controls->upstream->reads.reads != READS_MASTER && member != home && node_has_address(node) &&
+    return reads_replicas(controls->upstream) && member != home && !member->is_leaving && node_has_address(node) &&
            !node_is_demoted(node) && node_role(node) == ROLE_REPLICA;
 }
 
@@ -149,12 +157,12 @@ static void change_home(struct controls *controls, struct member *home)
 
 static void tell_home(const struct controls *controls)
 {
-    char line[SOURCES_TEXT + CHOICE_WHY_ROOM + ADDRESS_TEXT];
+    char line[SOURCES_TEXT + CHOICE_TEXT + ADDRESS_TEXT];
     const struct member *home = home_of(controls);
     if (home != NULL)
         snprintf(line, sizeof line, "upstream %s is the master", home->key);
     else
-        snprintf(line, sizeof line, "upstream %s has no master: %s", controls->text, controls->choice.why);
+        snprintf(line, sizeof line, "upstream %s has no master: %s", controls->text, controls->choice.text);
     controls->ops->on_news(controls->arg, home != NULL ? LOG_INFO : LOG_WARN, line, line);
 }
 
@@ -166,28 +174,67 @@ static void settle(struct controls *controls)
     controls->ops->on_settled(controls->arg);
 }
 
+/* True if every server and sentinel that was configured has been heard, or has failed once. */
+static bool are_heard(const struct controls *controls)
+{
+    return members_are_settled(&controls->members) &&
+           (controls->sentinels == NULL || sentinels_are_settled(controls->sentinels));
+}
+
+static void ask_beside_polls(struct controls *controls, uint64_t now_ns)
+{
+    const struct member *asked = controls->choice.asked;
+    if (asked == NULL || now_ns < controls->asked_ns + ASK_NS)
+        return;
+    controls->asked_ns = now_ns;
+    finder_ask_role(asked->finder);
+}
+
+static void drop_leaving(struct members *members)
+{
+    for (size_t i = members->n; i > 0; i--)
+        if (members->all[i - 1]->is_leaving)
+            members_drop(members, members->all[i - 1]);
+}
+
+static void make_choice(struct controls *controls, uint64_t now_ns)
+{
+    struct sentinel_view view;
+    struct members *members = &controls->members;
+    if (controls->sentinels == NULL) {
+        const struct choice_claims none = {NULL, 0, 0};
+        choice_make(&controls->choice, members, &none, now_ns);
+        return;
+    }
+    sentinel_view_look(&view, controls->sentinels);
+    sentinel_view_admit(&view, members);
+    const struct choice_claims claims = sentinel_view_claims(&view);
+    choice_make(&controls->choice, members, &claims, now_ns);
+    if (controls->choice.why == MASTERSHIP_NO_CLAIM)
+        (void)sentinel_view_explain(&view, controls->choice.text, sizeof controls->choice.text);
+    sentinel_view_dismiss(&view, members, &controls->choice);
+    sentinels_set_pace(controls->sentinels, controls->choice.pace);
+}
+
 static void choose(struct controls *controls)
 {
-    char why[CHOICE_WHY_ROOM];
-    struct choice *choice = &controls->choice;
+    const struct choice *choice = &controls->choice;
     struct member *before = home_of(controls);
-    const struct choice_claims claims = {NULL, 0, 0};
+    enum mastership_why why = choice->why;
     uint64_t now_ns = clock_ns();
-    snprintf(why, sizeof why, "%s", choice->why);
-    choice_make(choice, &controls->members, &claims, now_ns);
+    make_choice(controls, now_ns);
     if (choice->home != before)
         change_home(controls, choice->home);
     else
         publish(controls, before);
-    if (members_are_settled(&controls->members) && (choice->home != before || strcmp(choice->why, why) != 0))
+    ask_beside_polls(controls, now_ns);
+    drop_leaving(&controls->members);
+    bool is_news = choice->home != before || (choice->home == NULL && choice->why != why);
+    if (is_news && (controls->is_settled || are_heard(controls)))
         tell_home(controls);
-    if (choice->asked != NULL && now_ns >= controls->asked_ns + ASK_NS) {
-        controls->asked_ns = now_ns;
-        finder_ask_role(choice->asked->finder);
-    }
     if (choice->again_ns > now_ns)
         uv_timer_start(&controls->timers[CHOOSE], on_choose, (choice->again_ns - now_ns) / NS_PER_MS + 1, 0);
-    if (choice->home != NULL || members_are_settled(&controls->members))
+    if (choice->home != NULL || are_heard(controls))
         settle(controls);
 }
 
@@ -208,9 +255,11 @@ static void on_poll(uv_timer_t *timer)
     controls->n_polls++;
     if (controls->choice.pace == PACE_HURRY || controls->n_polls % POLLS_CALM == 0)
         members_ask_roles(&controls->members);
+    if (!controls->is_settled)
+        choose(controls);
 }
 
-/* ---- what members say ---- */
+/* ---- what members and sentinels say ---- */
 
 static void on_node(void *arg, struct member *member)
 {
@@ -256,6 +305,13 @@ static const struct members_ops members_ops = {
     .on_news = on_news,
 };
 
+static void on_claims(void *arg)
+{
+    choose_soon(arg);
+}
+
+static const struct sentinels_ops sentinels_ops = {.on_claims = on_claims, .on_news = on_news};
+
 /* ---- its life ---- */
 
 static void on_asked(uv_async_t *async)
@@ -288,6 +344,22 @@ static void init_handles(struct controls *controls)
     upstream_set_asked(controls->upstream, &controls->asked);
 }
 
+static void open_sentinels(struct controls *controls, const struct controls_settings *settings)
+{
+    const struct sentinels_settings sentinels = {
+        .upstream = controls->upstream,
+        .master_name = settings->sources->master_name,
+        .addresses = settings->sources->addresses,
+        .n_addresses = settings->sources->n,
+        .dialling = settings->finder.dialling,
+        .resolve_ns = settings->finder.resolve_ns,
+        .user = settings->sentinel_user,
+        .password_path = settings->sentinel_password_path,
+        .replicas = reads_replicas(controls->upstream) ? REPLICAS_ASKED : REPLICAS_NOT_ASKED,
+    };
+    controls->sentinels = sentinels_open(controls->loop, &sentinels, &sentinels_ops, controls);
+}
+
 static void add_sources(struct controls *controls, const struct sources *sources)
 {
     for (size_t i = 0; i < sources->n; i++) {
@@ -315,7 +387,10 @@ struct controls *controls_open(struct loop *loop, const struct controls_settings
     finder.kind = controls->is_replicated ? FINDER_MEMBER : FINDER_ALONE;
     finder.kin = controls->kin;
     members_init(&controls->members, loop, &finder, &members_ops, controls);
-    add_sources(controls, settings->sources);
+    if (settings->sources->form == SOURCES_SENTINEL)
+        open_sentinels(controls, settings);
+    else
+        add_sources(controls, settings->sources);
     if (!controls->is_replicated)
         publish(controls, controls->members.all[0]);
     init_handles(controls);
@@ -327,6 +402,8 @@ void controls_start(struct controls *controls)
     uint64_t every_ms = upstream_time(controls->upstream, POLL_NS) / NS_PER_MS;
     controls->is_started = true;
     members_start(&controls->members);
+    if (controls->sentinels != NULL)
+        sentinels_start(controls->sentinels);
     if (controls->is_replicated)
         uv_timer_start(&controls->timers[POLL], on_poll, every_ms, every_ms > 0 ? every_ms : 1);
 }
@@ -392,7 +469,7 @@ uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64
 
 const char *controls_why_no_master(const struct controls *controls)
 {
-    return controls->choice.why;
+    return controls->choice.text;
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -411,6 +488,8 @@ void controls_close(struct controls *controls)
 {
     upstream_set_asked(controls->upstream, NULL);
     members_fini(&controls->members);
+    if (controls->sentinels != NULL)
+        sentinels_close(controls->sentinels);
     uv_close((uv_handle_t *)&controls->asked, on_closed);
     for (unsigned i = 0; i < TIMERS; i++)
         uv_close((uv_handle_t *)&controls->timers[i], on_closed);

@@ -2,8 +2,8 @@
  * The main thread's connections to the servers of the upstream (run/members.h), and what follows from what these say:
  * which of them the topology consists of.
  *
- * One server under `upstream` is the home node whatever it says. Of several the home node is the master, as
- * run/choice.h chooses it; while there is none, it is a node without an address, for which clients wait as for one that
+ * One server under `upstream` is the home node whatever it says. Of several, configured or told of by sentinels
+ * (run/sentinels.h), the home node is the master, as run/choice.h chooses it; while there is none, it is a node without an address, for which clients wait as for one that
  * is away. Main thread.
  */
 #ifndef WEIR_RUN_CONTROLS_H
@@ -33,6 +33,8 @@ struct controls_ops {
 struct controls_settings {
     struct finder_settings finder; /* but for address, kind and kin */
     const struct sources *sources;
+    const char *sentinel_user;          /* NULL: only a password */
+    const char *sentinel_password_path; /* of the file that has it; NULL: none */
 };
 
 /* The settings' parts and ops outlive it. Out of memory ends the process. */

@@ -20,6 +20,7 @@ struct member {
     struct address address;      /* where that is dialled; its own copy */
     struct command_table *table; /* the last that its server has told; one reference; NULL: none */
     bool is_settled;             /* the first attempt is over, however it went */
+    bool is_leaving;             /* it is to be dropped, as its owner says */
 };
 
 /* Not called from within a call of the functions below. No member is to be dropped from within one. */

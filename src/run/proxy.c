@@ -210,6 +210,8 @@ static void start_controls(struct proxy *proxy)
                    .resolve_ns = config->upstream_resolve_ns,
                    .credentials = credentials_of(proxy, &config->rules.upstream_password)},
         .sources = &config->sources,
+        .sentinel_user = config->sentinel_user,
+        .sentinel_password_path = config->sentinel_password_file,
     };
     proxy->controls = controls_open(&proxy->loop, &settings, &controls_ops, proxy);
     proxy->topology = controls_topology(proxy->controls);
