@@ -79,7 +79,7 @@ static void finish_oldest(struct lane *lane)
 }
 
 /* `n` requests of the oldest call are not under way any more. */
-static void note_ended(struct lane *lane, const struct call *call, uint32_t n)
+static inline void note_ended(struct lane *lane, const struct call *call, uint32_t n)
 {
     const struct loop *loop = link_loop(&lane->link);
     inflight_end(&lane->base->counts, call, n);
@@ -455,7 +455,7 @@ static bool wants_frames(const struct call *call)
 }
 
 /* How a frame is taken that begins with these bytes, and is no refusal. */
-static enum lane_framing framing_of(struct lane *lane, struct slice bytes)
+static inline enum lane_framing framing_of(struct lane *lane, struct slice bytes)
 {
     const struct call *call = oldest(lane);
     bool is_push = bytes.at[0] == '>';
@@ -469,7 +469,7 @@ static enum lane_framing framing_of(struct lane *lane, struct slice bytes)
 }
 
 /* The frame, or the piece of it that is here, as framing_of has chosen. Returns as take_plain. */
-static const char *take_framed(struct lane *lane, const char *p, const char *end)
+static inline const char *take_framed(struct lane *lane, const char *p, const char *end)
 {
     switch ((enum lane_framing)lane->framing) {
     case FRAMING_PLAIN:
