@@ -1,51 +1,374 @@
 """What Redis refused without having run it is sent again: to the same server once it is a master again, in order, once."""
 
 import contextlib
+import re
+import socket
 import threading
 import time
 
 import pytest
-from kit.harness import MODES, free_port, wait_until
-from kit.resp import Closed, Error, encode, pipeline
+from kit.harness import DEBUG_ALLOWED, MODES, free_port, wait_until
+from kit.limits import OPERATOR
+from kit.resp import Closed, Conn, Error, encode, pipeline
 
 READONLY = Error("READONLY You can't write against a read only replica.")
-SOON = "30s"  # a failover-wait that no test waits for
+LONG = "60s"  # a failover-wait that no test waits for
+WAIT = 0.3  # seconds: the failover-wait of a test that waits for its end
 ENV = {"WEIR_HURRY": "4"}
-
-
-def demote(redis):
-    assert redis.call("REPLICAOF", "127.0.0.1", 1) == "OK"
+PROTOCOLS = [2, 3]
 
 
 def promote(redis):
     assert redis.call("REPLICAOF", "NO", "ONE") == "OK"
 
 
-@pytest.fixture(params=[1, 2], ids=["1-worker", "2-workers"])
-def workers(request):
-    return request.param
+def refused(redis, command="incr"):
+    """How many calls it has refused without running them."""
+    return of_stats(redis, command)["rejected_calls"]
 
 
-def behind(farm, redis, wait=SOON, **settings):
-    """weir in front of a list: this server, and an address where there is none."""
-    return farm.weir(f"{redis.upstream}, 127.0.0.1:{free_port()}", failover_wait=wait, **{"workers": 1, "env": ENV, **settings})
+def runs(redis, command="incr"):
+    return of_stats(redis, command)["calls"]
 
 
-def calls(redis, command):
-    fields = dict(line.split(":", 1) for line in redis.call("INFO", "commandstats").decode().splitlines() if ":" in line)
-    stats = dict(pair.split("=") for pair in fields.get(f"cmdstat_{command}", "calls=0,rejected_calls=0").split(","))
-    return int(stats["calls"]), int(stats["rejected_calls"])
+def of_stats(redis, command):
+    lines = redis.call("INFO", "commandstats").decode().splitlines()
+    stats = dict(line.split(":", 1) for line in lines if ":" in line).get(f"cmdstat_{command}", "calls=0,rejected_calls=0")
+    return {name: float(value) for name, value in (pair.split("=") for pair in stats.split(","))}
 
 
-def test_a_refused_write_runs_on_the_master(farm, workers):
-    redis = farm.redis()
-    weir = behind(farm, redis, workers=workers)
+@pytest.fixture
+def redis(farm):
+    return farm.redis(*DEBUG_ALLOWED)
+
+
+@pytest.fixture
+def behind(farm, redis):
+    """Starts a weir in front of a list: this server, and an address where there is none."""
+
+    def start(wait=LONG, **settings):
+        upstream = f"{redis.upstream}, 127.0.0.1:{free_port()}"
+        return farm.weir(upstream, failover_wait=wait, **{"workers": 1, "env": ENV, **settings})
+
+    return start
+
+
+def send(conn, *requests):
+    conn.send(pipeline(*[request.split() for request in requests]))
+
+
+def is_held(redis):
+    return re.search(rb" flags=\w*b", redis.call("CLIENT", "LIST"))
+
+
+def refuse(redis, conn=None, *requests):
+    """Redis becomes a replica with these requests before it, the first of which writes: weir cannot notice sooner."""
+    with redis.connect() as admin:
+        assert admin.call("CLIENT", "PAUSE", 60000, "WRITE") == "OK"
+        if conn:
+            send(conn, *requests)
+        wait_until(lambda: is_held(redis), "a write is held")
+        send(admin, "REPLICAOF 127.0.0.1 1", "CLIENT UNPAUSE")
+        assert [admin.read(), admin.read()] == ["OK", "OK"]
+
+
+def over_a_demotion(redis, conn, *requests, command="incr"):
+    """What these get that are sent to a replica, which is a master as soon as it has refused one."""
+    before = refused(redis, command)
+    refuse(redis, conn, *requests)
+    wait_until(lambda: refused(redis, command) > before, "it is refused")
+    promote(redis)
+    return [conn.read() for _ in requests]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_refused_write_runs_on_the_master(protocol, workers, redis, behind):
+    weir = behind(workers=workers)
     with weir.connect() as conn:
+        conn.call("HELLO", protocol)
         assert conn.call("INCR", "n") == 1
-        demote(redis)
-        conn.send(encode("INCR", "n"))
-        wait_until(lambda: calls(redis, "incr")[1] > 0, "it is refused")
+        assert over_a_demotion(redis, conn, "INCR n") == [2]
+        assert conn.call("INCR", "n") == 3
+    assert runs(redis) == 3
+
+
+def test_the_client_says_what_it_waits_for(redis, behind):
+    weir = behind(sections=OPERATOR)
+    with weir.connect() as conn, Conn(str(weir.folder / "operator.sock")) as operator:
+        assert conn.call("INCR", "n") == 1
+        refuse(redis, conn, "INCR n")
+        wait_until(lambda: b"again" in repr(operator.call("LIMIT", "CLIENTS")).encode(), "it waits")
         promote(redis)
         assert conn.read() == 2
-        assert conn.call("INCR", "n") == 3
-    assert calls(redis, "incr")[0] == 3
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_replies_keep_their_order(protocol, redis, behind):
+    """Reads behind a refused write see it; what weir says itself, and what the replica ran, keep their places."""
+    weir = behind(sections="[policy all]\nmatch = ip:127.0.0.1\ncmd.ttl = 1/d burst 1\n")
+    with weir.connect() as conn:
+        conn.call("HELLO", protocol)
+        assert conn.ask("SET a 1", "TTL a") == ["OK", -1]
+        got = over_a_demotion(
+            redis, conn, "SET a 2", "PING", "GET a", "TTL a", "ECHO x", "DBSIZE", "SET b 1", "DBSIZE", "PING",
+            command="set",
+        )
+    assert got[:3] == ["OK", "PONG", b"2"]
+    assert str(got[3]).startswith("THROTTLED")
+    assert got[4:] == [b"x", 1, "OK", 2, "PONG"]
+
+
+def test_a_long_pipeline(redis, behind):
+    """More than may be kept: whatever is acknowledged ran, in order."""
+    weir = behind()
+    n = 3000
+    with weir.connect() as conn:
+        assert conn.call("SET", "n", 0) == "OK"
+        got = over_a_demotion(redis, conn, *["INCR n"] * n)
+    acknowledged = [reply for reply in got if reply != READONLY]
+    assert acknowledged == list(range(1, len(acknowledged) + 1))
+    assert runs(redis) == len(acknowledged) > n / 2
+
+
+@pytest.mark.parametrize("workers,lanes", MODES)
+def test_demotions_under_load(workers, lanes, redis, behind):
+    """Each acknowledged INCR ran once, none twice, and each client hears its own in order."""
+    weir = behind(workers=workers, lanes=lanes)
+    told, is_over, faults = [], threading.Event(), []
+
+    def count(name):
+        with weir.connect() as conn:
+            mine = 0
+            while not is_over.is_set():
+                send(conn, *["INCR " + name] * 7, "GET " + name)
+                *got, last = [conn.read() for _ in range(8)]
+                for reply in got:
+                    if isinstance(reply, Error):
+                        if lanes == "shared" or reply != READONLY:
+                            faults.append(reply)
+                        continue
+                    mine += 1
+                    if reply != mine:
+                        faults.append((name, reply, mine))
+                if last != b"%d" % mine and mine:
+                    faults.append((name, last, mine))
+            told.append((name, mine))
+
+    threads = [threading.Thread(target=count, args=(f"n{i}",)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for i in range(6):
+        before = runs(redis)
+        wait_until(lambda: runs(redis) > before + 50, "they go on")
+        before = refused(redis)
+        refuse(redis)
+        wait_until(lambda: refused(redis) > before, "one is refused")
+        promote(redis)
+    is_over.set()
+    for thread in threads:
+        thread.join(30)
+    faults = [fault for fault in faults if fault != READONLY or lanes == "shared"]
+    assert not [fault for fault in faults if fault != READONLY], faults[:5]
+    assert len(faults) <= 6, "a write that ran behind one that was refused leaves the refusal, and nothing else does"
+    assert len(told) == 6
+    for name, mine in told:
+        assert int(redis.call("GET", name)) == mine
+    assert runs(redis) == sum(mine for _, mine in told)
+
+
+@pytest.mark.parametrize(
+    "word,requests",
+    [
+        ("READONLY", ["EVAL return(redis.call('SET',KEYS[1],2)) 1 k"]),
+        ("EXECABORT", ["MULTI", "SET k 2", "EXEC"]),
+        ("READONLY", ["SET k " + 70000 * "x"]),
+    ],
+    ids=["script", "transaction", "large"],
+)
+def test_what_is_no_shared_command_hears_it(word, requests, redis, behind):
+    weir = behind()
+    with weir.connect() as conn:
+        assert conn.call("SET", "k", 1) == "OK"
+        refuse(redis, conn, *requests)
+        got = [conn.read() for _ in requests]
+        promote(redis)
+    assert isinstance(got[-1], Error) and word in str(got[-1])
+    assert redis.call("GET", "k") == b"1"
+
+
+def test_private_lanes_hear_it(redis, behind):
+    weir = behind(lanes="private")
+    with weir.connect() as conn:
+        assert conn.call("INCR", "n") == 1
+        refuse(redis, conn, "INCR n")
+        assert conn.read() == READONLY
+        promote(redis)
+
+
+def test_one_server_alone_hears_it(farm, redis):
+    weir = farm.weir(redis, failover_wait=LONG)
+    with weir.connect() as conn:
+        assert conn.call("INCR", "n") == 1
+        refuse(redis, conn, "INCR n")
+        assert conn.read() == READONLY
+        promote(redis)
+
+
+def test_it_is_charged_once(redis, behind):
+    weir = behind(sections="[policy all]\nmatch = ip:127.0.0.1\nwrite = 4/d burst 4\ninflight = 3\n")
+    with weir.connect() as conn:
+        assert over_a_demotion(redis, conn, "INCR n", "INCR n", "INCR n") == [1, 2, 3]
+        assert conn.call("INCR", "n") == 4
+        assert str(conn.call("INCR", "n")).startswith("THROTTLED")
+        assert conn.ask("GET n", "GET n", "GET n") == [b"4"] * 3, "no call is counted as in flight any more"
+    assert runs(redis) == 4
+
+
+def test_what_is_not_heard_runs_too(redis, behind):
+    weir = behind()
+    with weir.connect() as conn:
+        assert conn.call("INCR", "n") == 1
+        before = refused(redis)
+        refuse(redis, conn, "CLIENT REPLY SKIP", "INCR n", "INCR n", "CLIENT REPLY OFF", "INCR n", "INCR n", "CLIENT REPLY ON", "PING")
+        wait_until(lambda: refused(redis) > before, "one is refused")
+        promote(redis)
+        assert [conn.read() for _ in range(3)] == [3, "OK", "PONG"]
+        assert conn.call("INCR", "n") == 6
+
+
+def test_a_client_that_closes(redis, behind):
+    """What it waited for is not sent, and nobody is left to be told."""
+    weir = behind()
+    with weir.connect() as conn, weir.connect() as other:
+        assert conn.call("INCR", "n") == 1
+        refuse(redis, conn, "INCR n", "GET n", "PING")
+        wait_until(lambda: refused(redis) > 0, "it is refused")
+        conn.close()
+        time.sleep(0.05)
+        promote(redis)
+        wait_until(lambda: other.call("SET", "k", 1) == "OK", "others go on")
+    assert redis.call("GET", "n") in (b"1", b"2")
+    assert weir.serves()
+
+
+def test_a_client_that_half_closes(redis, behind):
+    weir = behind()
+    with weir.connect() as conn:
+        assert conn.call("INCR", "n") == 1
+        refuse(redis, conn, "INCR n", "GET n", "INCR n")
+        conn.sock.shutdown(socket.SHUT_WR)
+        wait_until(lambda: refused(redis) > 0, "it is refused")
+        promote(redis)
+        assert conn.read_to_end() == b":2\r\n$1\r\n2\r\n:3\r\n"
+
+
+def test_quit_behind_it(redis, behind):
+    weir = behind()
+    with weir.connect() as conn:
+        assert conn.call("INCR", "n") == 1
+        assert over_a_demotion(redis, conn, "INCR n", "QUIT") == [2, "OK"]
+        assert conn.read_to_end() == b""
+
+
+def test_a_login_behind_it(farm, redis, behind):
+    """It runs as the user that it came from."""
+    for user in ("a", "b"):
+        assert redis.call("ACL", "SETUSER", user, "on", f">{user}", f"~{user}*", "+@all") == "OK"
+    weir = behind()
+    with weir.connect() as conn:
+        assert conn.ask("AUTH a a", "INCR a1") == ["OK", 1]
+        got = over_a_demotion(redis, conn, "INCR a1", "AUTH b b", "INCR b1", "SELECT 1", "INCR b1", "HELLO 3 AUTH a a", "INCR a1", "RESET", "PING")
+    assert got[:5] == [2, "OK", 1, "OK", 1]
+    assert got[6:] == [1, "RESET", "PONG"]
+
+
+def test_what_blocks_behind_it(redis, behind):
+    weir = behind()
+    with weir.connect() as conn:
+        assert conn.call("INCR", "n") == 1
+        refuse(redis, conn, "INCR n", "BLPOP list 0", "INCR n")
+        wait_until(lambda: refused(redis) > 0, "it is refused")
+        promote(redis)
+        assert conn.read() == 2
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        redis.call("RPUSH", "list", "x")
+        assert conn.read() == [b"list", b"x"]
+        assert conn.read() == 3
+
+
+@pytest.mark.parametrize("when", ["close", "error"])
+def test_failover_wait_is_over(when, redis, behind):
+    """The client hears the refusal itself, and what the replica answered behind it; it stays connected."""
+    weir = behind(f"{WAIT * 1000:.0f}ms", when_upstream_down=when)
+    with weir.connect() as conn:
+        assert conn.call("SET", "a", 1) == "OK"
+        began = time.monotonic()
+        refuse(redis, conn, "SET a 2", "GET a", "PING", "INCR n")
+        assert [conn.read() for _ in range(4)] == [READONLY, b"1", "PONG", READONLY]
+        assert WAIT * 0.9 < time.monotonic() - began < WAIT + 4
+        promote(redis)
+        with contextlib.suppress(Closed, OSError):  # who is connected while no server is a master is another matter
+            assert conn.call("INCR", "n") in (1, READONLY)
+
+
+def test_no_failover_wait(redis, behind):
+    weir = behind("0")
+    with weir.connect() as conn:
+        assert conn.call("SET", "a", 1) == "OK"
+        refuse(redis, conn, "SET a 2")
+        assert conn.read() == READONLY
+        promote(redis)
+
+
+def test_a_replica_without_its_master(redis, behind):
+    """MASTERDOWN, of reads too."""
+    assert redis.call("CONFIG", "SET", "replica-serve-stale-data", "no") == "OK"
+    weir = behind()
+    with weir.connect() as conn:
+        assert conn.call("SET", "a", 1) == "OK"
+        assert over_a_demotion(redis, conn, "INCR a", "GET a", command="get") == [2, b"2"]
+
+
+def test_a_server_that_loads(farm, behind_loading):
+    """LOADING, which it says on connections that were there before."""
+    redis, weir = behind_loading
+    with weir.connect() as conn, redis.connect() as admin:
+        assert conn.call("SET", "a", 1) == "OK"
+        admin.send(encode("DEBUG", "RELOAD"))
+        wait_until(lambda: isinstance(redis.call("GET", "a"), Error), "it loads")
+        send(conn, "GET a", "INCR a", "GET a")
+        assert [conn.read() for _ in range(3)] == [b"1", 2, b"2"]
+        assert admin.read() == "OK"
+        assert refused(redis, "get") > 1
+
+
+@pytest.fixture
+def behind_loading(farm):
+    redis = farm.redis(*DEBUG_ALLOWED, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
+    redis.call("DEBUG", "POPULATE", 1000)
+    weir = farm.weir(f"{redis.upstream}, 127.0.0.1:{free_port()}", failover_wait=LONG, workers=1)
+    return redis, weir
+
+
+def test_the_server_ends_while_it_is_waited_for(redis, behind):
+    """What was refused has not run: another connection may carry it."""
+    weir = behind()
+    with weir.connect() as conn:
+        assert conn.call("INCR", "n") == 1
+        refuse(redis, conn, "INCR n", "PING")
+        wait_until(lambda: refused(redis) > 0, "it is refused")
+        redis.kill()
+        redis.start()
+        assert [conn.read() for _ in range(2)] == [1, "PONG"]
+    assert runs(redis) == 1
+
+
+def test_idle_timeout_closes_none_that_waits(redis, behind):
+    weir = behind(idle_timeout="1s")
+    with weir.connect() as conn:
+        assert conn.call("INCR", "n") == 1
+        refuse(redis, conn, "INCR n")
+        time.sleep(2.5)  # longer than the idle-timeout: there is no state to wait for
+        promote(redis)
+        assert conn.read() == 2
