@@ -260,7 +260,8 @@ static bool listens(const struct client *client)
 /* Is it to be closed as soon as it has read what there is for it? */
 static bool only_reads(const struct client *client)
 {
-    const struct lane *lane = client->rider.lane;
+    bool has_lane = client->rider.in_flight > 0 || client_has_own_lane(client);
+    const struct lane *lane = has_lane ? client->rider.lane : NULL; /* else the lane may be gone */
     bool is_its_turn = !client_is_owed(client) || (lane != NULL && lane->stalled == &client->rider);
     return client->output == OUTPUT_CUT ||
            (client_is_leaving(client) && is_its_turn && client_extra(client)->n_asked == 0);
