@@ -178,6 +178,7 @@ build/$(1)/test_unable: $(call objects,$(1),src/quota/unable.c)
 build/$(1)/test_room: $(call objects,$(1),src/upstream/room.c)
 build/$(1)/test_schedule build/$(1)/test_schedule_load: $(call objects,$(1),$(addprefix src/upstream/,contention.c schedule.c schedule_costs.c schedule_dry.c schedule_lesson.c schedule_probe.c schedule_riders.c window.c))
 build/$(1)/test_control_reply build/$(1)/fuzz_control: $(call objects,$(1),$(CONTROL))
+build/$(1)/test_sentinel_word: $(call objects,$(1),src/run/sentinel_word.c src/upstream/sentinel_reply.c)
 build/$(1)/test_sentinel_reply build/$(1)/fuzz_sentinel: $(call objects,$(1),src/upstream/sentinel_reply.c)
 build/$(1)/test_auth_probe_answer build/$(1)/fuzz_auth_probe: $(call objects,$(1),src/upstream/auth_probe_answer.c)
 endef

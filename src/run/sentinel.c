@@ -6,9 +6,9 @@
 
 #include "base/mem.h"
 #include "net/link.h"
-#include "net/resolver.h"
 #include "resp/emit.h"
 #include "run/question_budget.h"
+#include "run/sentinel_name.h"
 #include "upstream/backoff.h"
 
 #define QUESTION_NS (300 * NS_PER_MS) /* as Redis' guide for clients of sentinels has it: a few hundred ms */
@@ -16,8 +16,8 @@
 #define CALM_NS (1 * NS_PER_S)
 #define HURRY_NS (250 * NS_PER_MS)
 #define LISTS_NS (10 * NS_PER_S) /* how often it is asked for other sentinels and replicas */
-#define AGAIN_NS (10 * NS_PER_S) /* how often one is tried that refuses weir */
-#define LOOK_NS (1 * NS_PER_S)   /* the least time between two look-ups of its name */
+#define AGAIN_NS (2 * NS_PER_S)  /* how often one is tried that does not serve weir (chosen) */
+#define LOOK_NS (1 * NS_PER_S)   /* a name that was not resolved is looked up again after so long */
 #define SWITCH_CHANNEL "+switch-master"
 #define MAX_WORDS 3
 
@@ -31,7 +31,6 @@ struct sentinel {
     struct loop *loop;
     const struct sentinels_settings *common;
     struct address address;  /* as configured or announced; host: heap */
-    const char *refusal;     /* why it is not dialled; NULL: it is; static */
     char text[ADDRESS_TEXT]; /* of the address */
     const char *password;    /* NULL: none */
     const struct sentinel_ops *ops;
@@ -39,11 +38,7 @@ struct sentinel {
     struct sentinel_word word;
     struct sentinel_server found; /* what SENTINEL MASTER said, while ASK_ADDRESS is asked */
     enum mastership_age told_age; /* when on_word was called last */
-    /* addresses */
-    struct resolver *resolver; /* NULL: the address is no name */
-    struct resolved known;
-    unsigned next;      /* to be dialled */
-    uint64_t looked_ns; /* when its name was looked up last */
+    struct sentinel_name name;
     struct backoff backoff;
     unsigned failures; /* connections in a row that failed or ended, since one was good */
     /* the connection */
@@ -107,8 +102,7 @@ static void retry_later(struct sentinel *sentinel)
 {
     uint64_t now_ns = clock_ns();
     uint64_t wait_ns = sentinel->retry_ns;
-    bool is_round_over = sentinel->next == 0;
-    if (wait_ns == 0 && is_round_over) {
+    if (wait_ns == 0 && sentinel->name.in_use == 0) { /* all addresses have been tried */
         backoff_fail(&sentinel->backoff, now_ns);
         wait_ns = sentinel->backoff.due_ns - now_ns;
     }
@@ -132,23 +126,15 @@ static void end_attempt(struct sentinel *sentinel, enum sentinel_trouble trouble
     tell(sentinel);
 }
 
-/* The next attempt is at the next address. */
-static void go_round(struct sentinel *sentinel)
-{
-    if (sentinel->known.n > 0)
-        sentinel->next = (sentinel->next + 1) % sentinel->known.n;
-}
-
 static void fail(struct sentinel *sentinel, const char *why)
 {
-    go_round(sentinel);
+    sentinel_name_go_round(&sentinel->name);
     end_attempt(sentinel, TROUBLE_AWAY, slice_str(why));
 }
 
 /* The sentinel is there, and does not serve weir: tried again only now and then. */
 static void turn_away(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
 {
-    sentinel->next = 0;
     sentinel->retry_ns = hurried(sentinel, AGAIN_NS);
     end_attempt(sentinel, trouble, why);
 }
@@ -161,7 +147,7 @@ static void on_connect_deadline(uv_timer_t *timer)
 static void on_question_deadline(uv_timer_t *timer)
 {
     struct sentinel *sentinel = timer->data;
-    go_round(sentinel);
+    sentinel_name_go_round(&sentinel->name);
     end_attempt(sentinel, TROUBLE_SILENT, slice_str("no answer within 300 ms"));
 }
 
@@ -216,14 +202,12 @@ static uint64_t pace_ns(const struct sentinel *sentinel)
     return sentinel->pace == PACE_HURRY ? HURRY_NS : CALM_NS;
 }
 
-static void look_up(struct sentinel *sentinel);
-
 /* What is due by time. */
 static void note_due(struct sentinel *sentinel, uint64_t now_ns)
 {
     uint64_t resolve_ns = hurried(sentinel, sentinel->common->resolve_ns);
-    if (resolve_ns > 0 && now_ns - sentinel->looked_ns >= resolve_ns)
-        look_up(sentinel);
+    if (resolve_ns > 0 && now_ns - sentinel->name.looked_ns >= resolve_ns)
+        sentinel_name_look(&sentinel->name);
     if (sentinel->role == SENTINEL_TWIN || now_ns - sentinel->polled_ns < pace_ns(sentinel))
         return;
     sentinel->polled_ns = now_ns;
@@ -284,7 +268,8 @@ static bool is_over(struct sentinel *sentinel, const struct said *said)
 {
     if (said->kind != SAID_ERROR)
         return false;
-    switch (sentinel_judge_error(said->text)) {
+    enum sentinel_refusal refusal = sentinel_judge_error(said->text);
+    switch (refusal) {
     case SENTINEL_WANTS_LOGIN:
         turn_away(sentinel, sentinel->password != NULL ? TROUBLE_REFUSES_LOGIN : TROUBLE_WANTS_LOGIN, said->text);
         return true;
@@ -294,15 +279,10 @@ static bool is_over(struct sentinel *sentinel, const struct said *said)
         turn_away(sentinel, TROUBLE_REFUSES_LOGIN, said->text);
         return true;
     case SENTINEL_FORBIDS:
-        if (sentinel->asked != ASK_MASTER)
-            return false;
-        turn_away(sentinel, TROUBLE_FORBIDS, said->text);
-        return true;
-    case SENTINEL_UNKNOWN:
-        if (sentinel->asked != ASK_MASTER)
-            return false;
-        turn_away(sentinel, TROUBLE_NO_SENTINEL, said->text);
-        return true;
+    case SENTINEL_UNKNOWN: /* weir can do without the answers to other questions */
+        if (sentinel->asked == ASK_MASTER)
+            turn_away(sentinel, refusal == SENTINEL_FORBIDS ? TROUBLE_FORBIDS : TROUBLE_NO_SENTINEL, said->text);
+        return sentinel->asked == ASKS;
     default:
         return false;
     }
@@ -310,9 +290,10 @@ static bool is_over(struct sentinel *sentinel, const struct said *said)
 
 static void take_hello(struct sentinel *sentinel, const struct said *said)
 {
-    struct slice mode = slice_of("", 0);
-    sentinel->is_resp3 = said->kind == SAID_LIST;
-    if (sentinel->is_resp3 && said_field(said, "mode", &mode) && !slice_eq(mode, slice_str("sentinel")))
+    struct slice mode, proto;
+    bool is_list = said->kind == SAID_LIST;
+    sentinel->is_resp3 = is_list && said_field(said, "proto", &proto) && slice_eq(proto, slice_str("3"));
+    if (is_list && said_field(said, "mode", &mode) && !slice_eq(mode, slice_str("sentinel")))
         turn_away(sentinel, TROUBLE_NO_SENTINEL, mode);
     else
         greeted(sentinel);
@@ -322,7 +303,8 @@ static void take_hello(struct sentinel *sentinel, const struct said *said)
 static void take_claim(struct sentinel *sentinel, const struct sentinel_server *server, enum sentinel_trouble trouble,
                        struct slice why)
 {
-    if (sentinel_word_take_claim(&sentinel->word, server, trouble, why, clock_ns()))
+    bool is_first = !sentinel->word.has_named;
+    if (sentinel_word_take_claim(&sentinel->word, server, trouble, why, clock_ns()) && !is_first)
         sentinel->lists_ns = 0; /* its replicas are others now */
     sentinel->failures = 0;
     backoff_reset(&sentinel->backoff);
@@ -495,65 +477,15 @@ static const struct link_ops link_ops = {
 
 /* ---- its name ---- */
 
-static void look_up(struct sentinel *sentinel)
-{
-    uint64_t now_ns = clock_ns();
-    if (sentinel->resolver == NULL || resolver_is_looking(sentinel->resolver) ||
-        (sentinel->looked_ns != 0 && now_ns - sentinel->looked_ns < hurried(sentinel, LOOK_NS)))
-        return;
-    sentinel->looked_ns = now_ns;
-    resolver_look(sentinel->resolver);
-}
-
-/* Which of its addresses this is; known.n: none. */
-static unsigned find_known(const struct sentinel *sentinel, const struct endpoint *endpoint)
-{
-    unsigned i = 0;
-    while (i < sentinel->known.n &&
-           (sentinel->known.endpoints[i].length != endpoint->length ||
-            memcmp(&sentinel->known.endpoints[i].address, &endpoint->address, endpoint->length) != 0))
-        i++;
-    return i;
-}
-
-/* Those of its addresses that weir may dial. NULL: there are some; else why not. */
-static const char *take_known(struct sentinel *sentinel, const struct resolved *found)
-{
-    const char *why = found->why;
-    struct resolved left = {.n = 0};
-    for (unsigned i = 0; i < found->n; i++) {
-        const char *refusal = dialling_refusal(sentinel->common->dialling, &found->endpoints[i]);
-        why = refusal != NULL ? refusal : why;
-        if (refusal == NULL)
-            left.endpoints[left.n++] = found->endpoints[i];
-    }
-    if (left.n == 0)
-        return why != NULL ? why : "it has no address";
-    sentinel->known = left;
-    return NULL;
-}
-
-/* It has addresses now that weir may dial. */
-static void move(struct sentinel *sentinel, const struct endpoint *in_use, bool was_known)
-{
-    unsigned at = was_known ? find_known(sentinel, in_use) : sentinel->known.n;
-    sentinel->next = at < sentinel->known.n ? at : 0;
-    if (at == sentinel->known.n && sentinel->is_open)
-        end_attempt(sentinel, TROUBLE_AWAY, slice_str("its name leads elsewhere"));
-    else if (!was_known)
-        connect_next(sentinel);
-}
-
-static void on_resolved(void *arg, const struct resolved *found)
+static void on_name(void *arg, enum name_news news, const char *why)
 {
     struct sentinel *sentinel = arg;
-    bool was_known = sentinel->known.n > 0;
-    const struct endpoint in_use = sentinel->known.endpoints[sentinel->next];
-    const char *why = take_known(sentinel, found);
-    if (why == NULL)
-        move(sentinel, &in_use, was_known);
-    else if (!was_known) /* else the last addresses stay in use */
+    if (news == NAME_LOST)
         end_attempt(sentinel, TROUBLE_AWAY, slice_str(why));
+    else if (news == NAME_FOUND)
+        connect_next(sentinel);
+    else if (sentinel->is_open)
+        end_attempt(sentinel, TROUBLE_AWAY, slice_str("its name leads elsewhere"));
 }
 
 /* Its name is being looked up. */
@@ -568,10 +500,10 @@ static void on_look_late(uv_timer_t *timer)
 static void find_address(struct sentinel *sentinel)
 {
     uint64_t connect_ns = sentinel->common->upstream->connect_timeout_ns;
-    if (sentinel->resolver == NULL) {
+    if (sentinel->name.resolver == NULL) {
         sentinel->retry_ns = hurried(sentinel, AGAIN_NS);
-        end_attempt(sentinel, TROUBLE_AWAY, slice_str(sentinel->refusal));
-    } else if (resolver_is_looking(sentinel->resolver)) {
+        end_attempt(sentinel, TROUBLE_AWAY, slice_str(sentinel->name.refusal));
+    } else if (sentinel_name_is_looking(&sentinel->name)) {
         uv_timer_start(&sentinel->timer, on_look_late, ns_to_ms_up(connect_ns), 0);
     } else {
         uv_timer_start(&sentinel->timer, on_retry, ns_to_ms_up(hurried(sentinel, LOOK_NS)), 0);
@@ -581,15 +513,15 @@ static void find_address(struct sentinel *sentinel)
 static void connect_next(struct sentinel *sentinel)
 {
     struct upstream *upstream = sentinel->common->upstream;
-    if (sentinel->next == 0)
-        look_up(sentinel);
-    if (sentinel->known.n == 0) {
+    if (sentinel->name.in_use == 0)
+        sentinel_name_look(&sentinel->name);
+    const struct endpoint *endpoint = sentinel_name_endpoint(&sentinel->name);
+    if (endpoint == NULL) {
         find_address(sentinel);
         return;
     }
     struct tls_context *tls = upstream_tls(upstream);
-    const struct link_target target = {
-        .endpoint = &sentinel->known.endpoints[sentinel->next], .tls = tls, .server_name = sentinel->address.host};
+    const struct link_target target = {.endpoint = endpoint, .tls = tls, .server_name = sentinel->address.host};
     int status = link_connect(&sentinel->link, sentinel->loop, RANK_LANE, &target, &link_ops);
     tls_context_put(tls);
     if (status != 0) {
@@ -597,23 +529,11 @@ static void connect_next(struct sentinel *sentinel)
         return;
     }
     sentinel->is_open = true;
-    uint64_t wait_ns = sentinel->next + 1 < sentinel->known.n ? NEXT_NS : upstream->connect_timeout_ns;
+    uint64_t wait_ns = sentinel_name_is_last(&sentinel->name) ? upstream->connect_timeout_ns : NEXT_NS;
     uv_timer_start(&sentinel->timer, on_connect_deadline, ns_to_ms_up(wait_ns), 0);
 }
 
 /* ---- its life ---- */
-
-static void find_target(struct sentinel *sentinel)
-{
-    struct resolved literal = {.n = 1};
-    const struct address *to = dialling_target(sentinel->common->dialling, &sentinel->address, &sentinel->refusal);
-    if (to == NULL)
-        return;
-    if (address_is_literal(to, &literal.endpoints[0]))
-        sentinel->refusal = take_known(sentinel, &literal);
-    else
-        sentinel->resolver = resolver_new(sentinel->loop, to->host, to->port, on_resolved, sentinel);
-}
 
 struct sentinel *sentinel_open(struct loop *loop, const struct sentinel_settings *settings,
                                const struct sentinel_ops *ops, void *arg)
@@ -633,7 +553,11 @@ struct sentinel *sentinel_open(struct loop *loop, const struct sentinel_settings
     sentinel->asked = ASKS;
     uv_timer_init(&loop->uv, &sentinel->timer);
     sentinel->timer.data = sentinel;
-    find_target(sentinel);
+    sentinel->name = (struct sentinel_name){.upstream = settings->common->upstream,
+                                            .dialling = settings->common->dialling,
+                                            .on_news = on_name,
+                                            .arg = sentinel};
+    sentinel_name_init(&sentinel->name, loop, &sentinel->address);
     uv_timer_start(&sentinel->timer, on_retry, 0, 0);
     return sentinel;
 }
@@ -677,7 +601,7 @@ void sentinel_close(struct sentinel *sentinel)
 {
     sentinel->is_closing = true;
     uv_timer_stop(&sentinel->timer);
-    resolver_close(sentinel->resolver);
+    sentinel_name_fini(&sentinel->name);
     if (sentinel->is_open)
         link_close(&sentinel->link);
     else

@@ -7,8 +7,8 @@
  * MASTER at the pace that its owner sets. SENTINEL SENTINELS and REPLICAS are asked every 10 s and
  * once another server is named.
  *
- * One question at a time, each for at most 300 ms, and never more of them than run/question_budget.h
- * allows, whatever the sentinel does. Main thread.
+ * One question at a time, each for at most 300 ms, and never more of them than
+ * run/question_budget.h allows, whatever the sentinel does. Main thread.
  */
 #ifndef WEIR_RUN_SENTINEL_H
 #define WEIR_RUN_SENTINEL_H

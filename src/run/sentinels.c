@@ -22,6 +22,7 @@ struct slot {
     struct address replicas[SENTINELS_REPLICAS_MOST]; /* hosts: heap */
     size_t n_replicas;
     bool is_configured;
+    bool is_heard;              /* it has answered, or failed once, and what it said is here */
     bool is_twin;               /* it is connected as another, too */
     enum sentinel_trouble told; /* what people have been told last */
 };
@@ -115,7 +116,7 @@ static void describe(const struct sentinels *sentinels, const struct sentinel_wo
     }
 }
 
-/* Once per change. */
+/* Once per change; of one that was learnt and is all right, nothing. */
 static void tell_trouble(struct slot *slot)
 {
     const struct sentinel_word *word = sentinel_word(slot->sentinel);
@@ -123,7 +124,10 @@ static void tell_trouble(struct slot *slot)
     char what[LINE_ROOM / 2], about[LINE_ROOM];
     if (word->trouble == slot->told || word->trouble == TROUBLE_UNTRIED)
         return;
+    bool is_plain = word->trouble == TROUBLE_NONE && slot->told == TROUBLE_UNTRIED && !slot->is_configured;
     slot->told = word->trouble;
+    if (is_plain)
+        return;
     describe(slot->sentinels, word, what, sizeof what);
     snprintf(about, sizeof about, "sentinel %s %d", text, (int)word->trouble);
     tell(slot->sentinels, word->trouble == TROUBLE_NONE ? LOG_INFO : LOG_WARN, about, "sentinel %s %s", text, what);
@@ -272,7 +276,7 @@ static void on_switch(void *arg)
 
 static const struct sentinel_ops sentinel_ops = {.on_word = on_word, .on_switch = on_switch};
 
-static struct slot *add(struct sentinels *sentinels, const char *host, uint16_t port)
+static void add(struct sentinels *sentinels, const char *host, uint16_t port)
 {
     struct slot *slot = mem_zalloc(1, sizeof *slot);
     const struct sentinel_settings settings = {
@@ -282,7 +286,6 @@ static struct slot *add(struct sentinels *sentinels, const char *host, uint16_t 
     slot->sentinel = sentinel_open(sentinels->loop, &settings, &sentinel_ops, slot);
     sentinel_set_pace(slot->sentinel, sentinels->pace);
     sentinels->slots[sentinels->n++] = slot;
-    return slot;
 }
 
 static void forget_servers(struct slot *slot)
@@ -323,18 +326,30 @@ static const struct slot *find_peer(const struct sentinels *sentinels, const str
     return NULL;
 }
 
+/* "a, b, c" of those from this one on */
+static void print_from(const struct sentinels *sentinels, size_t from, char *out, size_t room)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = from; i < sentinels->n && n < room; i++)
+        n += (size_t)snprintf(out + n, room - n, "%s%s", i > from ? ", " : "",
+                              sentinel_text(sentinels->slots[i]->sentinel));
+}
+
 static void learn(struct sentinels *sentinels)
 {
-    for (size_t i = 0; i < sentinels->n && sentinels->slots[i]->is_configured; i++) {
+    char list[LINE_ROOM / 2];
+    size_t before = sentinels->n;
+    for (size_t i = 0; i < before && sentinels->slots[i]->is_configured; i++) {
         const struct sentinel_word *word = sentinel_word(sentinels->slots[i]->sentinel);
-        for (size_t j = 0; j < word->n_peers && sentinels->n < SENTINELS_MOST; j++) {
-            if (find_peer(sentinels, &word->peers[j]) != NULL)
-                continue;
-            const struct slot *slot = add(sentinels, word->peers[j].host, word->peers[j].port);
-            tell(sentinels, LOG_INFO, sentinel_text(slot->sentinel), "sentinel %s is learnt from %s",
-                 sentinel_text(slot->sentinel), sentinel_text(sentinels->slots[i]->sentinel));
-        }
+        for (size_t j = 0; j < word->n_peers && sentinels->n < SENTINELS_MOST; j++)
+            if (find_peer(sentinels, &word->peers[j]) == NULL)
+                add(sentinels, word->peers[j].host, word->peers[j].port);
     }
+    if (sentinels->n == before)
+        return;
+    print_from(sentinels, before, list, sizeof list);
+    tell(sentinels, LOG_INFO, list, "sentinels of %s that others tell of: %s", sentinels->settings.master_name, list);
 }
 
 /* True if some sentinel that was configured tells of this one. */
@@ -351,14 +366,20 @@ static bool is_told_of(const struct sentinels *sentinels, const struct slot *lea
 
 static void forget_learnt(struct sentinels *sentinels)
 {
+    char list[LINE_ROOM / 2] = "";
+    size_t len = 0;
     for (size_t i = sentinels->n; i > 0; i--) {
         const struct slot *slot = sentinels->slots[i - 1];
         if (slot->is_configured || is_told_of(sentinels, slot))
             continue;
-        tell(sentinels, LOG_INFO, sentinel_text(slot->sentinel),
-             "sentinel %s is left: no sentinel in upstream tells of it", sentinel_text(slot->sentinel));
+        if (len < sizeof list)
+            len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len > 0 ? ", " : "",
+                                    sentinel_text(slot->sentinel));
         drop(sentinels, i - 1);
     }
+    if (len > 0)
+        tell(sentinels, LOG_INFO, list, "sentinels of %s that no other tells of any more: %s",
+             sentinels->settings.master_name, list);
 }
 
 /* One sentinel may be there under several addresses: the first of them that answers is asked. */
@@ -388,6 +409,7 @@ static void take_word(const struct sentinels *sentinels, struct slot *slot)
 {
     const struct sentinel_word *word = sentinel_word(slot->sentinel);
     forget_servers(slot);
+    slot->is_heard = word->trouble != TROUBLE_UNTRIED;
     if (word->has_named && word->master.port != 0)
         slot->master = address_of(sentinels, &word->master);
     for (size_t i = 0; i < word->n_replicas; i++)
@@ -397,8 +419,8 @@ static void take_word(const struct sentinels *sentinels, struct slot *slot)
 /* Some sentinel has said something, or has stopped to. */
 static void refresh(struct sentinels *sentinels)
 {
-    learn(sentinels);
     forget_learnt(sentinels);
+    learn(sentinels);
     find_twins(sentinels);
     for (size_t i = 0; i < sentinels->n; i++) {
         take_word(sentinels, sentinels->slots[i]);
@@ -466,8 +488,7 @@ size_t sentinels_replicas(const struct sentinels *sentinels, const struct addres
 bool sentinels_are_settled(const struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->n; i++)
-        if (sentinels->slots[i]->is_configured &&
-            sentinel_word(sentinels->slots[i]->sentinel)->trouble == TROUBLE_UNTRIED)
+        if (sentinels->slots[i]->is_configured && !sentinels->slots[i]->is_heard)
             return false;
     return sentinels->is_started;
 }
@@ -516,7 +537,8 @@ void sentinels_start(struct sentinels *sentinels)
         on_password(&sentinels->timers[PASSWORD]);
     for (size_t i = 0; i < sentinels->settings.n_addresses && sentinels->n < SENTINELS_MOST; i++) {
         const struct address *address = &sentinels->settings.addresses[i];
-        add(sentinels, address->host, address->port)->is_configured = true;
+        add(sentinels, address->host, address->port);
+        sentinels->slots[i]->is_configured = true;
     }
 }
 
