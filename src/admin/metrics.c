@@ -165,6 +165,8 @@ static const struct metric metrics[] = {
     {"weir_commands_total", "counter", show_commands, "Commands of clients, by what they are and what became of them."},
     {"weir_limit_commands_total", "counter", show_limit_commands, "LIMIT commands."},
     {"weir_protocol_errors_total", "counter", show_protocol_errors, "Bytes that are no RESP, by who sent them."},
+    {"weir_outage_requests_total", "counter", show_fates,
+     "Requests that the upstream's absence, or a change of its master, has concerned, by what became of them."},
     {"weir_net_input_bytes_total", "counter", show_read, "Bytes read, from clients and from the upstream."},
     {"weir_net_output_bytes_total", "counter", show_written, "Bytes written, to clients and to the upstream."},
     {"weir_backpressure_pauses_total", "counter", show_pauses,

@@ -18,6 +18,7 @@ void show_rejected(struct sheet *s);
 void show_closed(struct sheet *s);
 void show_commands(struct sheet *s);
 void show_protocol_errors(struct sheet *s);
+void show_fates(struct sheet *s);
 void show_read(struct sheet *s);
 void show_written(struct sheet *s);
 void show_pauses(struct sheet *s);

@@ -73,6 +73,12 @@ void show_protocol_errors(struct sheet *s)
     put(s, LABELS({"side", "upstream"}, {"reason", "reply"}), count_read(&s->snapshot->lanes.lost[LOSS_PROTOCOL]));
 }
 
+void show_fates(struct sheet *s)
+{
+    for (int f = 0; f < FATE_COUNT; f++)
+        put(s, LABELS({"what", outage_fate_name((enum outage_fate)f)}), count_read(&s->snapshot->counts.fates[f]));
+}
+
 void show_read(struct sheet *s)
 {
     put(s, LABELS({"side", "client"}), s->snapshot->client_read);

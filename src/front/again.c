@@ -287,6 +287,7 @@ static bool send_again(struct client *client, struct lane *lane, const struct re
     call->effect = back->effect;
     call->counted = back->counted;
     call->argument = back->argument;
+    front_count_fate(client->front, FATE_AGAIN);
     pacing_note_sent(client, 1);
     coverage_note_write(client);
     lane_choice_note_sent(client);
@@ -354,8 +355,10 @@ void again_go_on(struct client *client)
 static void tell(struct client *client, const struct returned_call *back)
 {
     bool is_muted = (back->flags & CALL_MUTE) != 0;
-    if (back->is_refused)
+    if (back->is_refused) {
         count_add(&front_home(client->front)->lanes.base.counts.error_replies, 1);
+        front_count_fate(client->front, FATE_REFUSED);
+    }
     account_answered(client, back->counted);
     timing_not_sent(client, back->tag, back->arrived_ns, back->waited_us);
     if (is_muted)

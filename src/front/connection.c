@@ -225,6 +225,8 @@ static void on_lost(struct rider *rider, const struct lane *lane)
 {
     struct client *client = client_of_rider(rider);
     bool stays = !client_is_leaving(client) && may_outlive(client, lane);
+    if (!stays && rider->in_flight > 0)
+        front_count_fate(client->front, FATE_LOST);
     again_pass_on(client);
     lane_choice_abandon(client);
     if (stays)

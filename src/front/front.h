@@ -207,6 +207,11 @@ static inline void front_count_many(struct front *front, const struct command *c
     count_add(&front->counts.commands[command->kind][result], n);
 }
 
+static inline void front_count_fate(struct front *front, enum outage_fate fate)
+{
+    count_add(&front->counts.fates[fate], 1);
+}
+
 static inline void front_count(struct front *front, const struct command *command, enum counted_result result)
 {
     front_count_many(front, command, result, 1);

@@ -96,6 +96,7 @@ void outage_watch(struct client *client, bool is_handshake)
     if (outage != NULL || client_is_operator(client) || lanes_of_client(client)->down != ERR_UPSTREAM_UNAVAILABLE ||
         (outage = begin(client)) == NULL)
         return;
+    front_count_fate(client->front, FATE_WAITED);
     outage->is_handshake = is_handshake;
     set_alarm(client, outage, end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake));
 }
@@ -115,7 +116,7 @@ static bool has_waited_along(const struct client *client)
     return told_ns != 0 && client->rider.arrived_ns <= told_ns;
 }
 
-enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake)
+static enum outage_step meet(struct client *client, enum err why, bool is_handshake)
 {
     struct front *front = client->front;
     struct outage *outage = client_extra(client)->outage;
@@ -123,8 +124,11 @@ enum outage_step outage_meet(struct client *client, enum err why, bool is_handsh
         return OUTAGE_ERROR;
     if (outage == NULL && why != ERR_UPSTREAM_BUSY && !is_handshake && has_waited_along(client))
         return OUTAGE_ERROR;
+    bool is_first = outage == NULL && why != ERR_UPSTREAM_BUSY;
     if (outage == NULL && (outage = begin(client)) == NULL)
         return OUTAGE_STARVED;
+    if (is_first)
+        front_count_fate(front, FATE_WAITED);
     outage->is_handshake = is_handshake;
     uint64_t due_ns = end_ns(client, outage, why, is_handshake);
     if (front->loop->now_ns >= due_ns) {
@@ -140,6 +144,14 @@ enum outage_step outage_meet(struct client *client, enum err why, bool is_handsh
     lanes_hurry(lanes_of_client(client));
     look_later(front);
     return OUTAGE_WAITS;
+}
+
+enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake)
+{
+    enum outage_step step = meet(client, why, is_handshake);
+    if ((step == OUTAGE_ERROR || step == OUTAGE_CLOSES) && why != ERR_UPSTREAM_BUSY && !client_is_operator(client))
+        front_count_fate(client->front, FATE_REFUSED);
+    return step;
 }
 
 void outage_close(struct client *client)

@@ -53,3 +53,10 @@ const char *protocol_error_name(enum err error)
     };
     return names[error];
 }
+
+const char *outage_fate_name(enum outage_fate fate)
+{
+    static const char *const names[FATE_COUNT] = {
+        [FATE_WAITED] = "waited", [FATE_REFUSED] = "refused", [FATE_AGAIN] = "again", [FATE_LOST] = "lost"};
+    return names[fate];
+}

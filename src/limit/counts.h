@@ -54,6 +54,15 @@ enum ending_reason {
     CLOSED_COUNT
 };
 
+/* What an outage of the upstream, or a change of its master, has done to requests. */
+enum outage_fate {
+    FATE_WAITED,  /* requests that began to wait for a connection */
+    FATE_REFUSED, /* requests that were answered by an error, or closed their connection, as none could be had in time */
+    FATE_AGAIN,   /* requests that were sent again, as Redis had not run them */
+    FATE_LOST,    /* connections that were closed with requests in flight */
+    FATE_COUNT
+};
+
 #define COUNTED_LISTENERS 17 /* the first 16, and one for all others together */
 #define COUNTED_OWN 64       /* at least the rows of own.def */
 
@@ -69,6 +78,7 @@ struct counts {
     struct listener_counts listeners[COUNTED_LISTENERS];
     _Atomic uint64_t own[COUNTED_OWN][2]; /* weir's own commands, by row of own.def: answered, refused with an error */
     _Atomic uint64_t protocol_errors[ERR_COUNT];
+    _Atomic uint64_t fates[FATE_COUNT];
     _Atomic uint64_t stalled; /* a gauge: clients that are not read from because memory is short */
     struct times times;
 };
@@ -82,5 +92,6 @@ bool rejection_is_early(enum rejection rejection);
 
 const char *ending_reason_name(enum ending_reason reason);
 const char *protocol_error_name(enum err error);
+const char *outage_fate_name(enum outage_fate fate); /* "waited" ... */
 
 #endif

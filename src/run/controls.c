@@ -14,6 +14,7 @@
 #define POLL_NS (250 * NS_PER_MS) /* in a hurry servers are asked for their roles so often, ... */
 #define POLLS_CALM 4              /* ... else every so many times (chosen) */
 #define ASK_NS (50 * NS_PER_MS)   /* between two questions beside these: an answer may be the reason for the next */
+#define STORY_NS NS_PER_S         /* a failover is told so long after it, when commands that waited have been sent */
 #define SOURCES_TEXT 1024
 
 enum timer { CHOOSE, POLL, TIMERS };
@@ -36,6 +37,7 @@ struct controls {
     unsigned n_polls;
     uint64_t asked_ns; /* when a member was asked last for its role beside the polls */
     struct choice choice;
+    struct failover_story story;
     bool is_started, is_settled;
 };
 
@@ -216,6 +218,32 @@ static void make_choice(struct controls *controls, uint64_t now_ns)
     sentinels_set_pace(controls->sentinels, controls->choice.pace);
 }
 
+/* A master whose connection is lost is missed, though nothing is known to be in its place. */
+static void follow_story(struct controls *controls, const struct member *before, uint64_t now_ns)
+{
+    const struct member *home = home_of(controls);
+    struct finder_word word = {.lost_ns = 0};
+    if (home != NULL)
+        word = finder_word(home->finder);
+    if (before != NULL && before != home)
+        failover_story_miss(&controls->story, before->key, now_ns);
+    else if (home != NULL && word.lost_ns != 0)
+        failover_story_miss(&controls->story, home->key, word.lost_ns);
+    if (home != NULL && word.lost_ns == 0)
+        failover_story_find(&controls->story, home->key, now_ns);
+}
+
+static void tell_story(struct controls *controls, uint64_t now_ns)
+{
+    char line[FAILOVER_STORY_ROOM];
+    struct fates fates = {{0}};
+    uint64_t due_ns = failover_story_due_ns(&controls->story, upstream_time(controls->upstream, STORY_NS));
+    controls->ops->sum_fates(controls->arg, &fates);
+    if (due_ns != 0 && now_ns >= due_ns && failover_story_tell(&controls->story, &fates, line))
+        controls->ops->on_news(controls->arg, LOG_WARN, line, line);
+    failover_story_rest(&controls->story, &fates);
+}
+
 static void choose(struct controls *controls)
 {
     const struct choice *choice = &controls->choice;
@@ -228,6 +256,7 @@ static void choose(struct controls *controls)
     else
         publish(controls, before);
     ask_beside_polls(controls, now_ns);
+    follow_story(controls, before, now_ns);
     drop_leaving(&controls->members);
     bool is_news = choice->home != before || (choice->home == NULL && choice->why != why);
     if (is_news && (controls->is_settled || are_heard(controls)))
@@ -257,6 +286,7 @@ static void on_poll(uv_timer_t *timer)
         members_ask_roles(&controls->members);
     if (!controls->is_settled)
         choose(controls);
+    tell_story(controls, clock_ns());
 }
 
 /* ---- what members and sentinels say ---- */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "run/config_sources.h"
+#include "run/failover_story.h"
 #include "run/finder.h"
 #include "upstream/control.h"
 #include "upstream/topology.h"
@@ -28,6 +29,8 @@ struct controls_ops {
     void (*on_settled)(void *arg);
     /* What a node does has changed; the line says how, for people. `about` is the same each time that is the same. */
     void (*on_news)(void *arg, enum log_level level, const char *about, const char *line);
+    /* What became of clients' requests so far. */
+    void (*sum_fates)(void *arg, struct fates *sum);
 };
 
 struct controls_settings {

@@ -729,6 +729,7 @@ struct finder_word finder_word(const struct finder *finder)
         .role = node_role(now->node),
         .is_lost = !now->is_greeted || (now->has_failed && now->failures > 1) || node_is_silent(now->node),
         .said_ns = now->said_ns,
+        .lost_ns = now->has_failed ? now->lost_ns : 0,
     };
 }
 

@@ -78,6 +78,7 @@ struct finder_word {
     enum node_role role;
     bool is_lost;     /* no connection can be had: one was lost or refused, and so was the next; or it is silent */
     uint64_t said_ns; /* when the node said its role; 0: never */
+    uint64_t lost_ns; /* since when its connection has been lost, and none was to be had; 0: there is one */
 };
 
 struct finder_word finder_word(const struct finder *finder);

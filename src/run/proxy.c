@@ -180,11 +180,20 @@ static void on_topology(void *arg)
         publish(proxy);
 }
 
+static void sum_fates(void *arg, struct fates *sum)
+{
+    const struct proxy *proxy = arg;
+    for (unsigned w = 0; proxy->crew != NULL && w < proxy->config->workers; w++)
+        for (int fate = 0; fate < FATE_COUNT; fate++)
+            sum->n[fate] += count_read(&crew_front(proxy->crew, w)->counts.fates[fate]);
+}
+
 static const struct controls_ops controls_ops = {
     .on_topology = on_topology,
     .on_table = on_table,
     .on_settled = on_settled,
     .on_news = on_news,
+    .sum_fates = sum_fates,
 };
 
 /* For the time of the passwords. */

@@ -1,5 +1,6 @@
 """`upstream = sentinel:NAME@a, b, c`: weir serves the server that the sentinels name, once it says that it is the master."""
 
+import re
 import signal
 
 from kit.fake_sentinel import FakeSentinel
@@ -35,6 +36,9 @@ def test_a_failover(farm):
         assert calls(old, "set") == 0 or old.role() == "slave"
     assert follows(weir, new)
     assert f"upstream {new.upstream} is the master" in weir.log()
+    told = rf"failover: upstream {new.upstream} is the master in place of {old.upstream}, which was missed for (\S+) s; meanwhile commands waited: (\d+),"
+    seconds, waited = wait_until(lambda: re.search(told, weir.log()), "the failover is told").groups()
+    assert 0.5 < float(seconds) < SECONDS and int(waited) >= 1
 
 
 def test_the_word_of_sentinels_goes_before_a_role(farm):
