@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <ifaddrs.h>
+
 #include "config_kit.h"
 #include "run/dialling.h"
 
@@ -166,6 +168,26 @@ static void test_what_reaches_a_listener(void **state)
     }
 }
 
+/* Every address of this machine, whatever its interfaces are. */
+static void test_own_interfaces(void **state)
+{
+    struct ifaddrs *all = NULL;
+    (void)state;
+    assert_int_equal(getifaddrs(&all), 0);
+    for (const struct ifaddrs *at = all; at != NULL; at = at->ifa_next) {
+        struct ip ip = at->ifa_addr != NULL ? ip_of(at->ifa_addr) : (struct ip){.family = 0};
+        char text[IP_TEXT_MAX], address[IP_TEXT_MAX + 8];
+        if (ip.family == 0)
+            continue;
+        ip_print(&ip, text);
+        snprintf(address, sizeof address, ip.family == 4 ? "%s:0" : "[%s]:0", text);
+        struct endpoint to = endpoint_of(address, 7), v4 = endpoint_of("0.0.0.0:0", 7), v6 = endpoint_of("[::]:0", 7);
+        assert_true(dialling_reaches(&to, ip.family == 4 ? &v4 : &v6, false));
+        assert_true(dialling_reaches(&to, &v6, true));
+    }
+    freeifaddrs(all);
+}
+
 static int listen_at(const char *text, uint16_t *port)
 {
     struct endpoint at = endpoint_of(text, 0);
@@ -220,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_the_most_rows),
         cmocka_unit_test(test_where_the_map_leads),
         cmocka_unit_test(test_what_reaches_a_listener),
+        cmocka_unit_test(test_own_interfaces),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
