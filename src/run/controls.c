@@ -451,6 +451,8 @@ void controls_probe(struct controls *controls)
 void controls_set_password(struct controls *controls, const struct credentials *credentials)
 {
     members_set_password(&controls->members, credentials);
+    if (controls->sentinels != NULL)
+        sentinels_read_password(controls->sentinels);
 }
 
 /* ---- what is known of a row ---- */

@@ -53,7 +53,7 @@ struct topology *controls_topology(const struct controls *controls);
 /* A probe of each node from now on. */
 void controls_probe(struct controls *controls);
 
-/* For when they log in next. What it points to stays until the next call. */
+/* For when they log in next. What it points to stays until the next call. The sentinels' password is read again, too. */
 void controls_set_password(struct controls *controls, const struct credentials *credentials);
 
 /* Has the control lane of this row greeted its node, and not lost it since? */

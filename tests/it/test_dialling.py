@@ -1,9 +1,15 @@
 """Which addresses weir dials: upstream-map, and never its own listeners."""
 
+import os
+import signal
 import socket
 
+import pytest
+from kit.fake_sentinel import FakeSentinel
 from kit.harness import wait_until
-from kit.moving import NAME, Names, two
+from kit.moving import NAME, At, Names, two
+from kit.sentinel import NAME as MASTER
+from kit.sentinel import SECONDS
 
 
 def free_port():
@@ -47,3 +53,63 @@ def test_a_name_that_leads_to_every_address(farm, tmp_path):
     port = free_port()
     weir = farm.weir(f"{NAME}:{port}", listen=f"0.0.0.0:{port}", prefix=names.prefix)
     assert "its name cannot be resolved: weir itself listens at its address" in weir.log()
+
+
+# ---- addresses that a sentinel tells ----
+
+
+def sentinel(farm, master, **how):
+    return farm._start(FakeSentinel(master=master, **how))
+
+
+def named(fake):
+    return f"sentinel:{MASTER}@127.0.0.1:{fake.port}"
+
+
+def test_a_master_that_is_mapped(farm, redis):
+    """upstream-map holds for what a sentinel tells, and for the sentinel itself."""
+    fake = sentinel(farm, ("192.0.2.7", 7000))
+    rows = f"192.0.2.7:7000=127.0.0.1:{redis.port}, sentinel.invalid:26379=127.0.0.1:{fake.port}"
+    weir = farm.weir(f"sentinel:{MASTER}@sentinel.invalid:26379", upstream_map=rows)
+    wait_until(weir.serves, "the master is served")
+
+
+def test_a_master_outside_of_the_networks(farm):
+    """A server that upstream-allow does not hold gets no connection, and so no password."""
+    outside, inside = farm._start(At(2)), farm._start(At(3))
+    fake = sentinel(farm, outside.address)
+    came = int(outside.info("total_connections_received"))
+    weir = farm.weir(named(fake), upstream_allow="127.0.0.1, 127.0.0.3")
+    weir.wait_for_log("upstream-allow does not hold its address")
+    assert "not ready" in weir.log()
+    assert int(outside.info("total_connections_received")) == came + 1  # the test's own
+    fake.says(inside.address, epoch=2)
+    wait_until(weir.serves, "a server inside is served", SECONDS)
+
+
+def test_a_password_that_changes_is_read_at_a_reload(farm, redis, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("one\n")
+    secret.chmod(0o600)
+    fake = sentinel(farm, ("127.0.0.1", redis.port), password="one", user="watcher")
+    weir = farm.weir(named(fake), sentinel_user="watcher", sentinel_password_file=secret)
+    wait_until(weir.serves, "weir logs in")
+    secret.write_text("two\n")
+    os.utime(secret, (0, 0))  # weir takes a file that has not changed for 200 ms: it may be half written
+    weir.signal(signal.SIGHUP)
+    weir.wait_for_log("sentinel-password-file has another password")
+    fake.password = "two"
+    fake.end_connections()
+    asked = fake.n_asked("SENTINEL")
+    wait_until(lambda: fake.n_asked("SENTINEL") > asked, "weir logs in with the other password", SECONDS)
+
+
+@pytest.mark.parametrize("announced", ["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1"])
+def test_a_sentinel_that_leads_to_weir(announced, farm):
+    """weir does not connect to its own listener, says so, and is not ready."""
+    fake = sentinel(farm, ("192.0.2.7", 1))
+    port = free_port()
+    fake.says((announced, port))
+    weir = farm.weir(named(fake), listen=f"127.0.0.1:{port}")
+    weir.wait_for_log("weir itself listens at its address")
+    assert "not ready" in weir.log()
