@@ -66,7 +66,7 @@ PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c) $(addprefix src/qu
 CONFIG  = src/quota/named.c src/quota/tally.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/address_map.c src/run/dialling.c src/run/secret.c src/run/log_event.c src/run/socket_words.c src/run/error_words.c) src/net/tls_context.c src/front/rules.c src/admin/host.c
 GOVERN  = $(addprefix src/,run/governor.c run/running.c run/draft.c run/live_rules.c run/order_line.c run/order_check.c run/order_lines.c run/set_lines.c run/handover.c run/order_block.c run/order_key.c run/descriptors.c front/order.c)
 DOCS    = src/quota/docs.c src/quota/splice.c
-CONTROL = src/upstream/control_reply.c
+CONTROL = src/upstream/control_reply.c src/upstream/offsets.c
 UNITS   = $(wildcard tests/unit/test_*.c)
 THREADS = $(wildcard tests/unit/test_*_threads.c)
 FUZZERS = $(wildcard tests/fuzz/fuzz_*.c)
@@ -174,6 +174,7 @@ build/$(1)/test_mastership: $(call objects,$(1),src/run/mastership.c)
 build/$(1)/test_failover_story: $(call objects,$(1),src/run/failover_story.c)
 build/$(1)/test_backoff: $(call objects,$(1),src/upstream/backoff.c)
 build/$(1)/test_pulse: $(call objects,$(1),src/upstream/pulse.c)
+build/$(1)/test_offsets: $(call objects,$(1),src/upstream/offsets.c)
 build/$(1)/test_lack: $(call objects,$(1),src/upstream/lack.c)
 build/$(1)/test_unable: $(call objects,$(1),src/quota/unable.c)
 build/$(1)/test_room: $(call objects,$(1),src/upstream/room.c)

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "run/choice.h"
 #include "run/members.h"
+#include "run/replica_poll.h"
 #include "run/sentinel_view.h"
 #include "run/sentinels.h"
 
@@ -38,6 +39,7 @@ struct controls {
     uint64_t asked_ns; /* when a member was asked last for its role beside the polls */
     struct choice choice;
     struct failover_story story;
+    struct replica_poll *poll; /* NULL: no replica is read from */
     bool is_started, is_settled;
 };
 
@@ -342,6 +344,15 @@ static void on_claims(void *arg)
 
 static const struct sentinels_ops sentinels_ops = {.on_claims = on_claims, .on_news = on_news};
 
+static struct finder *finder_of(void *arg, size_t row, bool *is_row)
+{
+    const struct controls *controls = arg;
+    *is_row = row < controls->topology->n_rows;
+    return *is_row && controls->rows[row] != NULL ? controls->rows[row]->finder : NULL;
+}
+
+static const struct replica_poll_ops poll_ops = {.finder = finder_of};
+
 /* ---- its life ---- */
 
 static void on_asked(uv_async_t *async)
@@ -434,6 +445,8 @@ void controls_start(struct controls *controls)
     members_start(&controls->members);
     if (controls->sentinels != NULL)
         sentinels_start(controls->sentinels);
+    if (controls->upstream->reads.reads != READS_MASTER)
+        controls->poll = replica_poll_open(controls->loop, controls->upstream, &poll_ops, controls);
     if (controls->is_replicated)
         uv_timer_start(&controls->timers[POLL], on_poll, every_ms, every_ms > 0 ? every_ms : 1);
 }
@@ -519,6 +532,8 @@ static void on_closed(uv_handle_t *handle)
 void controls_close(struct controls *controls)
 {
     upstream_set_asked(controls->upstream, NULL);
+    if (controls->poll != NULL)
+        replica_poll_close(controls->poll);
     members_fini(&controls->members);
     if (controls->sentinels != NULL)
         sentinels_close(controls->sentinels);

@@ -739,6 +739,12 @@ void finder_ask_role(struct finder *finder)
         control_ask_role(finder->now->control);
 }
 
+bool finder_ask_offset(struct finder *finder, const struct control_asker *asker)
+{
+    struct control *control = finder->now->control;
+    return control != NULL && control_ask_offset(control, asker);
+}
+
 const char *finder_name_error(const struct finder *finder)
 {
     return finder->name_error;

@@ -86,6 +86,9 @@ struct finder_word finder_word(const struct finder *finder);
 /* Ask what the node is, if it is connected: on_word follows. */
 void finder_ask_role(struct finder *finder);
 
+/* As control_ask_offset. */
+bool finder_ask_offset(struct finder *finder, const struct control_asker *asker);
+
 /*
  * Another server is the master: the node is demoted, and another takes its place, at the same address. Not from within a
  * call of `ops`.

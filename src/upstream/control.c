@@ -35,6 +35,9 @@ struct control {
     struct control_inbox inbox;
     struct backoff backoff;
     struct heartbeat heartbeat;
+    struct control_asker asker; /* waits for the answer to INFO replication; on_offset NULL: none does */
+    uint64_t offset_asked_ns;
+    bool is_beat_first; /* the answer to a beat comes before that one */
     uint8_t step;
     struct nonce nonce; /* of the step that is asked */
     bool has_form;      /* the node answers one of its forms */
@@ -100,6 +103,8 @@ static void end_attempt(struct control *control, const char *why)
     control->is_up = control->is_turned_away = false;
     atomic_store_explicit(&control->node->answers, false, memory_order_relaxed);
     heartbeat_end(&control->heartbeat);
+    reach_doubt(&control->node->reach);
+    control->asker.on_offset = NULL;
     control->is_lost = true;
     uv_timer_stop(&control->timer);
     if (control->is_open)
@@ -394,16 +399,21 @@ static void on_news(void *arg, enum log_level level, const char *line)
 
 static const struct heartbeat_ops heartbeat_ops = {.on_ask = on_ask, .on_news = on_news};
 
+/* True if an answer to a beat, or to control_ask_offset, is on its way. */
+static bool is_asking(const struct control *control)
+{
+    return heartbeat_is_waiting(&control->heartbeat) || control->asker.on_offset != NULL;
+}
+
 /* What was missing is asked for again on the same connection, between two beats. */
 static bool is_again(const struct control *control, uint64_t now_ns)
 {
-    return control->missing != 0 && now_ns >= control->again_ns && !heartbeat_is_waiting(&control->heartbeat);
+    return control->missing != 0 && now_ns >= control->again_ns && !is_asking(control);
 }
 
 static void ask_role_if_free(struct control *control)
 {
-    if (!control->asks_role || !control->is_up || control->step < STEP_COUNT ||
-        heartbeat_is_waiting(&control->heartbeat))
+    if (!control->asks_role || !control->is_up || control->step < STEP_COUNT || is_asking(control))
         return;
     control->asks_role = false;
     miss(control, STEP_ROLE);
@@ -543,6 +553,42 @@ static void take_frame(struct control *control, struct slice frame)
     next_step(control);
 }
 
+/* ---- how far is it? ---- */
+
+bool control_ask_offset(struct control *control, const struct control_asker *asker)
+{
+    static const struct slice words[] = {SLICE("INFO"), SLICE("replication")};
+    if (!control_is_up(control) || control->step < STEP_COUNT || control->asker.on_offset != NULL)
+        return false;
+    control->asker = *asker;
+    control->offset_asked_ns = clock_ns();
+    control->is_beat_first = heartbeat_is_waiting(&control->heartbeat);
+    send_words(control, words, 2);
+    return true;
+}
+
+static void tell_offset(struct control *control, struct slice frame)
+{
+    struct offsets_word word;
+    struct redisReply *reply = control_read(frame);
+    const struct control_asker asker = control->asker;
+    bool is_said = reply != NULL && control_read_offset(reply, &word);
+    control->asker.on_offset = NULL;
+    control_reply_free(reply);
+    asker.on_offset(asker.arg, control->node, is_said ? &word : NULL, control->offset_asked_ns);
+}
+
+/* An answer that is no step's. */
+static void take_answer(struct control *control, struct slice frame)
+{
+    bool is_offset = control->asker.on_offset != NULL && !control->is_beat_first;
+    control->is_beat_first = false;
+    if (is_offset)
+        tell_offset(control, frame);
+    else
+        heartbeat_answer(&control->heartbeat, frame, clock_ns());
+}
+
 static bool is_idle(struct slice frame)
 {
     struct redisReply *reply = frame.at[0] == '-' ? control_read(frame) : NULL;
@@ -565,7 +611,7 @@ static void on_data(struct link *link, const char *data, size_t n)
     while (n > 0 && !link_is_closed(link)) {
         size_t used;
         struct slice frame;
-        if (control->step >= STEP_COUNT && !heartbeat_is_waiting(&control->heartbeat)) {
+        if (control->step >= STEP_COUNT && !is_asking(control)) {
             lose(control, "it sent a reply that nobody waits for");
             return;
         }
@@ -583,7 +629,7 @@ static void on_data(struct link *link, const char *data, size_t n)
         else if (is_idle(frame))
             reject_frame(control, frame);
         else
-            heartbeat_answer(&control->heartbeat, frame, clock_ns());
+            take_answer(control, frame);
         ask_role_if_free(control);
     }
 }

@@ -17,6 +17,7 @@
 #include "net/link.h"
 #include "net/loop.h"
 #include "upstream/node.h"
+#include "upstream/offsets.h"
 #include "upstream/pulse.h"
 
 struct control_ops {
@@ -57,6 +58,19 @@ struct control;
 struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials, bool is_trial,
                              const struct control_ops *ops, void *arg);
 void control_adopt(struct control *control);
+
+/* How an answer to control_ask_offset is told. */
+struct control_asker {
+    /* NULL: the node does not say. */
+    void (*on_offset)(void *arg, const struct node *node, const struct offsets_word *word, uint64_t asked_ns);
+    void *arg;
+};
+
+/*
+ * Ask INFO replication: the asker is told, unless the connection is lost before. False: the connection is not up, or its
+ * last such question, or a question of its own, has no answer yet.
+ */
+bool control_ask_offset(struct control *control, const struct control_asker *asker);
 
 /* on_role follows, unless the node does not tell or the connection is not up. */
 void control_ask_role(struct control *control);

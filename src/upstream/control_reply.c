@@ -234,6 +234,11 @@ uint32_t control_read_maxclients(const struct redisReply *reply)
     return is_said && most > 0 && most <= INT32_MAX ? (uint32_t)most : 0;
 }
 
+bool control_read_offset(const struct redisReply *reply, struct offsets_word *word)
+{
+    return reply->type == REDIS_REPLY_STRING && offsets_read(text_of(reply), word);
+}
+
 /* ---- COMMAND ---- */
 
 /* Names are looked up, shown and logged: what is none of Redis' is left out. */

@@ -16,6 +16,7 @@
 #include "limit/command.h"
 #include "resp/scan.h"
 #include "upstream/node_role.h"
+#include "upstream/offsets.h"
 
 #define CONTROL_REPLY_MAX (4 << 20) /* bytes of one reply: twenty times Redis 7's answer to COMMAND */
 #define CONTROL_COMMANDS_MAX 4096   /* of one server: ten times as many as Redis 7 has. Making the table is quadratic */
@@ -73,6 +74,9 @@ bool control_is_shut(const struct redisReply *reply);
 
 /* How many connections the node takes, from INFO clients; 0: it does not say. */
 uint32_t control_read_maxclients(const struct redisReply *reply);
+
+/* What INFO replication says; false: it is no such answer. */
+bool control_read_offset(const struct redisReply *reply, struct offsets_word *word);
 
 /* The table of COMMAND's answer, one reference; NULL: it is no such answer. */
 struct command_table *control_read_commands(const struct redisReply *reply);

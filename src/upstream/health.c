@@ -275,6 +275,8 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
         note_missed(lanes, lane);
     bool is_idle = lane->role == LANE_PRIVATE && lane->owner == NULL;
     lanes->base.commons->n_broken += was_ready;
+    if (was_ready)
+        reach_doubt(&lanes_node(lanes)->reach);
     if (lanes->is_closing || is_idle || lane->use == USE_SPARE)
         return was_ready;
     if (lanes->is_retired && !was_ready) /* it is given up, and others are opened to the node in its place */

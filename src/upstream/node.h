@@ -15,6 +15,7 @@
 #include "upstream/lack.h"
 #include "upstream/node_role.h"
 #include "upstream/nonce.h"
+#include "upstream/offsets.h"
 #include "upstream/owned.h"
 #include "upstream/proven.h"
 #include "upstream/upstream.h"
@@ -44,6 +45,7 @@ struct node {
     _Atomic bool is_asked;          /* node_ask */
     _Atomic bool asks_lanes;        /* it does not tell weir its role: lanes of clients that have logged in ask */
     _Atomic bool is_demoted;     /* it is a replica in place of which there is a master: nothing more is sent to it */
+    struct reach reach;          /* how far it is behind the master, where clients may read from it */
     _Atomic uint64_t left_bytes; /* what clients that have gone left under way, as far as known: front/remains.h */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };

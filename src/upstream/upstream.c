@@ -83,3 +83,18 @@ void upstream_set_on_refusal(struct upstream *upstream, uv_async_t *async)
     upstream->on_refusal = async;
     pthread_mutex_unlock(&upstream->sheds_lock);
 }
+
+void upstream_poll(struct upstream *upstream)
+{
+    pthread_mutex_lock(&upstream->sheds_lock);
+    if (upstream->poll != NULL)
+        uv_async_send(upstream->poll);
+    pthread_mutex_unlock(&upstream->sheds_lock);
+}
+
+void upstream_set_poll(struct upstream *upstream, uv_async_t *poll)
+{
+    pthread_mutex_lock(&upstream->sheds_lock);
+    upstream->poll = poll;
+    pthread_mutex_unlock(&upstream->sheds_lock);
+}

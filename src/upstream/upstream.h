@@ -38,10 +38,11 @@ struct upstream {
     _Atomic uint64_t away_ns;    /* when a node was found away last, by any worker; 0: never */
     bool lends_login;            /* clients that do not log in travel as weir's own user */
     struct room room;            /* for clients' connections to all nodes together */
-    pthread_mutex_t sheds_lock;  /* of the next three */
+    pthread_mutex_t sheds_lock;  /* of the next four */
     struct list sheds;           /* struct shed, one for each worker */
     uv_async_t *asked;           /* woken by upstream_ask; NULL: there is none; under the same lock */
     uv_async_t *on_refusal;      /* woken by upstream_note_refusal; NULL: none; under the same lock */
+    uv_async_t *poll;            /* woken by upstream_poll; NULL: there is none; under the same lock */
     uint32_t hurry;              /* tests only: what takes seconds takes so many times less; 0: as long as it takes */
 };
 
@@ -70,6 +71,12 @@ void upstream_ask(struct upstream *upstream);
 
 /* By this it is woken; NULL: by nothing any more. */
 void upstream_set_asked(struct upstream *upstream, uv_async_t *asked);
+
+/* Have replicas asked now how far they are (run/replica_poll.h). Any thread. */
+void upstream_poll(struct upstream *upstream);
+
+/* By which async that wakes the main thread; NULL: by none any more. */
+void upstream_set_poll(struct upstream *upstream, uv_async_t *poll);
 
 /* A server has refused weir's own login: have upstream-password-file looked at. Any thread. */
 void upstream_note_refusal(struct upstream *upstream);

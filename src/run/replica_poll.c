@@ -1,0 +1,164 @@
+#include "run/replica_poll.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "upstream/offsets.h"
+#include "upstream/topology.h"
+
+#define HURRY_NS (2 * NS_PER_MS) /* rounds that workers want begin at most so often (chosen) */
+#define HANDLES 2
+
+struct replica_poll {
+    uv_timer_t timer;
+    uv_async_t wanted;
+    unsigned n_handles; /* not closed in full */
+    struct upstream *upstream;
+    const struct replica_poll_ops *ops;
+    void *arg;
+    struct offsets offsets;    /* of the master */
+    const struct node *master; /* whose offsets these are; only compared; NULL: nobody's */
+    uint64_t began_ns;         /* the present round */
+};
+
+static struct finder *finder_at(const struct replica_poll *poll, size_t row, bool *is_row)
+{
+    return poll->ops->finder(poll->arg, row, is_row);
+}
+
+static struct node *node_at(const struct replica_poll *poll, size_t row, bool *is_row)
+{
+    struct finder *finder = finder_at(poll, row, is_row);
+    return finder != NULL ? finder_node(finder) : NULL;
+}
+
+/* NULL: the node has no row behind the master's. */
+static struct node *replica_of(const struct replica_poll *poll, const struct node *node)
+{
+    bool is_row = true;
+    for (size_t row = 1; is_row; row++) {
+        struct node *at = node_at(poll, row, &is_row);
+        if (is_row && at == node)
+            return at;
+    }
+    return NULL;
+}
+
+/* ---- answers ---- */
+
+static void on_reached(void *arg, const struct node *node, const struct offsets_word *word, uint64_t asked_ns)
+{
+    const struct replica_poll *poll = arg;
+    struct node *replica = replica_of(poll, node);
+    (void)asked_ns;
+    if (replica == NULL)
+        return;
+    uint64_t as_of_ns = word != NULL ? offsets_as_of(&poll->offsets, word) : 0;
+    reach_note(&replica->reach, as_of_ns, word != NULL ? offsets_behind(&poll->offsets, word) : 0);
+}
+
+/* A round that a worker has begun may be a moment old: a question has had its time in half a period. */
+static void ask_replica(struct replica_poll *poll, struct finder *finder)
+{
+    const struct control_asker asker = {on_reached, poll};
+    struct reach *reach = &finder_node(finder)->reach;
+    uint64_t now_ns = clock_ns();
+    if (finder_ask_offset(finder, &asker))
+        reach->asked_ns = now_ns;
+    else if (now_ns - reach->asked_ns >= poll->upstream->reads.poll_ns / 2)
+        reach_end(reach);
+}
+
+static void ask_replicas(struct replica_poll *poll)
+{
+    bool is_row = true;
+    for (size_t row = 1; is_row; row++) {
+        struct finder *finder = finder_at(poll, row, &is_row);
+        if (is_row)
+            ask_replica(poll, finder);
+    }
+}
+
+static void on_told(void *arg, const struct node *node, const struct offsets_word *word, uint64_t asked_ns)
+{
+    struct replica_poll *poll = arg;
+    if (node != poll->master || word == NULL)
+        return;
+    offsets_note(&poll->offsets, word, asked_ns);
+    ask_replicas(poll);
+}
+
+/* ---- rounds ---- */
+
+/* What the master before told says nothing of this one. */
+static void note_master(struct replica_poll *poll, const struct node *master)
+{
+    bool is_row = true;
+    if (master == poll->master)
+        return;
+    poll->master = master;
+    offsets_forget(&poll->offsets);
+    for (size_t row = 0; is_row; row++) {
+        struct node *node = node_at(poll, row, &is_row);
+        if (node != NULL)
+            reach_end(&node->reach);
+    }
+}
+
+/* While the master does not answer no replica gets on: what it has reached is as of an earlier time. */
+static void begin(struct replica_poll *poll)
+{
+    const struct control_asker asker = {on_told, poll};
+    bool is_row;
+    struct finder *master = finder_at(poll, TOPOLOGY_HOME, &is_row);
+    poll->began_ns = clock_ns();
+    note_master(poll, master != NULL ? finder_node(master) : NULL);
+    if (master == NULL || !finder_ask_offset(master, &asker))
+        ask_replicas(poll);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    begin(timer->data);
+}
+
+static void on_wanted(uv_async_t *async)
+{
+    struct replica_poll *poll = async->data;
+    if (clock_ns() >= poll->began_ns + HURRY_NS)
+        begin(poll);
+}
+
+/* ---- its life ---- */
+
+struct replica_poll *replica_poll_open(struct loop *loop, struct upstream *upstream, const struct replica_poll_ops *ops,
+                                       void *arg)
+{
+    struct replica_poll *poll = mem_zalloc(1, sizeof *poll);
+    uint64_t every_ms = upstream->reads.poll_ns / NS_PER_MS;
+    poll->upstream = upstream;
+    poll->ops = ops;
+    poll->arg = arg;
+    poll->n_handles = HANDLES;
+    uv_timer_init(&loop->uv, &poll->timer);
+    uv_async_init(&loop->uv, &poll->wanted, on_wanted);
+    poll->timer.data = poll->wanted.data = poll;
+    uv_timer_start(&poll->timer, on_timer, every_ms, every_ms);
+    upstream_set_poll(upstream, &poll->wanted);
+    return poll;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct replica_poll *poll = handle->data;
+    if (--poll->n_handles == 0)
+        free(poll);
+}
+
+void replica_poll_close(struct replica_poll *poll)
+{
+    upstream_set_poll(poll->upstream, NULL);
+    uv_close((uv_handle_t *)&poll->timer, on_closed);
+    uv_close((uv_handle_t *)&poll->wanted, on_closed);
+}
