@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import time
@@ -31,10 +32,10 @@ def ignore_int():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def environment(port, tmp_path):
+def environment(port, tmp_path, **more):
     (tmp_path / "tmp").mkdir()
     env = {**os.environ, "PORT": str(port), "ADMIN_PORT": str(free_port()), "TMPDIR": str(tmp_path / "tmp")}
-    return {**env, "WEIR": str(WEIR)}
+    return {**env, "WEIR": str(WEIR), **more}
 
 
 def start(argv, env, tmp_path, prepare=hear_signals):
@@ -52,9 +53,9 @@ def begin(port, tmp_path):
     """Starts what make run runs, with all that it writes in tmp_path/tmp."""
     children = []
 
-    def begin(prepare=hear_signals):
+    def begin(prepare=hear_signals, **env):
         argv = ["bash", REPO / "tests/tools/run.sh"]
-        children.append(start(argv, environment(port, tmp_path), tmp_path, prepare))
+        children.append(start(argv, environment(port, tmp_path, **env), tmp_path, prepare))
         return children[-1]
 
     yield begin
@@ -199,3 +200,31 @@ def test_its_terminal_is_closed(port, tmp_path):
     os.close(terminal)
     wait_until(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, "it ends", SECONDS)
     assert not left_behind(tmp_path)
+
+
+def test_a_failover_as_it_is_printed(begin, port, tmp_path):
+    """SENTINEL=1, and the lines to type: a client goes on while its master dies, and all of it ends with Ctrl-C."""
+    child = begin(SENTINEL="1")
+    wait_serving(child, tmp_path)
+    said = (tmp_path / "said").read_text()
+    kill = re.search(r"kill -9 \$\(cat \S+\)", said)[0]
+    ask = re.search(r"redis-cli .* get-master-addr-by-name mymaster", said)[0].split()
+    with Conn(("127.0.0.1", port), SECONDS) as client:
+        assert client.call("SET", "k", "v") == "OK"
+        master = subprocess.check_output(ask)
+        with Conn(("127.0.0.1", port), SECONDS) as another:
+            assert another.call("WAIT", 2, 1000 * SECONDS) == 2
+        subprocess.run(["bash", "-c", kill], check=True)
+        wait_until(lambda: "shared connection is closed" in (tmp_path / "said").read_text(), "weir knows", SECONDS)
+        assert client.call("SET", "k", "w") == "OK"
+        assert client.call("GET", "k") == b"w"
+    wait_until(lambda: subprocess.check_output(ask) != master, "the sentinels name another", SECONDS)
+    os.killpg(child.pid, signal.SIGINT)
+    assert child.wait(SECONDS) == 0
+    assert not left_behind(tmp_path)
+
+
+def test_servers_of_its_own_and_others(begin, tmp_path):
+    child = begin(SENTINEL="1", UPSTREAM="127.0.0.1:1")
+    assert child.wait(SECONDS) == 1
+    assert "choose one" in (tmp_path / "said").read_text()

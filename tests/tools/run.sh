@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Starts build/weir ($WEIR) with conf/weir.conf on 127.0.0.1:$PORT (6380), in front of $UPSTREAM (host:port or unix:/path)
-# or, without one, of a private redis-server that keeps nothing. Operators have HTTP on 127.0.0.1:$ADMIN_PORT (9380; another
-# one where that is taken) and a socket. Ctrl-C stops both.
+# or, without one, of a private redis-server that keeps nothing. SENTINEL=1: of a master with two replicas, watched by three
+# sentinels. Operators have HTTP on 127.0.0.1:$ADMIN_PORT (9380; another one where that is taken) and a socket. Ctrl-C stops
+# them all.
 set -euo pipefail
 # In the background of a script SIGINT is ignored from the start, and then a shell cannot trap it.
 if [ -z "${WEIR_RUN_HEARS:-}" ] && env --default-signal=INT true 2>/dev/null; then
@@ -15,6 +16,10 @@ admin_port=${ADMIN_PORT:-9380}
 answers() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 if answers "$port"; then
     echo "port $port is in use: stop what listens there, or choose another: make run PORT=6390" >&2
+    exit 1
+fi
+if [ -n "${SENTINEL:-}" ] && [ -n "${UPSTREAM:-}" ]; then
+    echo "SENTINEL=1 starts servers of its own, UPSTREAM names others: choose one" >&2
     exit 1
 fi
 
@@ -51,25 +56,69 @@ wait_for() {
     until "${@:3}" >/dev/null 2>&1; do
         if ! kill -0 "$1" 2>/dev/null || [ $((tries += 1)) -gt 100 ]; then
             echo "$2 did not start" >&2
-            [ ! -e "$folder/redis.log" ] || tail -n 5 "$folder/redis.log" >&2
+            tail -q -n 5 "$folder"/*.log 2>/dev/null >&2 || true
             exit 1
         fi
         sleep 0.1
     done
 }
 
+# redis NAME OPTIONS...: a server that keeps nothing. In the background with its own signals: on Ctrl-C weir goes first.
+redis() {
+    setsid redis-server "${@:2}" --bind 127.0.0.1 --dir "$folder" --save '' --appendonly no --logfile "$folder/$1.log" \
+        --pidfile "$folder/$1.pid" </dev/null >/dev/null &
+}
+
+# free_port FROM: sets found to the first port from there on that nothing listens on.
+free_port() {
+    found=$1
+    while answers "$found"; do found=$((found + 1)); done
+}
+
+# Without knowing the others a sentinel starts no failover.
+knows_others() { redis-cli -p "$1" SENTINEL CKQUORUM mymaster | grep -q 'OK 3'; }
+
+# A master, two replicas, three sentinels; sets upstream.
+replicated() {
+    local master='' n sentinels=
+    found=$((port + 10))
+    for n in 1 2 3; do
+        free_port $((found + 1))
+        redis "redis-$n" --port "$found" --repl-diskless-sync-delay 0 ${master:+--replicaof 127.0.0.1 "$master"}
+        wait_for $! "redis-$n" redis-cli -p "$found" PING
+        master=${master:-$found}
+    done
+    for n in 1 2 3; do
+        free_port $((found + 1))
+        cat >"$folder/sentinel-$n.conf" <<END
+port $found
+bind 127.0.0.1
+dir $folder
+logfile $folder/sentinel-$n.log
+sentinel monitor mymaster 127.0.0.1 $master 2
+sentinel down-after-milliseconds mymaster 1000
+sentinel failover-timeout mymaster 10000
+END
+        setsid redis-server "$folder/sentinel-$n.conf" --sentinel </dev/null >/dev/null &
+        wait_for $! "sentinel-$n" redis-cli -p "$found" PING
+        sentinels+=${sentinels:+, }127.0.0.1:$found
+    done
+    wait_for $! "the third sentinel" knows_others "$found"
+    sentinel_port=$found
+    upstream=sentinel:mymaster@$sentinels
+}
+
 upstream=${UPSTREAM:-}
-if [ -z "$upstream" ]; then
+if [ -n "${SENTINEL:-}" ]; then
+    replicated
+elif [ -z "$upstream" ]; then
     upstream=unix:$folder/redis.sock
-    # In the background with its own signals: on Ctrl-C weir goes first.
-    setsid redis-server --port 0 --unixsocket "$folder/redis.sock" --unixsocketperm 700 --dir "$folder" \
-        --save '' --appendonly no --logfile "$folder/redis.log" </dev/null >/dev/null &
-    redis_pid=$!
-    wait_for "$redis_pid" redis-server redis-cli -s "$folder/redis.sock" PING
+    redis redis --port 0 --unixsocket "$folder/redis.sock" --unixsocketperm 700
+    wait_for $! redis-server redis-cli -s "$folder/redis.sock" PING
 fi
 
 sed -E -e "s|^listen[[:space:]]*=.*|listen = 127.0.0.1:$port|" -e "s|^upstream[[:space:]]*=.*|upstream = $upstream|" \
-    conf/weir.conf >"$folder/weir.conf"
+    ${SENTINEL:+-e 's|^;?failover-wait[[:space:]]*=.*|failover-wait = 10s|'} conf/weir.conf >"$folder/weir.conf"
 while answers "$admin_port"; do admin_port=$((admin_port + 1)); done
 printf '\n[admin]\nlisten = 127.0.0.1:%s\nsocket = %s/admin.sock\n' "$admin_port" "$folder" >>"$folder/weir.conf"
 setsid "${WEIR:-build/weir}" -c "$folder/weir.conf" </dev/null &
@@ -78,6 +127,7 @@ wait_for "$weir_pid" weir answers "$port"
 
 where="a private redis-server that keeps nothing"
 [ -z "${UPSTREAM:-}" ] || where=$UPSTREAM
+[ -z "${SENTINEL:-}" ] || where="a private master with two replicas, watched by three sentinels"
 cat <<END
 
 weir listens on 127.0.0.1:$port, in front of $where, with the limits of conf/weir.conf.
@@ -90,7 +140,18 @@ In another shell:
     redis-cli -s $folder/admin.sock --json LIMIT TOP        # as an operator: who sends most?
 
 What happens is shown at http://127.0.0.1:$admin_port/
-
-Ctrl-C stops both.
 END
+[ -z "${SENTINEL:-}" ] || cat <<END
+
+A client that goes on while its master dies. Let it run in a shell of its own:
+
+    while redis-cli -p $port INCR n; do sleep 0.2; done
+
+Then kill the master, or have the sentinels make another server the master; and see which one it is now:
+
+    kill -9 \$(cat $folder/redis-1.pid)
+    redis-cli -p $sentinel_port SENTINEL FAILOVER mymaster
+    redis-cli -p $sentinel_port SENTINEL get-master-addr-by-name mymaster
+END
+printf '\nCtrl-C stops all of them.\n'
 wait "$weir_pid"
