@@ -1,0 +1,97 @@
+"""A master that dies, stops or is cut off under clients that count, and one that comes back."""
+
+import contextlib
+import signal
+import time
+
+import pytest
+from kit.counting import Counters
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.sentinel import Deployment, calls, follows
+
+CLIENTS, IDLE = 50, 20
+RECOVERY = 1.5  # seconds behind the sentinels' own switch
+WAITS = {"failover_wait": "10s"}
+
+
+def kill(node):
+    node.signal(signal.SIGKILL)
+    node.wait()
+
+
+def stop(node):
+    node.signal(signal.SIGSTOP)
+
+
+def part(node):
+    node.relay.cut()
+
+
+def come_back(node, way):
+    """The old master is there again, and calls itself a master as long as no sentinel tells it otherwise."""
+    {kill: node.start, stop: lambda: node.signal(signal.SIGCONT), part: lambda: node.relay.heal()}[way]()
+    wait_until(lambda: node.role() == "master", "the old master is back")
+
+
+@contextlib.contextmanager
+def silent(sentinels):
+    for sentinel in sentinels:
+        sentinel.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for sentinel in sentinels:
+            sentinel.signal(signal.SIGCONT)
+
+
+@pytest.fixture(params=MODES, ids=MODE_IDS)
+def start(request, farm):
+    workers, lanes = request.param
+    return lambda made, **settings: farm.weir(made.listed, workers=workers, lanes=lanes, **{**WAITS, **settings})
+
+
+def idle_clients(weir):
+    """Clients with nothing in flight, nor any state; with private connections each has some."""
+    conns = [weir.connect(timeout=30) for _ in range(IDLE if weir.lanes == "shared" else 0)]
+    for n, conn in enumerate(conns):
+        assert conn.call("SET", f"idle:{n}", n) == "OK"
+    return conns
+
+
+def assert_not_written_to(old, weir, counters):
+    """Nothing of what is written now arrives at the old master, which says that it is one."""
+    before = calls(old, "incr"), calls(old, "set")
+    began = time.monotonic()
+    counters.wait_served(began)
+    counters.wait_served(time.monotonic())
+    with weir.connect() as conn:
+        assert conn.call("SET", "late", "1") == "OK"
+    assert old.role() == "master", "or else what it gets is its new master's"
+    assert (calls(old, "incr"), calls(old, "set")) == before
+
+
+@pytest.mark.failover
+@pytest.mark.parametrize("way", [kill, stop, part], ids=lambda way: way.__name__)
+def test_under_clients_that_count(way, farm, start):
+    """No acknowledged write is told twice, none is sent twice, no reply crosses. Clients that have nothing in flight see
+    nothing; the others connect again. The old master that comes back is not written to."""
+    made = Deployment(farm, is_relayed=way is part)
+    weir = start(made)
+    idle = idle_clients(weir)
+    old = made.master
+    with Counters(weir.address, CLIENTS) as counters, made.switches() as switches:
+        way(old)
+        began = time.monotonic()
+        new = made.wait_switched(old)
+        switched = switches.first(new)
+        took = counters.wait_served(switched) - switched
+        for n, conn in enumerate(idle):
+            assert conn.call("INCRBY", f"idle:{n}", 0) == n
+        with silent(made.sentinels):
+            come_back(old, way)
+            assert_not_written_to(old, weir, counters)
+    counters.assert_sound()
+    assert not counters.errors, counters.errors[:3]
+    assert weir.lanes == "private" or all(n_waited for _, _, n_waited in counters.closed), "only what is in flight ends"
+    assert took <= RECOVERY, (took, switched - began)
+    assert follows(weir, new)
