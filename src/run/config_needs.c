@@ -49,6 +49,6 @@ void config_lint_sources(const struct config *config, struct config_file *file)
     if (!sources_are_replicated(&config->sources) || is_known || !networks_are_none(&config->upstream_allow))
         return;
     entry_says(file, false, upstream,
-               "whoever answers at an address that is told to weir hears the passwords: write tls: in front of the "
+               "passwords go to any address that names, sentinels or servers tell: write tls: in front of the "
                "addresses, with upstream-tls-ca-file, or upstream-allow = NETWORK");
 }

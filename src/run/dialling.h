@@ -30,7 +30,10 @@ const struct address *dialling_target(const struct dialling *dialling, const str
 /* NULL: it may be dialled. Else why not (static). */
 const char *dialling_refusal(const struct dialling *dialling, const struct endpoint *endpoint);
 
-/* True if who connects to `to` reaches who listens at `own`, also by another address of this machine. */
+/*
+ * True if a connection to `to` comes to a listener at `own`, also by another address of this machine. `is_dual`: the
+ * listener is of IPv6 and takes IPv4 too.
+ */
 bool dialling_reaches(const struct endpoint *to, const struct endpoint *own, bool is_dual);
 
 void dialling_free(struct dialling *dialling); /* NULL is allowed */

@@ -10,7 +10,7 @@
 enum reads {
     READS_MASTER,   /* all go to the master */
     READS_ASKED,    /* those of clients that have sent READONLY may go to replicas */
-    READS_REPLICAS, /* everybody's may */
+    READS_REPLICAS, /* those of all clients may */
 };
 
 struct reads_settings {

@@ -239,7 +239,8 @@ static void test_passwords_that_may_go_anywhere(void **state)
         struct config *config = config_read(&file, table);
         assert_non_null(config);
         config_lint_sources(config, &file);
-        bool is_warned = strstr(said.text, "warning: weir.conf:2: [weir] upstream: whoever answers") != NULL;
+        bool is_warned =
+            strstr(said.text, "warning: weir.conf:2: [weir] upstream: passwords go to any address") != NULL;
         if (is_warned != anywhere[i].is_warned)
             fail_msg("%s: %s", anywhere[i].text, said.text);
         config_free(config);
