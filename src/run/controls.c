@@ -265,7 +265,7 @@ static void choose(struct controls *controls)
         tell_home(controls);
     if (choice->again_ns > now_ns)
         uv_timer_start(&controls->timers[CHOOSE], on_choose, (choice->again_ns - now_ns) / NS_PER_MS + 1, 0);
-    if (choice->home != NULL || are_heard(controls))
+    if (choice->home != NULL ? choice->home->is_settled : are_heard(controls))
         settle(controls);
 }
 
