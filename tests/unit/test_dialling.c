@@ -132,7 +132,7 @@ static struct endpoint endpoint_of(const char *text, uint16_t port)
     return endpoint;
 }
 
-static const struct reach {
+static const struct listener_case {
     const char *to, *own;
     bool is_dual, is_reached;
 } reaches[] = {
@@ -160,7 +160,7 @@ static void test_what_reaches_a_listener(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(reaches); i++) {
-        const struct reach *r = &reaches[i];
+        const struct listener_case *r = &reaches[i];
         struct endpoint to = endpoint_of(r->to, 7), own = endpoint_of(r->own, 7), other = endpoint_of(r->to, 8);
         if (dialling_reaches(&to, &own, r->is_dual) != r->is_reached)
             fail_msg("%s, %s", r->to, r->own);
