@@ -44,13 +44,10 @@ static void put_waiting(struct text *out, const struct snapshot *s)
     figure_duration(out, (double)s->health.oldest_ns / (double)NS_PER_S);
 }
 
-/* Of the nodes in the worst state the first. */
-static const char *worst_node(const struct snapshot *s)
+static const char *home_name(const struct snapshot *s)
 {
-    for (size_t i = 0; i < s->n_nodes; i++)
-        if (s->nodes[i].health.state == s->health.state)
-            return s->nodes[i].address;
-    return s->upstream;
+    const struct snapshot_node *home = snapshot_home(s);
+    return home != NULL ? home->address : s->upstream;
 }
 
 /* A node that answers and cannot be served; NULL: there is none. */
@@ -84,6 +81,32 @@ static void find_lacks(struct findings *findings, const struct snapshot *s)
     }
 }
 
+static void find_masterless(struct findings *findings, const struct snapshot *s)
+{
+    struct finding *finding = add(findings, FINDING_BAD, "upstream-tile");
+    text_add(&finding->title, SLICE("Redis has no master"));
+    text_add(&finding->more, slice_str(s->not_ready));
+    put_waiting(&finding->more, s);
+}
+
+/* Servers besides the master that do not answer. */
+static void find_lost(struct findings *findings, const struct snapshot *s)
+{
+    struct finding *finding = NULL;
+    for (size_t i = 0; s->is_replicated && i < s->n_nodes; i++) {
+        const struct snapshot_node *node = &s->nodes[i];
+        if (node->use == USED_FOR_ALL || node_state_is_up(node->health.state))
+            continue;
+        if (finding == NULL) {
+            finding = add(findings, FINDING_WARN, "nodes-card");
+            text_add(&finding->title, SLICE("Servers are away"));
+        } else {
+            text_add(&finding->more, SLICE(", "));
+        }
+        text_add(&finding->more, slice_str(node->address));
+    }
+}
+
 static void find_redis(struct findings *findings, const struct snapshot *s)
 {
     static const char *const titles[] = {[NODE_BUSY] = "Redis is busy",
@@ -93,6 +116,10 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
     enum node_state state = s->health.state;
     if (state == NODE_UP)
         return;
+    if (s->is_replicated && snapshot_home(s) == NULL) {
+        find_masterless(findings, s);
+        return;
+    }
     if (state == NODE_AWAY && rejected_node(s) != NULL) {
         find_rejected(findings, rejected_node(s));
         return;
@@ -104,7 +131,7 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
     else if (state == NODE_PAUSED)
         text_add(&finding->more, SLICE("CLIENT PAUSE holds commands back"));
     else
-        text_add(&finding->more, slice_str(worst_node(s)));
+        text_add(&finding->more, slice_str(home_name(s)));
     if (state == NODE_SILENT) {
         text_add(&finding->more, SLICE(" for "));
         figure_duration(&finding->more, (double)s->health.silence_ns / (double)NS_PER_S);
@@ -244,6 +271,7 @@ void findings_make(struct findings *findings, const struct snapshot *s)
     find_limits(findings, s, LIMIT_DELAYING, FINDING_WARN, now(s, SERIES_DELAYED), "delaying");
     find_limits(findings, s, LIMIT_SHADOWING, FINDING_WARN, now(s, SERIES_SHADOWED), "shadowing");
     find_lacks(findings, s);
+    find_lost(findings, s);
     find_blocks(findings, s);
     find_overflow(findings, s);
     if (findings->n == 0)

@@ -209,8 +209,10 @@ static void put_upstream_class(struct page *p)
 
 static void put_upstream_address(struct page *p)
 {
-    const struct snapshot_node *node = &p->s->nodes[0];
+    const struct snapshot_node *node = snapshot_home(p->s);
     escaped(p, p->s->upstream);
+    if (node == NULL)
+        return;
     if (node->in_use[0] != '\0' && strcmp(node->in_use, node->address) != 0) {
         escaped(p, ", ");
         escaped(p, node->in_use);

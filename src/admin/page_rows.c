@@ -52,6 +52,25 @@ const char *page_node_state(enum node_state state)
     return state == NODE_SILENT ? "does not answer" : node_state_name(state);
 }
 
+static void node_cell(struct text *out, const char *label, bool is_known)
+{
+    text_print(out, "<td class=\"n\" data-l=\"%s\">%s", label, is_known ? "" : "\u2013");
+}
+
+/* What it is, and what it is used for. */
+static void node_place(struct text *out, const struct snapshot_node *node)
+{
+    text_print(out, "<td>%s</td><td>%s</td>", node->role, node_use_name(node->use));
+    node_cell(out, "Epoch", node->epoch != 0);
+    if (node->epoch != 0)
+        text_print(out, "%" PRIu64, node->epoch);
+    text_add(out, SLICE("</td>"));
+    node_cell(out, "Lag", node->lag_ms != SNAPSHOT_NO_LAG);
+    if (node->lag_ms != SNAPSHOT_NO_LAG)
+        figure_duration(out, (double)node->lag_ms / 1000.0);
+    text_add(out, SLICE("</td>"));
+}
+
 void page_nodes(struct text *out, const struct snapshot *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
@@ -60,11 +79,15 @@ void page_nodes(struct text *out, const struct snapshot *s)
         escaped(out, node->address);
         text_print(out, "</th><td class=\"%s\">%s</td>", node_state_is_up(node->health.state) ? "up" : "down",
                    page_node_state(node->health.state));
+        node_place(out, node);
         count_cell(out, "Lanes", "", lanes_there(&node->lanes));
         count_cell(out, "In flight", "", count_read(&node->lanes.in_flight));
-        count_cell(out, "Opened", "", count_read(&node->lanes.opened));
+        count_cell(out, "Requests", "", count_read(&node->lanes.requests));
         count_cell(out, "Failed", "", lanes_lost(&node->lanes));
-        text_add(out, SLICE("</tr>"));
+        node_cell(out, "Changed", node->changed_unix_ms != 0);
+        if (node->changed_unix_ms != 0)
+            figure_time(out, node->changed_unix_ms);
+        text_add(out, SLICE("</td></tr>"));
     }
 }
 

@@ -49,6 +49,12 @@ void show_named_times(struct sheet *s);
 /* show_upstream.c */
 void show_up(struct sheet *s);
 void show_upstream_info(struct sheet *s);
+void show_masters(struct sheet *s);
+void show_has_master(struct sheet *s);
+void show_lags(struct sheet *s);
+void show_epochs(struct sheet *s);
+void show_changes(struct sheet *s);
+void show_sent(struct sheet *s);
 void show_states(struct sheet *s);
 void show_oldest(struct sheet *s);
 void show_lanes(struct sheet *s);

@@ -29,6 +29,45 @@ void show_upstream_info(struct sheet *s)
     }
 }
 
+void show_masters(struct sheet *s)
+{
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++)
+        put(s, LABELS({"upstream", s->snapshot->nodes[i].address}), s->snapshot->nodes[i].use == USED_FOR_ALL);
+}
+
+void show_has_master(struct sheet *s)
+{
+    put(s, NO_LABELS, snapshot_home(s->snapshot) != NULL);
+}
+
+void show_lags(struct sheet *s)
+{
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++) {
+        const struct snapshot_node *node = &s->snapshot->nodes[i];
+        if (node->lag_ms != SNAPSHOT_NO_LAG)
+            put_real(s, LABELS({"upstream", node->address}), (double)node->lag_ms / 1000.0);
+    }
+}
+
+void show_epochs(struct sheet *s)
+{
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++)
+        if (s->snapshot->nodes[i].epoch != 0)
+            put(s, LABELS({"upstream", s->snapshot->nodes[i].address}), s->snapshot->nodes[i].epoch);
+}
+
+void show_changes(struct sheet *s)
+{
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++)
+        put_real(s, LABELS({"upstream", s->snapshot->nodes[i].address}),
+                 (double)s->snapshot->nodes[i].changed_unix_ms / 1000.0);
+}
+
+void show_sent(struct sheet *s)
+{
+    put_counts(s, offsetof(struct lane_counts, requests));
+}
+
 void show_oldest(struct sheet *s)
 {
     for (size_t i = 0; i < s->snapshot->n_nodes; i++)

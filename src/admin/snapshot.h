@@ -120,6 +120,15 @@ struct snapshot_try {
     char why[128]; /* what happened when it was dialled last; "": it is in use, or there was no reason to dial it */
 };
 
+/* What weir sends to a node. */
+enum node_use {
+    USED_FOR_NOTHING,
+    USED_FOR_READS,
+    USED_FOR_ALL, /* it is the master, or the only one */
+};
+
+#define SNAPSHOT_NO_LAG UINT64_MAX
+
 /* A node of the upstream. */
 struct snapshot_node {
     char address[SNAPSHOT_TEXT]; /* as configured; no two are the same */
@@ -127,6 +136,10 @@ struct snapshot_node {
     const char *role;            /* "master", "replica", "unknown" */
     struct snapshot_try tries[SNAPSHOT_TRIES];
     unsigned n_tries;
+    enum node_use use;
+    uint64_t epoch;           /* by which sentinels name it the master; 0: none */
+    uint64_t lag_ms;          /* of a replica, behind the master; SNAPSHOT_NO_LAG: not known, or none */
+    uint64_t changed_unix_ms; /* when its role changed last, or whether it can be reached; 0: never */
     struct snapshot_health health;
     char why[256];  /* why it cannot be served though it answers; "": it can, or does not answer */
     uint32_t lacks; /* what weir does not get of it: a bit for each enum lack (upstream/lack.h) */
@@ -137,6 +150,9 @@ static inline bool node_state_is_up(enum node_state state)
 {
     return state < NODE_SILENT;
 }
+
+/* "all", "reads", "nothing" */
+const char *node_use_name(enum node_use use);
 
 /* "up", "busy", "paused", "silent", "away" */
 const char *node_state_name(enum node_state state);
@@ -171,7 +187,8 @@ struct snapshot {
     char upstream[SNAPSHOT_TEXT];  /* the home node's address */
     struct snapshot_health health; /* the worst of all nodes */
     struct lane_counts lanes;      /* summed over all nodes */
-    struct snapshot_node *nodes;
+    bool is_replicated;            /* several servers, of which one at a time is the master */
+    struct snapshot_node *nodes;   /* none before sentinels have named any */
     size_t n_nodes;
 
     uint64_t reloads, failed_reloads;
@@ -215,6 +232,9 @@ struct snapshot {
 struct snapshot *snapshot_new(void); /* empty, one reference; NULL: out of memory */
 struct snapshot *snapshot_get(struct snapshot *snapshot);
 void snapshot_put(struct snapshot *snapshot);
+
+/* The node that commands go to. NULL: none is the master. */
+const struct snapshot_node *snapshot_home(const struct snapshot *snapshot);
 
 /* How many clients are connected, of max_clients; operators are none. */
 uint64_t snapshot_clients(const struct snapshot *snapshot);

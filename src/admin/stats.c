@@ -40,6 +40,7 @@ static void write_node(struct text *out, const char *address, const struct snaps
     json_real(out, "silent_seconds", (double)health->silence_ns / (double)NS_PER_S);
     json_real(out, "oldest_seconds", (double)health->oldest_ns / (double)NS_PER_S);
     json_number(out, "connects", count_read(&lanes->opened));
+    json_number(out, "requests", count_read(&lanes->requests));
     json_number(out, "in_flight", count_read(&lanes->in_flight));
     json_number(out, "error_replies", count_read(&lanes->error_replies));
     json_open_object(out, "connections");
@@ -81,16 +82,27 @@ static void write_addresses(struct text *out, const struct snapshot_node *node)
     json_close_list(out);
 }
 
+static void write_place(struct text *out, const struct snapshot_node *node)
+{
+    json_string(out, "use", node_use_name(node->use));
+    json_number(out, "epoch", node->epoch);
+    if (node->lag_ms != SNAPSHOT_NO_LAG)
+        json_real(out, "lag_seconds", (double)node->lag_ms / 1000.0);
+    json_number(out, "changed_ms", node->changed_unix_ms);
+}
+
 static void write_upstream(struct text *out, const struct snapshot *s)
 {
     json_open_object(out, "upstream");
     write_node(out, s->upstream, &s->health, &s->lanes);
+    json_flag(out, "replicated", s->is_replicated);
     json_open_list(out, "nodes");
     for (size_t i = 0; i < s->n_nodes; i++) {
         json_open_row(out);
         write_node(out, s->nodes[i].address, &s->nodes[i].health, &s->nodes[i].lanes);
         json_string(out, "why", s->nodes[i].why);
         write_addresses(out, &s->nodes[i]);
+        write_place(out, &s->nodes[i]);
         write_lacks(out, s->nodes[i].lacks);
         json_close_object(out);
     }

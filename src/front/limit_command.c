@@ -429,6 +429,7 @@ static const struct {
     {"clients", limit_people_clients, 0},
     {"kick", limit_people_kick, 0},
     {"suggest", suggest, 0},
+    {"upstream", NULL, ORDER_UPSTREAM},
     {"mode", NULL, ORDER_MODE},
     {"set", set, 0},
     {"unset", NULL, ORDER_UNSET},

@@ -33,6 +33,7 @@ enum order_kind {
     ORDER_LIST,
     ORDER_TOP,
     ORDER_BLOCKS,
+    ORDER_UPSTREAM,
 };
 
 /* What a report is to tell. */
@@ -87,7 +88,7 @@ struct order {
     bool is_on_its_round;        /* the worker that takes it is to do its part, and to pass it on */
     size_t n_rows;               /* how many clients `rows` tells of, or have been closed */
     size_t n_more;               /* and how many there are besides */
-    struct build rows;           /* of a report, and of ORDER_DIFF: the whole reply */
+    struct build rows;           /* of a report, ORDER_DIFF and ORDER_UPSTREAM: the whole reply */
     struct report_wanted wanted; /* ORDER_LIST, ORDER_TOP, ORDER_BLOCKS, ORDER_SUGGEST */
     struct difference *differences;
     size_t n_differences;

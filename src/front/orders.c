@@ -249,7 +249,7 @@ static void tell_block(struct build *out, const struct front *front, const struc
 static bool is_report(const struct order *order)
 {
     return order->kind == ORDER_LIST || order->kind == ORDER_TOP || order->kind == ORDER_BLOCKS ||
-           order->kind == ORDER_DIFF;
+           order->kind == ORDER_DIFF || order->kind == ORDER_UPSTREAM;
 }
 
 void front_order_done(struct front *front, struct order *order)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "run/census_limits.h"
+#include "run/census_nodes.h"
 #include "run/fullness.h"
 
 #define NS_IN_S 1e9
@@ -62,37 +63,6 @@ static void take_listeners(struct snapshot *s, const struct census *census)
 
 /* ---- the rest ---- */
 
-/* Clients' lanes to it that are greeted. */
-static uint64_t count_ready(const struct lane_counts *counts)
-{
-    return count_read(&counts->lists[LIST_SHARED]) + count_read(&counts->lists[LIST_PRIVATE]);
-}
-
-/*
- * A control connection that is turned away tells of weir's own rights, or of maxclients: while clients have lanes the
- * node is up. One that cannot connect, or gets no answer, tells that it is away, whatever lanes are still open.
- */
-static bool is_connected(const struct census *census, size_t row)
-{
-    if (census->controls == NULL || node_is_barred(census->topology->rows[row].node))
-        return false;
-    struct nodes_sum sum = {0};
-    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
-        nodes_sum(&crew_front(census->crew, w)->nodes, row, &sum);
-    return count_read(&sum.counts.is_down) == 0 &&
-           (controls_is_up(census->controls, row) ||
-            (count_ready(&sum.counts) > 0 && controls_is_turned_away(census->controls, row)));
-}
-
-static enum node_state state_of(const struct census *census, size_t row)
-{
-    static const enum node_state states[] = {
-        [PULSE_WELL] = NODE_UP, [PULSE_BUSY] = NODE_BUSY, [PULSE_HELD] = NODE_PAUSED, [PULSE_SILENT] = NODE_SILENT};
-    if (is_connected(census, row))
-        return states[controls_pulse(census->controls, row)];
-    return node_is_silent(census->topology->rows[row].node) ? NODE_SILENT : NODE_AWAY;
-}
-
 /* Why the home node cannot be used; "": it can. What else there is may be away. */
 static void explain_upstream(const struct census *census, char why[CENSUS_WHY_ROOM])
 {
@@ -100,7 +70,7 @@ static void explain_upstream(const struct census *census, char why[CENSUS_WHY_RO
     const char *no_master = controls_why_no_master(census->controls);
     const char *unfit = controls_why(census->controls, TOPOLOGY_HOME);
     const struct finder *finder = controls_finder(census->controls, TOPOLOGY_HOME);
-    enum node_state state = state_of(census, TOPOLOGY_HOME);
+    enum node_state state = census_home_state(census);
     uint64_t silence_ns = controls_silence_ns(census->controls, TOPOLOGY_HOME, clock_ns());
     why[0] = '\0';
     if (node_state_is_up(state))
@@ -143,72 +113,6 @@ bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
     else
         explain_upstream(census, why);
     return why[0] == '\0';
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static void take_addresses(struct snapshot_node *to, const struct census *census, size_t row)
-{
-    static const char *const roles[] = {
-        [ROLE_UNKNOWN] = "unknown", [ROLE_MASTER] = "master", [ROLE_REPLICA] = "replica"};
-    const struct node *node = census->topology->rows[row].node;
-    struct finder_try try;
-    snprintf(to->in_use, sizeof to->in_use, "%s", node->address);
-    to->role = roles[node_role(node)];
-    if (census->controls == NULL)
-        return;
-    const struct finder *finder = controls_finder(census->controls, row);
-    while (finder != NULL && to->n_tries < SNAPSHOT_TRIES && finder_try(finder, to->n_tries, &try)) {
-        struct snapshot_try *one = &to->tries[to->n_tries++];
-        snprintf(one->address, sizeof one->address, "%s", try.address);
-        snprintf(one->why, sizeof one->why, "%s", try.why);
-    }
-}
-
-static void take_node(struct snapshot *s, const struct census *census, size_t row)
-{
-    struct snapshot_node *to = &s->nodes[row];
-    struct snapshot_health *health = &to->health;
-    snprintf(to->address, sizeof to->address, "%s", census->topology->rows[row].node->text);
-    snprintf(to->why, sizeof to->why, "%s", census->controls != NULL ? controls_why(census->controls, row) : "");
-    to->lacks = atomic_load_explicit(&census->topology->rows[row].node->lacks, memory_order_relaxed);
-    take_addresses(to, census, row);
-    health->state = state_of(census, row);
-    if (health->state != NODE_AWAY)
-        health->silence_ns = controls_silence_ns(census->controls, row, s->taken_ns);
-    struct nodes_sum sum = {0};
-    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
-        nodes_sum(&crew_front(census->crew, w)->nodes, row, &sum);
-    counts_add(&to->lanes, &sum.counts, sizeof to->lanes);
-    health->oldest_ns = sum.oldest_ns;
-}
-
-/* To what is said of all nodes together. Whether the upstream is up is the home node's to say. */
-static void add_node(struct snapshot *s, const struct snapshot_node *node)
-{
-    counts_add(&s->lanes, &node->lanes, sizeof s->lanes);
-    s->health.oldest_ns = larger(s->health.oldest_ns, node->health.oldest_ns);
-    if (node != &s->nodes[TOPOLOGY_HOME])
-        return;
-    s->health.state = node->health.state;
-    s->health.silence_ns = node->health.silence_ns;
-}
-
-/* False: out of memory. */
-static bool take_nodes(struct snapshot *s, const struct census *census)
-{
-    s->nodes = calloc(census->topology->n_rows, sizeof *s->nodes);
-    if (s->nodes == NULL)
-        return false;
-    s->n_nodes = census->topology->n_rows;
-    for (size_t row = 0; row < s->n_nodes; row++) {
-        take_node(s, census, row);
-        add_node(s, &s->nodes[row]);
-    }
-    return true;
 }
 
 static void take_upstream(struct snapshot *s, const struct census *census)
@@ -266,7 +170,7 @@ struct snapshot *census_look(const struct census *census)
     struct snapshot *s = snapshot_new();
     if (s != NULL)
         s->taken_ns = clock_ns();
-    if (s == NULL || !census_take_limits(s, census) || !census_take_named(s, census) || !take_nodes(s, census)) {
+    if (s == NULL || !census_take_limits(s, census) || !census_take_named(s, census) || !census_take_nodes(s, census)) {
         snapshot_put(s);
         return NULL;
     }

@@ -512,6 +512,32 @@ uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64
     return control != NULL ? control_silence_ns(control, now_ns) : 0;
 }
 
+bool controls_are_replicated(const struct controls *controls)
+{
+    return controls->is_replicated;
+}
+
+static size_t row_of(const struct controls *controls, const struct member *member)
+{
+    for (size_t row = 0; row < controls->topology->n_rows; row++)
+        if (controls->rows[row] == member)
+            return row;
+    return CONTROLS_NO_ROW;
+}
+
+bool controls_server(const struct controls *controls, size_t i, struct controls_server *out)
+{
+    if (i >= controls->members.n)
+        return false;
+    const struct member *member = controls->members.all[i];
+    *out = (struct controls_server){.key = member->key,
+                                    .finder = member->finder,
+                                    .row = row_of(controls, member),
+                                    .epoch = member == home_of(controls) ? controls->choice.epoch : 0,
+                                    .changed_ns = member->changed_ns};
+    return true;
+}
+
 const char *controls_why_no_master(const struct controls *controls)
 {
     return controls->choice.text;

@@ -72,6 +72,23 @@ uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64
 /* For its name and addresses. NULL: the node of this row stands for a master that there is not. */
 const struct finder *controls_finder(const struct controls *controls, size_t row);
 
+/* Several servers may be the upstream, of which one at a time is the master. */
+bool controls_are_replicated(const struct controls *controls);
+
+#define CONTROLS_NO_ROW SIZE_MAX
+
+/* One of the servers, for people; good until the loop goes on. */
+struct controls_server {
+    const char *key; /* its address as configured, or as sentinels announce it; no two are the same */
+    const struct finder *finder;
+    size_t row;          /* of the topology; CONTROLS_NO_ROW: nothing is sent there */
+    uint64_t epoch;      /* of the master, by the sentinels; else 0 */
+    uint64_t changed_ns; /* when its role changed last, or whether it can be reached, or is the home; 0: never */
+};
+
+/* Server `i`, whether it has a row or not. False: there are no more. */
+bool controls_server(const struct controls *controls, size_t i, struct controls_server *out);
+
 /* Why none of the servers is the home node, for people; "": one is. Good until the loop goes on. */
 const char *controls_why_no_master(const struct controls *controls);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -42,9 +43,18 @@ static void on_maxclients(void *arg)
     member->members->ops->on_maxclients(member->members->arg);
 }
 
+static void note_word(struct member *member)
+{
+    struct finder_word word = finder_word(member->finder);
+    if (word.role != member->word.role || word.is_lost != member->word.is_lost)
+        member->changed_ns = clock_ns();
+    member->word = word;
+}
+
 static void on_word(void *arg)
 {
     struct member *member = arg;
+    note_word(member);
     member->members->ops->on_word(member->members->arg, member);
 }
 
@@ -52,6 +62,7 @@ static void on_settled(void *arg)
 {
     struct member *member = arg;
     member->is_settled = true;
+    note_word(member);
     member->members->ops->on_word(member->members->arg, member);
 }
 

@@ -21,6 +21,8 @@ struct member {
     struct command_table *table; /* the last that its server has told; one reference; NULL: none */
     bool is_settled;             /* the first attempt is over, however it went */
     bool is_leaving;             /* it is to be dropped, as its owner says */
+    struct finder_word word;     /* as its finder has said it last */
+    uint64_t changed_ns;         /* when its role changed last, or whether it can be reached; 0: never */
 };
 
 /* Not called from within a call of the functions below. No member is to be dropped from within one. */

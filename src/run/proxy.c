@@ -25,6 +25,7 @@
 #include "run/listening.h"
 #include "run/log_event.h"
 #include "run/order_info.h"
+#include "run/order_upstream.h"
 #include "run/order_report.h"
 #include "run/password_watch.h"
 #include "run/replacement.h"
@@ -493,6 +494,9 @@ static void on_order(void *arg, struct order *order)
     if (order->kind == ORDER_INFO) {
         const struct census census = census_of(proxy);
         order_info(order, &census);
+    } else if (order->kind == ORDER_UPSTREAM) {
+        const struct census census = census_of(proxy);
+        order_upstream(order, &census);
     } else if (order_is_report(order)) {
         order_report(order, governor_rules(proxy->governor), &proxy->settings, clock_ns());
     } else if (order->kind == ORDER_SUGGEST) {

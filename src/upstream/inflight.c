@@ -15,6 +15,7 @@ void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64
             return;
         call->sent_ns = now_ns;
         count(counts, call, call_requests(call));
+        count_add(&counts->requests, call_requests(call));
     }
 }
 

@@ -38,6 +38,7 @@ struct lane_counts {
     _Atomic uint64_t in_flight;         /* requests sent and not answered, now */
     _Atomic uint64_t blocking;          /* of them those that may wait in Redis */
     _Atomic uint64_t subscribed;        /* connections with subscriptions, now */
+    _Atomic uint64_t requests;          /* sent, weir's own among them */
     _Atomic uint64_t opened;            /* connections begun */
     _Atomic uint64_t lost[LOSS_COUNT];
     _Atomic uint64_t error_replies;  /* errors that answered clients' requests */

@@ -224,15 +224,25 @@ static void sum_past(const struct nodes *nodes, struct nodes_sum *sum)
     counts_add(&sum->counts, &nodes->past, sizeof nodes->past);
 }
 
-void nodes_sum(const struct nodes *nodes, size_t row, struct nodes_sum *sum)
+static void sum_some(const struct nodes *nodes, size_t row, bool with_past, struct nodes_sum *sum)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&nodes->lock;
     pthread_mutex_lock(lock);
-    if (row == 0)
+    if (with_past)
         sum_past(nodes, sum);
     if (row < nodes->n)
         sum_lanes(sum, &nodes->rows[row]->lanes);
     pthread_mutex_unlock(lock);
+}
+
+void nodes_sum(const struct nodes *nodes, size_t row, struct nodes_sum *sum)
+{
+    sum_some(nodes, row, row == 0, sum);
+}
+
+void nodes_sum_row(const struct nodes *nodes, size_t row, struct nodes_sum *sum)
+{
+    sum_some(nodes, row, false, sum);
 }
 
 void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum)

@@ -70,7 +70,10 @@ struct nodes_sum {
 /* Any thread. To what is in `sum`. */
 void nodes_sum(const struct nodes *nodes, size_t row, struct nodes_sum *sum);
 
-/* The same of all rows together. */
+/* The same without nodes that had its place before. */
+void nodes_sum_row(const struct nodes *nodes, size_t row, struct nodes_sum *sum);
+
+/* The same of all rows together, with all nodes that were. */
 void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum);
 
 /* The row of topology_home. */

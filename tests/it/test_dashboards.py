@@ -26,7 +26,10 @@ TARGET = 'instance="a",job="weir"'
 # What Prometheus has seen, a value a minute, and which alert is on after an hour of it; "" is none.
 SEEN = {
     "WeirDown": {"up": "0x60"},
-    "UpstreamDown": {"weir_upstream_up": "0x60"},
+    "UpstreamDown": {"weir_upstream_up{upstream='a'}": "0x60", "weir_upstream_master{upstream='a'}": "1x60"},
+    "NoMaster": {"weir_upstream_has_master": "0x60"},
+    "ReplicaDown": {"weir_upstream_up{upstream='b'}": "0x60", "weir_upstream_master{upstream='b'}": "0x60"},
+    "ReplicaLags": {"weir_upstream_lag_seconds": "6x60"},
     "UpstreamSlow": {"weir_upstream_oldest_seconds": "11x60"},
     "UpstreamErrors": {"weir_upstream_errors_total": "0+10x60"},
     "ReloadFailed": {"weir_config_last_reload_successful": "0x60"},
@@ -52,6 +55,8 @@ SEEN = {
     "": {
         "up": "1x60",
         "weir_upstream_up": "1x60",
+        "weir_upstream_has_master": "1x60",
+        "weir_upstream_lag_seconds": "4x60",
         "weir_upstream_oldest_seconds": "9x60",
         "weir_upstream_errors_total": "1x60",
         "weir_config_last_reload_successful": "1x60",

@@ -268,6 +268,7 @@ def test_stats_in_json_and_csv(weir, redis):
     [node] = stats["upstream"].pop("nodes")
     assert (node.pop("why"), node.pop("lacks")) == ("", [])
     assert (node.pop("in_use"), node.pop("role")) == (redis.upstream, "master")
+    assert (node.pop("use"), node.pop("epoch")) == ("all", 0) and node.pop("changed_ms") > 0
     assert node.pop("addresses") == [{"address": redis.upstream, "why": ""}]
     assert node == {name: stats["upstream"][name] for name in node} and {"up", "connections", "errors"} < set(node)
     assert [limit["rule"] for limit in stats["limits"]][:2] == ["default/cmd.get", "default/cmd.get#2"]

@@ -29,6 +29,7 @@ static int set_up(void **state)
     s->nodes = calloc(2, sizeof *s->nodes);
     assert_non_null(s->nodes);
     strcpy(s->nodes[0].address, "127.0.0.1:6379");
+    s->nodes[0].use = USED_FOR_ALL;
     strcpy(s->nodes[1].address, "127.0.0.1:6378");
     s->n_limits = LIMITS;
     s->limits = calloc(LIMITS, sizeof *s->limits);

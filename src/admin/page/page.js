@@ -68,7 +68,8 @@ const showConnections = ({ clients, upstream, lanes }) => {
   mark($('upstream'), 'class', 'state ' + (upstream.state === 'up' ? 'is-up' : upstream.up ? 'is-slow' : 'is-down'));
   show('oldest', duration(upstream.oldest_seconds));
   mark(fields.oldest, 'class', upstream.oldest_seconds >= 1 ? 'hot' : '');
-  show('upstream-address', whereOf(upstream.nodes[0]));
+  const home = upstream.nodes.find((node) => node.use === 'all');
+  show('upstream-address', home ? whereOf(home) : upstream.address);
   show('upstream-errors', count(sum(upstream.errors)));
   show('lanes', count(sum(upstream.connections)));
   show('lanes-mode', lanes === 'private' ? 'private to each client' : 'shared by clients');

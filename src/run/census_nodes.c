@@ -1,0 +1,181 @@
+#include "run/census_nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* ---- how a node is ---- */
+
+/* What is known of one server. */
+struct about {
+    const struct node *node;
+    const struct control *control; /* NULL: none */
+    struct nodes_sum sum;          /* zero, where nothing is sent there */
+};
+
+/* Clients' lanes to it that are greeted. */
+static uint64_t count_ready(const struct lane_counts *counts)
+{
+    return count_read(&counts->lists[LIST_SHARED]) + count_read(&counts->lists[LIST_PRIVATE]);
+}
+
+/*
+ * A control connection that is turned away tells of weir's own rights, or of maxclients: while clients have lanes the
+ * node is up. One that cannot connect, or gets no answer, tells that it is away, whatever lanes are still open.
+ */
+static bool is_connected(const struct about *about)
+{
+    if (about->control == NULL || node_is_barred(about->node) || count_read(&about->sum.counts.is_down) != 0)
+        return false;
+    return control_is_up(about->control) ||
+           (count_ready(&about->sum.counts) > 0 && control_is_turned_away(about->control));
+}
+
+static enum node_state state_of(const struct about *about)
+{
+    static const enum node_state states[] = {
+        [PULSE_WELL] = NODE_UP, [PULSE_BUSY] = NODE_BUSY, [PULSE_HELD] = NODE_PAUSED, [PULSE_SILENT] = NODE_SILENT};
+    if (is_connected(about))
+        return states[control_pulse(about->control)];
+    return node_is_silent(about->node) ? NODE_SILENT : NODE_AWAY;
+}
+
+typedef void (*sum_fn)(const struct nodes *nodes, size_t row, struct nodes_sum *sum);
+
+static void sum_workers(const struct census *census, sum_fn sum_of, size_t row, struct nodes_sum *sum)
+{
+    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
+        sum_of(&crew_front(census->crew, w)->nodes, row, sum);
+}
+
+/* Of several servers each has its own counts alone: one that is the master now has not sent what its predecessor has. */
+static sum_fn summing(const struct census *census)
+{
+    bool are_several = census->controls != NULL && controls_are_replicated(census->controls);
+    return are_several ? nodes_sum_row : nodes_sum;
+}
+
+static void look_at_row(struct about *about, const struct census *census, size_t row)
+{
+    const struct finder *finder = census->controls != NULL ? controls_finder(census->controls, row) : NULL;
+    *about = (struct about){.node = census->topology->rows[row].node,
+                            .control = finder != NULL ? finder_control(finder) : NULL};
+    sum_workers(census, summing(census), row, &about->sum);
+}
+
+enum node_state census_home_state(const struct census *census)
+{
+    struct about about;
+    look_at_row(&about, census, TOPOLOGY_HOME);
+    return state_of(&about);
+}
+
+/* ---- a row of the snapshot ---- */
+
+static void take_addresses(struct snapshot_node *to, const struct node *node, const struct finder *finder)
+{
+    static const char *const roles[] = {
+        [ROLE_UNKNOWN] = "unknown", [ROLE_MASTER] = "master", [ROLE_REPLICA] = "replica"};
+    struct finder_try try;
+    snprintf(to->in_use, sizeof to->in_use, "%s", node->address);
+    to->role = roles[node_role(node)];
+    while (finder != NULL && to->n_tries < SNAPSHOT_TRIES && finder_try(finder, to->n_tries, &try)) {
+        struct snapshot_try *one = &to->tries[to->n_tries++];
+        snprintf(one->address, sizeof one->address, "%s", try.address);
+        snprintf(one->why, sizeof one->why, "%s", try.why);
+    }
+}
+
+static void take_about(struct snapshot_node *to, const struct about *about, uint64_t now_ns)
+{
+    struct snapshot_health *health = &to->health;
+    snprintf(to->why, sizeof to->why, "%s", about->control != NULL ? control_why(about->control) : "");
+    to->lacks = atomic_load_explicit(&about->node->lacks, memory_order_relaxed);
+    to->lag_ms = SNAPSHOT_NO_LAG;
+    health->state = state_of(about);
+    if (health->state != NODE_AWAY && about->control != NULL)
+        health->silence_ns = control_silence_ns(about->control, now_ns);
+    counts_add(&to->lanes, &about->sum.counts, sizeof to->lanes);
+    health->oldest_ns = about->sum.oldest_ns;
+}
+
+static enum node_use use_of(size_t row)
+{
+    return row == TOPOLOGY_HOME ? USED_FOR_ALL : row == CONTROLS_NO_ROW ? USED_FOR_NOTHING : USED_FOR_READS;
+}
+
+static void take_server(struct snapshot_node *to, const struct census *census, const struct controls_server *server,
+                        const struct snapshot *s)
+{
+    struct about about;
+    if (server->row != CONTROLS_NO_ROW)
+        look_at_row(&about, census, server->row);
+    else
+        about = (struct about){.node = finder_node(server->finder), .control = finder_control(server->finder)};
+    snprintf(to->address, sizeof to->address, "%s", server->key);
+    to->use = use_of(server->row);
+    to->epoch = server->epoch;
+    if (server->changed_ns != 0)
+        to->changed_unix_ms = clock_unix_ms() - (s->taken_ns - server->changed_ns) / NS_PER_MS;
+    take_addresses(to, about.node, server->finder);
+    take_about(to, &about, s->taken_ns);
+}
+
+/* Without controls, as at the start: nothing is known but the address. */
+static void take_home(struct snapshot_node *to, const struct census *census, const struct snapshot *s)
+{
+    struct about about;
+    look_at_row(&about, census, TOPOLOGY_HOME);
+    snprintf(to->address, sizeof to->address, "%s", about.node->text);
+    to->use = USED_FOR_ALL;
+    take_addresses(to, about.node, NULL);
+    take_about(to, &about, s->taken_ns);
+}
+
+static size_t count_servers(const struct controls *controls)
+{
+    struct controls_server server;
+    size_t n = 0;
+    while (controls != NULL && controls_server(controls, n, &server))
+        n++;
+    return n;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of all nodes together. Whether the upstream is up is the home node's to say. */
+static void take_whole(struct snapshot *s, const struct census *census)
+{
+    struct about home;
+    look_at_row(&home, census, TOPOLOGY_HOME);
+    s->health.state = state_of(&home);
+    if (s->health.state != NODE_AWAY && home.control != NULL)
+        s->health.silence_ns = control_silence_ns(home.control, s->taken_ns);
+    s->is_replicated = census->controls != NULL && controls_are_replicated(census->controls);
+    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++) {
+        struct nodes_sum sum = {0};
+        nodes_sum_all(&crew_front(census->crew, w)->nodes, &sum);
+        counts_add(&s->lanes, &sum.counts, sizeof s->lanes);
+        s->health.oldest_ns = larger(s->health.oldest_ns, sum.oldest_ns);
+    }
+}
+
+bool census_take_nodes(struct snapshot *s, const struct census *census)
+{
+    struct controls_server server;
+    size_t n = count_servers(census->controls);
+    s->nodes = calloc(n > 0 ? n : 1, sizeof *s->nodes);
+    if (s->nodes == NULL)
+        return false;
+    s->n_nodes = n;
+    for (size_t i = 0; i < n && controls_server(census->controls, i, &server); i++)
+        take_server(&s->nodes[i], census, &server, s);
+    if (n == 0 && (census->controls == NULL || !controls_are_replicated(census->controls)))
+        take_home(&s->nodes[s->n_nodes++], census, s);
+    take_whole(s, census);
+    return true;
+}
