@@ -139,6 +139,7 @@ struct snapshot_node {
     enum node_use use;
     uint64_t epoch;           /* by which sentinels name it the master; 0: none */
     uint64_t lag_ms;          /* of a replica, behind the master; SNAPSHOT_NO_LAG: not known, or none */
+    uint64_t behind_bytes;    /* what the replica lacks of what its master has told; with lag_ms */
     uint64_t changed_unix_ms; /* when its role changed last, or whether it can be reached; 0: never */
     struct snapshot_health health;
     char why[256];  /* why it cannot be served though it answers; "": it can, or does not answer */

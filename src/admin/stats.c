@@ -86,8 +86,10 @@ static void write_place(struct text *out, const struct snapshot_node *node)
 {
     json_string(out, "use", node_use_name(node->use));
     json_number(out, "epoch", node->epoch);
-    if (node->lag_ms != SNAPSHOT_NO_LAG)
+    if (node->lag_ms != SNAPSHOT_NO_LAG) {
         json_real(out, "lag_seconds", (double)node->lag_ms / 1000.0);
+        json_number(out, "behind_bytes", node->behind_bytes);
+    }
     json_number(out, "changed_ms", node->changed_unix_ms);
 }
 

@@ -87,12 +87,23 @@ static void take_addresses(struct snapshot_node *to, const struct node *node, co
     }
 }
 
+/* How old the master's state is that a replica has, at most. It is known where clients may read from replicas. */
+static void take_lag(struct snapshot_node *to, const struct node *node, uint64_t now_ns)
+{
+    uint64_t as_of_ns = atomic_load_explicit(&node->reach.as_of_ns, memory_order_relaxed);
+    to->lag_ms = SNAPSHOT_NO_LAG;
+    if (as_of_ns == 0 || node_role(node) != ROLE_REPLICA)
+        return;
+    to->lag_ms = now_ns > as_of_ns ? (now_ns - as_of_ns) / NS_PER_MS : 0;
+    to->behind_bytes = atomic_load_explicit(&node->reach.behind, memory_order_relaxed);
+}
+
 static void take_about(struct snapshot_node *to, const struct about *about, uint64_t now_ns)
 {
     struct snapshot_health *health = &to->health;
     snprintf(to->why, sizeof to->why, "%s", about->control != NULL ? control_why(about->control) : "");
     to->lacks = atomic_load_explicit(&about->node->lacks, memory_order_relaxed);
-    to->lag_ms = SNAPSHOT_NO_LAG;
+    take_lag(to, about->node, now_ns);
     health->state = state_of(about);
     if (health->state != NODE_AWAY && about->control != NULL)
         health->silence_ns = control_silence_ns(about->control, now_ns);
@@ -100,9 +111,13 @@ static void take_about(struct snapshot_node *to, const struct about *about, uint
     health->oldest_ns = about->sum.oldest_ns;
 }
 
-static enum node_use use_of(size_t row)
+/* A replica that is too far behind its master is not read from. */
+static enum node_use use_of(size_t row, const struct node *node, uint64_t now_ns)
 {
-    return row == TOPOLOGY_HOME ? USED_FOR_ALL : row == CONTROLS_NO_ROW ? USED_FOR_NOTHING : USED_FOR_READS;
+    if (row == TOPOLOGY_HOME)
+        return USED_FOR_ALL;
+    bool is_read = row != CONTROLS_NO_ROW && reach_is_in_sync(&node->reach, now_ns, node->upstream->reads.lag_max_ns);
+    return is_read ? USED_FOR_READS : USED_FOR_NOTHING;
 }
 
 static void take_server(struct snapshot_node *to, const struct census *census, const struct controls_server *server,
@@ -114,7 +129,7 @@ static void take_server(struct snapshot_node *to, const struct census *census, c
     else
         about = (struct about){.node = finder_node(server->finder), .control = finder_control(server->finder)};
     snprintf(to->address, sizeof to->address, "%s", server->key);
-    to->use = use_of(server->row);
+    to->use = use_of(server->row, about.node, s->taken_ns);
     to->epoch = server->epoch;
     if (server->changed_ns != 0)
         to->changed_unix_ms = clock_unix_ms() - (s->taken_ns - server->changed_ns) / NS_PER_MS;

@@ -32,7 +32,7 @@ static void put_row(struct build *out, const struct snapshot_node *node, const s
     for (int loss = 0; loss < LOSS_COUNT; loss++)
         n_lost += count_read(&lanes->lost[loss]);
     bool has_changed = node->changed_unix_ms != 0 && node->changed_unix_ms <= s->unix_ms;
-    build_map(out, 14);
+    build_map(out, 15);
     put_text(out, "address", node->address);
     put_text(out, "in_use", node->in_use);
     put_text(out, "role", node->role);
@@ -40,6 +40,7 @@ static void put_row(struct build *out, const struct snapshot_node *node, const s
     put_text(out, "used_for", node_use_name(node->use));
     put_number(out, "epoch", (int64_t)node->epoch);
     put_number(out, "lag_ms", node->lag_ms != SNAPSHOT_NO_LAG ? (int64_t)node->lag_ms : -1);
+    put_number(out, "behind_bytes", node->lag_ms != SNAPSHOT_NO_LAG ? (int64_t)node->behind_bytes : -1);
     put_number(out, "lanes", (int64_t)n_lanes);
     put_number(out, "in_flight", (int64_t)count_read(&lanes->in_flight));
     put_number(out, "requests", (int64_t)count_read(&lanes->requests));

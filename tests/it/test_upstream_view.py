@@ -7,11 +7,11 @@ from kit.admin import ADMIN, get, stats
 from kit.harness import stopped, wait_until
 from kit.limits import plain
 from kit.resp import Conn, Error
-from kit.sentinel import Node, follows
+from kit.sentinel import Deployment, Node, follows
 from test_failover_list import HURRY, SECONDS, listed, pair, swap
 
 FIELDS = [
-    "address", "in_use", "role", "state", "used_for", "epoch", "lag_ms", "lanes", "in_flight", "requests", "errors", "lost",
+    "address", "in_use", "role", "state", "used_for", "epoch", "lag_ms", "behind_bytes", "lanes", "in_flight", "requests", "errors", "lost",
     "changed_ms_ago", "why",
 ]  # fmt: skip
 SECTIONS = ADMIN + "socket = {folder}/console\n"
@@ -143,3 +143,32 @@ def test_it_answers_while_redis_is_away(protocol, farm):
         if protocol == 3:
             console.call("HELLO", 3)
         wait_until(lambda: b"away" in str(console.call("LIMIT", "UPSTREAM")).encode(), "it is away")
+
+
+def test_a_replica_that_is_read_from(farm):
+    """How far it is behind; and what it is used for no more when it hangs."""
+    first, second = pair(farm)
+    weir = start(farm, listed(first, second), reads="replicas")
+    assert follows(weir, first)
+    wait_until(lambda: upstream(weir)[second.upstream]["used_for"] == "reads", "it is in sync", SECONDS)
+    row = upstream(weir)[second.upstream]
+    assert 0 <= row["lag_ms"] < 5000 and row["behind_bytes"] >= 0
+    assert upstream(weir)[first.upstream]["lag_ms"] == -1
+    wait_until(lambda: metric(weir, "weir_upstream_lag_seconds").keys() == {second.upstream}, "the metrics tell it", SECONDS)
+    assert "lag_seconds" in stats(weir)["upstream"]["nodes"][1]
+    with stopped(second):
+        wait_until(lambda: upstream(weir)[second.upstream]["used_for"] == "nothing", "it is not", SECONDS)
+
+
+def test_what_sentinels_name(farm):
+    """The epoch of the master; and the servers that sentinels tell of, though none was configured."""
+    made = Deployment(farm, n_replicas=1)
+    weir = start(farm, made.upstream)
+    first, second = made.nodes
+    assert follows(weir, first)
+    row = upstream(weir)[first.upstream]
+    assert row["used_for"] == "all"
+    made.failover()
+    wait_until(lambda: upstream(weir).get(second.upstream, {}).get("used_for") == "all", "the new one is served", 90)
+    assert upstream(weir)[second.upstream]["epoch"] > row["epoch"]
+    wait_until(lambda: metric(weir, "weir_upstream_epoch").keys() == {second.upstream}, "the metrics tell it", SECONDS)
