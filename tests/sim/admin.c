@@ -242,11 +242,14 @@ bool admin_excuses(const struct act *act, const struct reply *reply)
 {
     uint64_t late_ns = act->is_decided ? LOAD_NS + links_late_ns() : 0;
     uint64_t from_ns = act->read_ns > late_ns ? act->read_ns - late_ns : 0;
-    for (unsigned need = 0; need < N_NEEDS; need++)
+    for (unsigned need = 0; need < N_NEEDS; need++) {
+        bool is_replicas = need == NEED_MASTER && run.plan.servers > 0;
+        bool is_on = admin.needs[need].until_ns > 0 && admin.needs[need].until_ns >= from_ns;
         for (unsigned i = 0; i < MARKS && marks[need][i] != NULL; i++)
-            if (admin.needs[need].until_ns > 0 && admin.needs[need].until_ns >= from_ns &&
+            if ((is_on || is_replicas) &&
                 memmem(reply->text.at, reply->text.len, marks[need][i], strlen(marks[need][i])) != NULL)
                 return true;
+    }
     return false;
 }
 

@@ -6,6 +6,7 @@
 
 #include "tests/sim/admin.h"
 #include "tests/sim/client.h"
+#include "tests/sim/deployment.h"
 #include "tests/sim/links.h"
 #include "tests/sim/loops.h"
 #include "tests/sim/moves.h"
@@ -317,13 +318,28 @@ static const struct fault table[] = {
     {"move_dead", 3, false, METER_REDIS, move_and_die},
     {"name", 2, true, METER_REDIS, moves_lose_name},
     {"redis_garbles", 5, false, METER_REDIS, garble_lane},
+    {"failover", 12, false, METER_REDIS, deployment_fail_over},
+    {"server_killed", 8, false, METER_REDIS, deployment_kill},
+    {"server_hangs", 5, false, METER_REDIS, deployment_hang},
+    {"server_cut", 5, false, METER_REDIS, deployment_cut},
+    {"server_loads", 4, false, METER_REDIS, deployment_load},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
+
+/* Those on connections write down themselves what they do. */
+static bool is_on_link(const struct fault *fault)
+{
+    return fault->strike == hit_lane || fault->strike == hit_client || fault->strike == lose_client ||
+           fault->strike == blind_client || fault->strike == hit_operator;
+}
 
 static unsigned weight_of(const struct fault *fault)
 {
     bool is_of_name = fault->strike == move || fault->strike == move_and_die || fault->strike == moves_lose_name;
-    return is_of_name && !run.plan.has_name ? 0 : fault->weight;
+    bool is_away = run.plan.servers > 0
+                       ? !deployment_has(fault->name, is_on_link(fault))
+                       : strncmp(fault->name, "failover", 8) == 0 || strncmp(fault->name, "server_", 7) == 0;
+    return (is_of_name && !run.plan.has_name) || is_away ? 0 : fault->weight;
 }
 
 static const struct fault *draw(void)
@@ -344,7 +360,7 @@ static void get_well(void)
 {
     kernel.odds = run.plan.odds;
     server_slow(run.plan.command_ns);
-    if (!server_is_up())
+    if (!server_is_up() && run.plan.servers == 0)
         rise(random_hits(&faults.recovery, 700000));
     if (faults.has_new_password)
         regime_write_password();
@@ -369,13 +385,6 @@ static void plan_next(void)
 static const struct meter *meter_of(enum fault_meter meter)
 {
     return meter == METER_REDIS ? &kernel.asked : &kernel.heard;
-}
-
-/* Those on connections write down themselves what they do. */
-static bool is_on_link(const struct fault *fault)
-{
-    return fault->strike == hit_lane || fault->strike == hit_client || fault->strike == lose_client ||
-           fault->strike == blind_client || fault->strike == hit_operator;
 }
 
 /* When it moved last; if it has not yet, the start. */

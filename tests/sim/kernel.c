@@ -245,7 +245,8 @@ void conn_begin(int fd, const struct sockaddr *to, socklen_t len)
     memcpy(&conn->peer, to, len);
     conn->peer_len = len;
     conn->bell.ring = on_connected;
-    if (random_hits(&kernel.chance, kernel.odds.drop)) {
+    bool is_silent = kernel.is_silent != NULL && kernel.is_silent(conn);
+    if (random_hits(&kernel.chance, kernel.odds.drop) || is_silent) {
         conn->host_has_closed = true;
         return;
     }

@@ -98,6 +98,7 @@ struct kernel {
     int64_t wall_ns;    /* the date is so much off what it would be */
     /* Weir wants a connection to an upstream: sets host and owner. False: refused. */
     bool (*on_dialled)(struct conn *conn);
+    bool (*is_silent)(const struct conn *conn); /* this one is never answered; NULL: each is */
     const struct striker *striker;        /* NULL: nobody */
     void (*on_logged)(struct slice line); /* what weir writes to its log; NULL: nobody reads it */
 };

@@ -6,14 +6,16 @@
 #include <string.h>
 
 #include "tests/sim/aborts.h"
+#include "tests/sim/deployment.h"
 #include "tests/sim/entrance.h"
 #include "tests/sim/exact_say.h"
 #include "tests/sim/hangs.h"
 #include "tests/sim/limits.h"
 #include "tests/sim/moves.h"
 #include "tests/sim/run.h"
+#include "tests/sim/server.h"
 
-enum { STREAM_PLAN = 4, STREAM_BESIDE = 8, STREAM_PLAN_ABORTS = 11, STREAM_NAME = 13 };
+enum { STREAM_PLAN = 4, STREAM_BESIDE = 8, STREAM_PLAN_ABORTS = 11, STREAM_NAME = 13, STREAM_SERVERS = 14 };
 
 #define VALKEY 80001
 
@@ -98,6 +100,7 @@ static void add_some(struct plan *plan, struct random *chance, char *config, con
         size_t name = strcspn(row->line, " ");
         bool stays = (row->effects & STAYS) != 0 && config != plan->config;
         bool is_other = plan->has_aborts && ((row->effects & IDENTIFIES) != 0 || strstr(row->line, "upstream-timeout"));
+        is_other |= plan->is_pure && !deployment_bears(row->line, (row->effects & MAY_CLOSE) != 0);
         if (strncmp(row->line, last, name) == 0 || !random_hits(chance, row->odds) || stays || is_other)
             continue;
         last = row->line;
@@ -122,8 +125,12 @@ static void add_fixed(const struct plan *plan, char *config)
     static const char *const cells[] = {"", "", "cl-throttle = raw\n", "", "cl-throttle = off\n"};
     char listen[256];
     entrance_config(plan->entrances, listen, sizeof listen);
-    add(config, "[weir]\n%supstream = %s:6379\nturns = on\nworkers = %u\n", listen,
-        plan->has_name ? MOVES_NAME : "127.0.0.1", plan->workers);
+    add(config, "[weir]\n%supstream = ", listen);
+    if (plan->servers > 0)
+        deployment_config(plan, config + strlen(config), PLAN_CONFIG - strlen(config));
+    else
+        add(config, "%s:6379\n", plan->has_name ? MOVES_NAME : "127.0.0.1");
+    add(config, "turns = on\nworkers = %u\n", plan->workers);
     if (plan->has_name)
         add(config, "upstream-resolve = 1s\n");
     if (plan->knows_password)
@@ -184,7 +191,7 @@ void plan_refuse(struct plan *plan, const struct planned_memory *memory)
 static void plan_memory(struct plan *plan, struct random *chance)
 {
     struct planned_memory memory = {.mode = MEMORY_BY_CHANCE};
-    if (!random_hits(chance, 250000) || plan->has_aborts)
+    if (!random_hits(chance, 250000) || plan->has_aborts || plan->is_pure)
         return;
     memory.odds = (uint32_t)random_scale(chance, 30000);
     if (random_hits(chance, 500000))
@@ -209,6 +216,28 @@ static void plan_aborts(struct plan *plan)
     plan->operators = OPERATORS_NONE;
 }
 
+/*
+ * Runs of their own, too: no operator, password or administrator. In half of them nothing else goes wrong, so that the
+ * laws of counters.h are exact.
+ */
+static void plan_servers(struct plan *plan)
+{
+    struct random chance;
+    random_init(&chance, plan->seed, STREAM_SERVERS);
+    if (plan->has_aborts || plan->has_name || !random_hits(&chance, 150000))
+        return;
+    plan->servers = 2 + (unsigned)random_below(&chance, SERVERS_MAX - 1);
+    plan->is_pure = random_hits(&chance, 500000);
+    plan->has_operator = plan->has_password = plan->knows_password = plan->may_change_password = false;
+    plan->operators = OPERATORS_NONE;
+    plan->may_close = true;
+    if (!plan->is_pure)
+        return;
+    plan->has_limits = plan->has_slow = plan->has_huge = plan->has_free = false;
+    plan->odds.fds = KERNEL_FDS_ENOUGH;
+    plan->redis.maxclients = 0;
+}
+
 /* What is done beside weir, and how long scripts take. */
 static void plan_beside(struct plan *plan)
 {
@@ -224,6 +253,7 @@ static void plan_beside(struct plan *plan)
     plan->has_huge = random_hits(&chance, 200000);
     random_init(&chance, plan->seed, STREAM_NAME);
     plan->has_name = !plan->has_aborts && random_hits(&chance, 300000);
+    plan_servers(plan);
 }
 
 void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)

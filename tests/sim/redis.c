@@ -158,6 +158,20 @@ void redis_restart(struct redis *redis, bool keeps_data, const char *requirepass
     free((char *)(uintptr_t)config.users);
 }
 
+void redis_swap_keys(struct redis *a, struct redis *b)
+{
+    for (size_t i = 0; i < a->settings.databases; i++) {
+        struct db *of_a = &a->dbs[i], *of_b = &b->dbs[i];
+        struct db was = *of_a;
+        of_a->keys = of_b->keys;
+        of_a->n_expiring = of_b->n_expiring;
+        of_a->looked_at = of_b->looked_at;
+        of_b->keys = was.keys;
+        of_b->n_expiring = was.n_expiring;
+        of_b->looked_at = was.looked_at;
+    }
+}
+
 struct redis_counts redis_count(const struct redis *redis)
 {
     struct redis_counts counts = {

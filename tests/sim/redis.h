@@ -110,6 +110,13 @@ void redis_stall(struct redis *redis, uint64_t us);
 /* Its disk takes no snapshot any more (or does again): writes are refused with MISCONF. */
 void redis_break_disk(struct redis *redis, bool is_broken);
 
+/* It follows the server at this address from now on, as by REPLICAOF; NULL: it is a master. */
+void redis_follow(struct redis *redis, const char *host, unsigned port);
+bool redis_is_replica(const struct redis *redis);
+
+/* The keys of two servers with equally many databases change sides. Nobody is told. */
+void redis_swap_keys(struct redis *a, struct redis *b);
+
 /* It loads its data for so long, beginning now: LOADING. */
 void redis_load(struct redis *redis, uint64_t us);
 

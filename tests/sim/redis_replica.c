@@ -19,14 +19,29 @@ static void end_waiting(struct redis *redis)
     }
 }
 
+static void be_master(struct redis *redis)
+{
+    redis->is_replica = false;
+    text_fini(&redis->master);
+}
+
+/* *master is the server's from now on. */
+static void follow(struct redis *redis, const struct text *master)
+{
+    text_fini(&redis->master);
+    redis->master = *master;
+    redis->next_id += !redis->is_replica; /* its old self is its master's connection */
+    redis->is_replica = true;
+    end_waiting(redis);
+}
+
 void cmd_replicaof(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     struct redis *redis = conn->redis;
     int64_t port;
     (void)argc;
     if (text_is(argv[1], "no") && text_is(argv[2], "one")) {
-        redis->is_replica = false;
-        text_fini(&redis->master);
+        be_master(redis);
         reply_ok(conn);
         return;
     }
@@ -42,10 +57,22 @@ void cmd_replicaof(struct redis_conn *conn, const struct slice *argv, size_t arg
         text_fini(&master);
         return;
     }
-    text_fini(&redis->master);
-    redis->master = master;
-    redis->next_id += !redis->is_replica; /* its old self is its master's connection */
-    redis->is_replica = true;
-    end_waiting(redis);
+    follow(redis, &master);
     reply_ok(conn);
+}
+
+void redis_follow(struct redis *redis, const char *host, unsigned port)
+{
+    if (host == NULL) {
+        be_master(redis);
+        return;
+    }
+    struct text master = {0};
+    text_addf(&master, "%s:%u", host, port);
+    follow(redis, &master);
+}
+
+bool redis_is_replica(const struct redis *redis)
+{
+    return redis->is_replica;
 }

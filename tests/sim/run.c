@@ -17,6 +17,8 @@
 #include "run/proxy.h"
 #include "tests/sim/aborts.h"
 #include "tests/sim/client.h"
+#include "tests/sim/counters.h"
+#include "tests/sim/deployment.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/heap.h"
 #include "tests/sim/lane_laws.h"
@@ -92,6 +94,7 @@ static void settle(void)
 {
     run.phase = RUN_SETTLES;
     run.settle_ns = world.now_ns;
+    deployment_end();
     faults_end();
     aborts_end();
     clients_wake();
@@ -101,8 +104,10 @@ static void stop(void)
 {
     run.phase = RUN_STOPS;
     run.stop_ns = world.now_ns;
+    deployment_end();
     faults_end();
     aborts_end();
+    counters_leave();
     if (!run.plan.stops_amid) {
         clients_leave();
         operator_leave();
@@ -145,7 +150,9 @@ static void look_at_waiting(void)
 {
     const struct client *waiting = clients_waiting();
     bool is_late = world.now_ns - run.settle_ns > SETTLE_NS;
-    if (waiting == NULL && !operator_is_waiting())
+    if (is_late && counters_are_waiting())
+        run_fail(0, "a counter waits for an answer for ever");
+    if (waiting == NULL && !operator_is_waiting() && !counters_are_waiting())
         ask_alone();
     else if (is_late && waiting == NULL)
         run_fail(operator_conn()->number, "the operator waits for an answer for ever");
@@ -226,6 +233,7 @@ static int serve(void)
     operator_start();
     faults_start();
     aborts_start();
+    counters_start();
     on_world_step = on_step;
     (void)heap_is_weirs(true);
     int status = proxy_run(config, &file, builtin, &program);
@@ -303,11 +311,14 @@ int run_all(const struct plan *plan)
     kernel.on_logged = read_log;
     moves_start();
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);
+    deployment_start();
     regime_start();
     int status = serve();
     clients_stop();
     operator_stop();
     aborts_stop();
+    counters_stop();
+    deployment_stop();
     server_stop();
     links_fini();
     if (kernel.n_open > 0)

@@ -68,6 +68,8 @@ struct plan {
     uint32_t named; /* limits: a bit for each of named_limit_lines, the same in all configurations */
     bool has_operator;
     bool has_name;      /* the upstream is a name: moves.h */
+    unsigned servers;   /* a master and its replicas: see deployment.h; 0: one server */
+    bool is_pure;       /* and nothing else goes wrong around weir */
     bool has_aborts;    /* see aborts.h */
     bool has_hangs;     /* of Redis, in such a run, and weir has an upstream-timeout */
     bool has_free;      /* FREE_ADDRESS is bound by no limit */

@@ -82,6 +82,8 @@ static const struct number {
     NUMBER(identifies),
     NUMBER(n_regimes),
     NUMBER(has_operator),
+    NUMBER(servers),
+    NUMBER(is_pure),
     NUMBER(has_aborts),
     NUMBER(has_hangs),
     NUMBER(has_free),

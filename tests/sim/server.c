@@ -20,6 +20,7 @@
 
 struct visitor {
     struct party party;
+    struct server *server;
     struct conn *conn;
     struct redis_conn *redis;
     struct list all;
@@ -27,15 +28,23 @@ struct visitor {
     struct under_way under_way;
 };
 
-static struct server {
+struct server {
     struct party party;
     struct redis *redis;
     struct list visitors;
     unsigned n_visitors;
+    bool is_up, is_cut;
+};
+
+static struct server all[SERVERS_MAX];
+
+static struct servers {
+    unsigned n;
+    struct server *lead;
+    struct server *keeper; /* has the keys */
     unsigned turn;
     uint64_t command_ns;
     int64_t offset_us;
-    bool is_up;
     struct redis_conn *beside; /* of who speaks with Redis itself; NULL: he has not said anything */
     bool is_greeting;          /* its first answer is to come */
     void (*on_told)(struct slice answer);
@@ -43,13 +52,13 @@ static struct server {
     struct answer_at answering;
     struct visitor *asking; /* of the command that is carried out; NULL: none is, or nobody wants to know */
     struct random chance;
-} server;
+} servers;
 
 enum { STREAM_SERVER = 3 };
 
 static uint64_t redis_now_us(void)
 {
-    return (uint64_t)((int64_t)(SIM_EPOCH_US + (world.now_ns - SIM_START_NS) / 1000) + server.offset_us);
+    return (uint64_t)((int64_t)(SIM_EPOCH_US + (world.now_ns - SIM_START_NS) / 1000) + servers.offset_us);
 }
 
 /* ---- connections ---- */
@@ -63,7 +72,7 @@ static void leave(struct visitor *visitor, bool with_reset)
     conn_close(visitor->conn, with_reset);
     world_leave(&visitor->party);
     list_take(&visitor->all);
-    server.n_visitors--;
+    visitor->server->n_visitors--;
     free(visitor);
 }
 
@@ -89,7 +98,9 @@ static bool flush(struct visitor *visitor)
 static void visit(struct party *party)
 {
     struct visitor *visitor = container_of(party, struct visitor, party);
-    redis_clock(server.redis, redis_now_us());
+    if (visitor->server->is_cut)
+        return;
+    redis_clock(visitor->server->redis, redis_now_us());
     if (!flush(visitor))
         return;
     struct slice here = conn_here(visitor->conn);
@@ -97,7 +108,7 @@ static void visit(struct party *party)
     if (n > 0) {
         redis_feed(visitor->redis, here.at, n);
         conn_take(visitor->conn, n);
-        world_wake(&server.party);
+        world_wake(&visitor->server->party);
     }
     if (n < here.len)
         world_wake(party);
@@ -107,17 +118,18 @@ static void visit(struct party *party)
 
 struct answer_at server_answering(void)
 {
-    return server.answering;
+    return servers.answering;
 }
 
 /* NULL: it is gone. */
 static const struct conn *lane_numbered(unsigned number)
 {
-    for (struct list *at = server.visitors.next; at != &server.visitors; at = at->next) {
-        const struct conn *conn = container_of(at, struct visitor, all)->conn;
-        if (conn->number == number)
-            return conn;
-    }
+    for (unsigned i = 0; i < servers.n; i++)
+        for (struct list *at = all[i].visitors.next; at != &all[i].visitors; at = at->next) {
+            const struct conn *conn = container_of(at, struct visitor, all)->conn;
+            if (conn->number == number)
+                return conn;
+        }
     return NULL;
 }
 
@@ -144,9 +156,9 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
         run_fail(visitor->conn->number, "it carries a request of a client whose password was taken from its user");
     }
     uint64_t answer = visitor->said + redis_output(visitor->redis).len;
-    server.answering = (struct answer_at){visitor->conn->number, answer};
+    servers.answering = (struct answer_at){visitor->conn->number, answer};
     if (run.plan.has_aborts) {
-        server.asking = visitor;
+        servers.asking = visitor;
         aborts_carried_out(argv, argc);
     }
     if (run.plan.inflight == 0)
@@ -158,22 +170,36 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
     run_fail(visitor->conn->number, "%u calls of one connection are under way", n);
 }
 
+/* Which a connection is to. One server is at all addresses. */
+static struct server *dialled(const struct conn *conn)
+{
+    const struct sockaddr_in *in = (const void *)&conn->peer;
+    return servers.n == 1 ? &all[0] : &all[(ntohl(in->sin_addr.s_addr) - SERVER_HOST(0)) % servers.n];
+}
+
+static bool is_silent(const struct conn *conn)
+{
+    return dialled(conn)->is_cut;
+}
+
 static bool on_dialled(struct conn *conn)
 {
     char peer[32];
-    if (!server.is_up || !moves_answers(&conn->peer))
+    struct server *server = dialled(conn);
+    if (!server->is_up || !moves_answers(&conn->peer))
         return false;
     struct visitor *visitor = mem_zalloc(1, sizeof *visitor);
     visitor->party = (struct party){.turn = visit, .kind = "lane", .index = conn->number};
     visitor->conn = conn;
     snprintf(peer, sizeof peer, "127.0.0.1:%u", 10000 + conn->number % 50000);
-    visitor->redis = redis_connect(server.redis, visitor, peer);
-    list_push(&server.visitors, &visitor->all);
-    server.n_visitors++;
+    visitor->server = server;
+    visitor->redis = redis_connect(server->redis, visitor, peer);
+    list_push(&server->visitors, &visitor->all);
+    server->n_visitors++;
     conn->host = &visitor->party;
     conn->owner = visitor;
     if (redis_wants_close(visitor->redis)) /* a Redis that sleeps turns no connection away before it wakes */
-        visitor->party.asleep_ns = server.party.asleep_ns;
+        visitor->party.asleep_ns = server->party.asleep_ns;
     world_wake(&visitor->party);
     return true;
 }
@@ -182,120 +208,147 @@ static bool on_dialled(struct conn *conn)
 
 static void leave_beside(void)
 {
-    if (server.beside != NULL)
-        redis_disconnect(server.beside);
-    server.beside = NULL;
+    if (servers.beside != NULL)
+        redis_disconnect(servers.beside);
+    servers.beside = NULL;
 }
 
 void server_hear(void (*on_told)(struct slice answer), void (*on_left)(void))
 {
-    server.on_told = on_told;
-    server.on_left = on_left;
+    servers.on_told = on_told;
+    servers.on_left = on_left;
 }
 
 void server_tell(const char *line)
 {
     static const char login[] = "AUTH " SERVER_ADMIN " " SERVER_ADMIN "\n";
-    if (server.beside == NULL) {
-        server.beside = redis_connect(server.redis, NULL, "127.0.0.1:9");
-        server.is_greeting = true;
-        redis_feed(server.beside, login, sizeof login - 1);
+    if (servers.beside == NULL) {
+        servers.beside = redis_connect(servers.lead->redis, NULL, "127.0.0.1:9");
+        servers.is_greeting = true;
+        redis_feed(servers.beside, login, sizeof login - 1);
     }
     trace_note(TRACE_FAULT, 0, line, strlen(line));
-    redis_feed(server.beside, line, strlen(line));
-    redis_feed(server.beside, "\n", 1);
-    world_wake(&server.party);
+    redis_feed(servers.beside, line, strlen(line));
+    redis_feed(servers.beside, "\n", 1);
+    world_wake(&servers.lead->party);
 }
 
 static void hear_beside(void)
 {
-    struct slice out = redis_output(server.beside);
+    struct slice out = redis_output(servers.beside);
     const char *end;
     while ((end = memchr(out.at, '\n', out.len)) != NULL) {
         struct slice answer = slice_of(out.at, (size_t)(end - out.at) + 1);
-        if (!server.is_greeting)
-            server.on_told(answer);
-        server.is_greeting = false;
-        redis_taken(server.beside, answer.len);
-        out = redis_output(server.beside);
+        if (!servers.is_greeting)
+            servers.on_told(answer);
+        servers.is_greeting = false;
+        redis_taken(servers.beside, answer.len);
+        out = redis_output(servers.beside);
     }
-    if (redis_wants_close(server.beside)) {
+    if (redis_wants_close(servers.beside)) {
         leave_beside();
-        server.on_left();
+        servers.on_left();
     }
 }
 
 uint64_t server_picked_id(uint64_t pick)
 {
-    struct list *at = server.visitors.next;
-    for (uint64_t i = server.n_visitors > 0 ? pick % server.n_visitors : 0; i > 0; i--)
+    struct list *at = servers.lead->visitors.next;
+    for (uint64_t i = servers.lead->n_visitors > 0 ? pick % servers.lead->n_visitors : 0; i > 0; i--)
         at = at->next;
-    return at != &server.visitors ? redis_conn_id(container_of(at, struct visitor, all)->redis) : 0;
+    return at != &servers.lead->visitors ? redis_conn_id(container_of(at, struct visitor, all)->redis) : 0;
 }
 
 /* ---- its turns ---- */
 
-static bool step(void)
+/* The keys are where they are needed. */
+static void take_keys(struct server *server)
 {
-    server.asking = NULL;
-    bool has_more = redis_step(server.redis);
-    const struct visitor *visitor = server.asking;
+    if (servers.keeper != server)
+        redis_swap_keys(servers.keeper->redis, server->redis);
+    servers.keeper = server;
+}
+
+static bool step(struct server *server)
+{
+    servers.asking = NULL;
+    bool has_more = redis_step(server->redis);
+    const struct visitor *visitor = servers.asking;
     if (visitor != NULL)
-        aborts_answered(visitor->said + redis_output(visitor->redis).len - server.answering.from);
+        aborts_answered(visitor->said + redis_output(visitor->redis).len - servers.answering.from);
     return has_more;
 }
 
 static void work(struct party *party)
 {
+    struct server *server = container_of(party, struct server, party);
     struct redis_conn *touched;
-    redis_clock(server.redis, redis_now_us());
-    unsigned n = 1 + (unsigned)random_below(&server.chance, server.turn);
+    take_keys(server);
+    redis_clock(server->redis, redis_now_us());
+    unsigned n = 1 + (unsigned)random_below(&servers.chance, servers.turn);
     bool has_more = true;
     for (unsigned i = 0; i < n && has_more; i++) {
-        has_more = step();
-        if (server.command_ns > 0 && has_more) {
-            world.now_ns += random_below(&server.chance, server.command_ns + 1);
-            redis_clock(server.redis, redis_now_us());
+        has_more = step(server);
+        if (servers.command_ns > 0 && has_more) {
+            world.now_ns += random_below(&servers.chance, servers.command_ns + 1);
+            redis_clock(server->redis, redis_now_us());
         }
     }
-    while ((touched = redis_touched(server.redis)) != NULL) {
-        if (touched == server.beside)
+    while ((touched = redis_touched(server->redis)) != NULL) {
+        if (touched == servers.beside)
             hear_beside();
-        else
+        else if (!server->is_cut)
             (void)flush(redis_owner(touched));
     }
-    uint64_t next_us = redis_next_us(server.redis);
+    uint64_t next_us = redis_next_us(server->redis);
     if (has_more)
         world_wake(party);
     else if (next_us != REDIS_NEVER)
-        world_wake_at(party, (uint64_t)((int64_t)(next_us - SIM_EPOCH_US) - server.offset_us) * 1000 + SIM_START_NS);
+        world_wake_at(party, (uint64_t)((int64_t)(next_us - SIM_EPOCH_US) - servers.offset_us) * 1000 + SIM_START_NS);
+}
+
+static void start_one(struct server *server, unsigned which, struct redis_config config)
+{
+    *server = (struct server){.is_up = true};
+    server->party = (struct party){.turn = work, .kind = "redis", .index = which};
+    config.seed += which;
+    server->redis = redis_new(&config);
+    list_init(&server->visitors);
+    world_wake(&server->party);
 }
 
 void server_start(const struct redis_config *config, unsigned turn, uint64_t command_ns)
 {
-    server = (struct server){.turn = turn, .command_ns = command_ns, .is_up = true};
-    random_init(&server.chance, config->seed, STREAM_SERVER);
-    server.party = (struct party){.turn = work, .kind = "redis"};
+    servers = (struct servers){.turn = turn, .command_ns = command_ns, .lead = &all[0], .keeper = &all[0]};
+    servers.n = run.plan.servers > 0 ? (unsigned)run.plan.servers : 1;
+    random_init(&servers.chance, config->seed, STREAM_SERVER);
     struct redis_config own = *config;
     own.on_request = on_request;
-    server.redis = redis_new(&own);
-    list_init(&server.visitors);
+    for (unsigned i = 0; i < servers.n; i++)
+        start_one(&all[i], i, own);
     proof_laws_start();
     kernel.on_dialled = on_dialled;
-    world_wake(&server.party);
+    kernel.is_silent = is_silent;
 }
 
-static void drive_out(bool with_reset)
+static void drive_out(struct server *server, bool with_reset)
 {
-    leave_beside();
-    while (!list_is_empty(&server.visitors))
-        leave(container_of(server.visitors.next, struct visitor, all), with_reset);
+    if (server == servers.lead)
+        leave_beside();
+    while (!list_is_empty(&server->visitors))
+        leave(container_of(server->visitors.next, struct visitor, all), with_reset);
+}
+
+static void fall(struct server *server, bool with_reset)
+{
+    server->is_up = false;
+    drive_out(server, with_reset);
 }
 
 void server_leave_all(bool (*is_one)(const struct conn *conn, uint64_t arg), uint64_t arg, bool with_reset)
 {
     struct list *next;
-    for (struct list *at = server.visitors.next; at != &server.visitors; at = next) {
+    for (struct list *at = servers.lead->visitors.next; at != &servers.lead->visitors; at = next) {
         struct visitor *visitor = container_of(at, struct visitor, all);
         next = at->next;
         if (is_one(visitor->conn, arg))
@@ -305,54 +358,99 @@ void server_leave_all(bool (*is_one)(const struct conn *conn, uint64_t arg), uin
 
 void server_stop(void)
 {
-    server.is_up = false;
-    drive_out(true);
-    world_leave(&server.party);
-    redis_free(server.redis);
+    for (unsigned i = 0; i < servers.n; i++) {
+        fall(&all[i], true);
+        world_leave(&all[i].party);
+        redis_free(all[i].redis);
+    }
 }
 
 void server_fall(bool with_reset)
 {
-    server.is_up = false;
-    drive_out(with_reset);
+    fall(servers.lead, with_reset);
 }
 
 void server_rise(bool keeps_data, const struct redis_config *config)
 {
-    redis_restart_as(server.redis, keeps_data, config);
-    server.is_up = true;
-    world_wake(&server.party);
+    redis_restart_as(servers.lead->redis, keeps_data, config);
+    servers.lead->is_up = true;
+    world_wake(&servers.lead->party);
 }
 
 bool server_is_up(void)
 {
-    return server.is_up;
+    return servers.lead->is_up;
 }
 
 void server_sleep(uint64_t ns)
 {
-    world_sleep(&server.party, ns);
+    world_sleep(&servers.lead->party, ns);
 }
 
 void server_slow(uint64_t command_ns)
 {
-    server.command_ns = command_ns;
+    servers.command_ns = command_ns;
 }
 
 void server_step_clock(int64_t us)
 {
-    server.offset_us += us;
-    redis_clock(server.redis, redis_now_us());
-    world_wake(&server.party);
+    servers.offset_us += us;
+    for (unsigned i = 0; i < servers.n; i++) {
+        redis_clock(all[i].redis, redis_now_us());
+        world_wake(&all[i].party);
+    }
+}
+
+struct redis *server_redis_of(unsigned which)
+{
+    return all[which].redis;
+}
+
+void server_lead(unsigned which)
+{
+    leave_beside();
+    servers.lead = &all[which];
+}
+
+void server_fall_one(unsigned which, bool with_reset)
+{
+    fall(&all[which], with_reset);
+}
+
+void server_rise_one(unsigned which)
+{
+    struct redis_config own = run.plan.redis;
+    own.on_request = on_request;
+    redis_restart_as(all[which].redis, true, &own);
+    all[which].is_up = true;
+    world_wake(&all[which].party);
+}
+
+bool server_is_up_one(unsigned which)
+{
+    return all[which].is_up;
+}
+
+void server_sleep_one(unsigned which, uint64_t ns)
+{
+    world_sleep(&all[which].party, ns);
+}
+
+void server_cut(unsigned which, bool is_cut)
+{
+    struct server *server = &all[which];
+    server->is_cut = is_cut;
+    for (struct list *at = server->visitors.next; at != &server->visitors; at = at->next)
+        world_wake(&container_of(at, struct visitor, all)->party);
 }
 
 /* NULL: nobody is here. */
 static struct visitor *picked(uint64_t pick)
 {
-    struct list *at = server.visitors.next;
-    for (uint64_t i = server.n_visitors > 0 ? pick % server.n_visitors : 0; i > 0; i--)
+    struct list *at = servers.lead->visitors.next;
+    for (uint64_t i = servers.lead->n_visitors > 0 ? pick % servers.lead->n_visitors : 0; i > 0; i--)
         at = at->next;
-    return at != &server.visitors ? container_of(at, struct visitor, all) : NULL;
+    return at != &servers.lead->visitors ? container_of(at, struct visitor, all) : NULL;
 }
 
 /* What no server says: whoever reads it, it is no reply. */
@@ -392,5 +490,5 @@ void server_leave(struct conn *conn, bool with_reset)
 
 struct redis *server_redis(void)
 {
-    return server.redis;
+    return servers.lead->redis;
 }

@@ -68,4 +68,23 @@ void server_hear(void (*on_told)(struct slice answer), void (*on_left)(void));
 
 struct redis *server_redis(void);
 
+/*
+ * Several servers (run.plan.servers), at SERVER_HOST(0) and on, which share their keys without delay: see deployment.h.
+ * All functions above that fail or change the server mean the leading one.
+ */
+#define SERVERS_MAX 3
+#define SERVER_HOST(i) (INADDR_LOOPBACK + (i))
+
+struct redis *server_redis_of(unsigned which);
+void server_lead(unsigned which);
+
+/* As server_fall; from then on it is as if it were down, until it rises with its keys. */
+void server_fall_one(unsigned which, bool with_reset);
+void server_rise_one(unsigned which);
+bool server_is_up_one(unsigned which);
+void server_sleep_one(unsigned which, uint64_t ns);
+
+/* Nothing comes to it and nothing comes from it, or no longer so. */
+void server_cut(unsigned which, bool is_cut);
+
 #endif

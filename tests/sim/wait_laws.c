@@ -7,6 +7,7 @@
 #include "front/life.h"
 #include "front/meter.h"
 #include "front/outage.h"
+#include "tests/sim/deployment.h"
 #include "tests/sim/world.h"
 
 #define FRONTS_MAX 8
@@ -119,7 +120,7 @@ static bool will_be_sent_again(const struct client *client)
     return client->rider.is_returning && alarm_is_set(&client_extra(client)->again->alarm);
 }
 
-/* `most_s`: the longest wait that the reason allows, in s; 0: as long as Redis, a limit or the client itself takes. */
+/* `most_s`: the longest wait that the reason allows, in s, WAIT_ROW_AGAIN beside failover-wait; 0: as long as Redis, a limit or the client itself takes. */
 static const struct law {
     const char *text;
     bool (*holds)(const struct client *client);
@@ -136,7 +137,7 @@ static const struct law {
     [WAIT_ROW_DECISION] = {"a client waits for a decision, and none is asked for", will_be_decided, 0},
     [WAIT_ROW_ADMIN] = {"a client waits for an admin command, and none is under way", will_be_carried_out, 120},
     [WAIT_ROW_UPSTREAM] = {"a client waits for Redis to be back, and no alarm is set", will_be_over, 0},
-    [WAIT_ROW_AGAIN] = {"a client waits for calls to be sent again, and no alarm is set", will_be_sent_again, 2},
+    [WAIT_ROW_AGAIN] = {"a client waits for calls to be sent again, and no alarm is set", will_be_sent_again, 1},
     [WAIT_ROW_MEMORY] = {"a client waits for memory, and none is known to", will_be_looked_at, 0},
 };
 
@@ -183,6 +184,11 @@ static void forget_others(void)
             watched[i--] = watched[--n_watched];
 }
 
+static uint64_t away_most_ns(void)
+{
+    return deployment_is_pure() ? DEPLOYMENT_WAIT_NS : AWAY_MOST_NS;
+}
+
 static bool is_late(const struct client *client, struct watched *at, int row)
 {
     uint64_t now_ns = client->front->loop->now_ns;
@@ -192,7 +198,10 @@ static bool is_late(const struct client *client, struct watched *at, int row)
     }
     if (at->since_ns[row] == 0)
         at->since_ns[row] = now_ns;
-    return laws[row].most_s != 0 && now_ns - at->since_ns[row] > laws[row].most_s * NS_PER_S;
+    uint64_t most_ns = laws[row].most_s * NS_PER_S;
+    if (row == WAIT_ROW_AGAIN)
+        most_ns += away_most_ns();
+    return most_ns != 0 && now_ns - at->since_ns[row] > most_ns;
 }
 
 /* True if it has waited for longer than failover-wait, and is neither closed nor answered. */
@@ -212,7 +221,7 @@ static bool outlasts(const struct client *client, struct watched *at)
         at->output = output;
     }
     unsigned times = client_extra(client)->outage->is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1;
-    return !is_silent && now_ns > at->away_ns + times * AWAY_MOST_NS + AWAY_GRACE_NS;
+    return !is_silent && now_ns > at->away_ns + times * away_most_ns() + AWAY_GRACE_NS;
 }
 
 /* ---- all of them ---- */

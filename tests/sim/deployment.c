@@ -1,0 +1,215 @@
+#include "tests/sim/deployment.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/run.h"
+#include "tests/sim/server.h"
+#include "tests/sim/trace.h"
+#include "tests/sim/world.h"
+
+#define MS UINT64_C(1000000)
+#define S (1000 * MS)
+#define VACANT_NS (4 * S)  /* without a master, at most: less than WAIT */
+#define WAIT "10s"         /* DEPLOYMENT_WAIT_NS */
+#define NOTICED_NS (5 * S) /* weir knows by then that a server has gone */
+
+static struct deployment {
+    unsigned master;                        /* or who was it last */
+    unsigned next;                          /* who is to be it; `master`: nobody else */
+    unsigned amiss;                         /* which server something is wrong with */
+    bool is_cut;                            /* that is what */
+    struct bell promoted;                   /* then `next` is the master */
+    struct bell mended;                     /* then `amiss` is well */
+    uint64_t rough_from_ns, rough_until_ns; /* a server went without a word then, and weir may not have known */
+} deployment;
+
+void deployment_config(const struct plan *plan, char *out, size_t room)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < plan->servers; i++)
+        n += (size_t)snprintf(out + n, room - n, "%s127.0.0.%u:%u", i > 0 ? ", " : "", i + 1, SERVER_PORT);
+    snprintf(out + n, room - n, "\n%s", plan->is_pure ? "failover-wait = " WAIT "\n" : "");
+}
+
+bool deployment_is_pure(void)
+{
+    return run.plan.is_pure;
+}
+
+bool deployment_bears(const char *line, bool may_close)
+{
+    return !may_close && strncmp(line, "failover-wait", 13) != 0 && strcmp(line, "lanes = private") != 0;
+}
+
+bool deployment_has(const char *fault, bool is_on_link)
+{
+    static const char *const always[] = {"client", "client_gone", "client_blind", "reload",
+                                         "rest",   "crowd",       "wall_clock"};
+    static const char *const mixed[] = {"redis_silent", "redis_slow",  "redis_clock",  "starved",
+                                        "system_short", "descriptors", "redis_garbles"};
+    bool is_own = strcmp(fault, "failover") == 0 || strncmp(fault, "server_", 7) == 0;
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
+        is_own |= strcmp(fault, always[i]) == 0;
+    for (size_t i = 0; i < sizeof mixed / sizeof mixed[0]; i++)
+        is_own |= !run.plan.is_pure && strcmp(fault, mixed[i]) == 0;
+    return is_own || (is_on_link && !run.plan.is_pure);
+}
+
+/* ---- roles ---- */
+
+static void tell(const char *what, unsigned which)
+{
+    char text[48];
+    int n = snprintf(text, sizeof text, "server %u %s", which, what);
+    trace_note(TRACE_FAULT, 0, text, (size_t)n);
+}
+
+static void follow(unsigned which, unsigned master)
+{
+    char host[24];
+    snprintf(host, sizeof host, "127.0.0.%u", master + 1);
+    redis_follow(server_redis_of(which), host, SERVER_PORT);
+}
+
+static void promote(void)
+{
+    unsigned master = deployment.next;
+    world_silence(&deployment.promoted);
+    for (unsigned i = 0; i < run.plan.servers; i++)
+        if (i != master)
+            follow(i, master);
+    redis_follow(server_redis_of(master), NULL, 0);
+    deployment.master = master;
+    server_lead(master);
+    tell("is the master", master);
+}
+
+static void on_promoted(struct bell *bell)
+{
+    (void)bell;
+    promote();
+}
+
+static void mend(void)
+{
+    unsigned which = deployment.amiss;
+    world_silence(&deployment.mended);
+    if (deployment.is_cut)
+        server_cut(which, false);
+    deployment.is_cut = false;
+    if (!server_is_up_one(which))
+        server_rise_one(which);
+    if (which != deployment.master || deployment.next != deployment.master)
+        follow(which, deployment.next);
+    tell("is well", which);
+}
+
+static void on_mended(struct bell *bell)
+{
+    (void)bell;
+    mend();
+}
+
+static bool is_busy(void)
+{
+    return run.plan.servers == 0 || deployment.promoted.due.place != 0 || deployment.mended.due.place != 0;
+}
+
+/* Another one is the master, so much later. */
+static void replace_master(uint64_t after_ns, uint64_t pick)
+{
+    deployment.next = (deployment.master + 1 + (unsigned)(pick % (run.plan.servers - 1))) % run.plan.servers;
+    world_ring_at(&deployment.promoted, world.now_ns + after_ns);
+}
+
+static void note_rough(uint64_t ns)
+{
+    if (deployment.rough_until_ns < world.now_ns)
+        deployment.rough_from_ns = world.now_ns;
+    deployment.rough_until_ns = world.now_ns + ns + NOTICED_NS;
+}
+
+bool deployment_may_lose(uint64_t said_ns)
+{
+    return said_ns <= deployment.rough_until_ns && world.now_ns >= deployment.rough_from_ns;
+}
+
+/* ---- faults ---- */
+
+void deployment_fail_over(uint64_t ns, uint64_t pick)
+{
+    if (is_busy())
+        return;
+    replace_master(pick / 4 % 2 == 0 ? 0 : ns % VACANT_NS, pick / 8);
+    follow(deployment.master, deployment.next);
+    if (deployment.promoted.due.at <= world.now_ns)
+        promote();
+}
+
+/* Something is wrong with one of them for so long. If that is the master, another may take its place. */
+static bool begin(uint64_t ns, uint64_t pick)
+{
+    if (is_busy())
+        return false;
+    deployment.amiss = pick % 4 == 0 ? (unsigned)(pick / 4 % run.plan.servers) : deployment.master;
+    bool is_master = deployment.amiss == deployment.master;
+    uint64_t vacant_ns = pick / 16 % VACANT_NS;
+    if (is_master && (pick / 8 % 4 != 0 || ns > VACANT_NS))
+        replace_master(vacant_ns, pick / 32);
+    world_ring_at(&deployment.mended, world.now_ns + ns);
+    note_rough(ns > vacant_ns ? ns : vacant_ns);
+    return true;
+}
+
+void deployment_kill(uint64_t ns, uint64_t pick)
+{
+    if (begin(ns, pick / 2))
+        server_fall_one(deployment.amiss, pick % 2 == 0);
+}
+
+void deployment_hang(uint64_t ns, uint64_t pick)
+{
+    if (begin(ns, pick))
+        server_sleep_one(deployment.amiss, ns);
+}
+
+void deployment_cut(uint64_t ns, uint64_t pick)
+{
+    if (!begin(ns, pick))
+        return;
+    deployment.is_cut = true;
+    server_cut(deployment.amiss, true);
+}
+
+void deployment_load(uint64_t ns, uint64_t pick)
+{
+    if (!is_busy())
+        redis_load(server_redis_of((unsigned)(pick % run.plan.servers)), ns % VACANT_NS / 1000);
+}
+
+/* ---- its life ---- */
+
+void deployment_start(void)
+{
+    deployment = (struct deployment){.promoted.ring = on_promoted, .mended.ring = on_mended};
+    if (run.plan.servers == 0)
+        return;
+    deployment.next = (unsigned)(run.plan.seed / 2 % run.plan.servers);
+    promote();
+}
+
+void deployment_end(void)
+{
+    if (deployment.promoted.due.place != 0)
+        promote();
+    if (deployment.mended.due.place != 0)
+        mend();
+}
+
+void deployment_stop(void)
+{
+    world_silence(&deployment.promoted);
+    world_silence(&deployment.mended);
+}
