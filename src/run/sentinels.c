@@ -101,7 +101,7 @@ static void describe(const struct sentinels *sentinels, const struct sentinel_wo
         snprintf(out, room, "does not accept %s: %s", login, word->why);
         return;
     case TROUBLE_FORBIDS:
-        snprintf(out, room, "does not let weir ask: %s; weir's user needs +sentinel, +subscribe and &+switch-master",
+        snprintf(out, room, "does not let weir ask: %s; docs/failover.md has the rights that weir's user needs",
                  word->why);
         return;
     case TROUBLE_NO_SENTINEL:
@@ -459,11 +459,14 @@ size_t sentinels_claims(const struct sentinels *sentinels, struct sentinels_clai
     return n;
 }
 
+/* What was learnt and never said anything does not count: one that lies could tell of any number. */
 size_t sentinels_count(const struct sentinels *sentinels)
 {
     size_t n = 0;
-    for (size_t i = 0; i < sentinels->n; i++)
-        n += !sentinels->slots[i]->is_twin;
+    for (size_t i = 0; i < sentinels->n; i++) {
+        const struct slot *slot = sentinels->slots[i];
+        n += !slot->is_twin && (slot->is_configured || sentinel_word(slot->sentinel)->has_named);
+    }
     return n;
 }
 

@@ -60,7 +60,7 @@ struct sentinels_claim {
 /* Of each sentinel that has ever said what it names. Returns how many. */
 size_t sentinels_claims(const struct sentinels *sentinels, struct sentinels_claim out[SENTINELS_MOST]);
 
-/* How many sentinels are known, whether they answer or not. */
+/* How many sentinels are known: configured, or learnt and heard. They need not answer now. */
 size_t sentinels_count(const struct sentinels *sentinels);
 
 /*
