@@ -186,7 +186,11 @@ static void send_question(struct sentinel *sentinel, enum ask ask)
     size_t room = EMIT_HEADER_MAX * (n + 1);
     for (size_t i = 0; i < n; i++)
         room += words[i].len + 2;
-    char *request = mem_zalloc(1, room);
+    char *request = malloc(room);
+    if (request == NULL) {
+        fail(sentinel, "out of memory");
+        return;
+    }
     size_t len = emit_array(request, words, n);
     link_write(&sentinel->link, request, len);
     explicit_bzero(request, len);

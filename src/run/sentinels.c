@@ -18,11 +18,11 @@
 struct slot {
     struct sentinels *sentinels;
     struct sentinel *sentinel;
-    struct address master;                            /* as claimed; host: heap, NULL: none */
-    struct address replicas[SENTINELS_REPLICAS_MOST]; /* hosts: heap */
+    struct sentinel_word word;                        /* as it was at the last refresh */
+    struct address master;                            /* as claimed; the host is the word's, NULL: none */
+    struct address replicas[SENTINELS_REPLICAS_MOST]; /* the hosts are the word's */
     size_t n_replicas;
     bool is_configured;
-    bool is_heard;              /* it has answered, or failed once, and what it said is here */
     bool is_twin;               /* it is connected as another, too */
     enum sentinel_trouble told; /* what people have been told last */
 };
@@ -119,7 +119,7 @@ static void describe(const struct sentinels *sentinels, const struct sentinel_wo
 /* Once per change; of one that was learnt and is all right, nothing. */
 static void tell_trouble(struct slot *slot)
 {
-    const struct sentinel_word *word = sentinel_word(slot->sentinel);
+    const struct sentinel_word *word = &slot->word;
     const char *text = sentinel_text(slot->sentinel);
     char what[LINE_ROOM / 2], about[LINE_ROOM];
     if (word->trouble == slot->told || word->trouble == TROUBLE_UNTRIED)
@@ -245,7 +245,7 @@ void sentinels_read_password(struct sentinels *sentinels)
 
 static void note_refusal(struct sentinels *sentinels, const struct slot *slot)
 {
-    enum sentinel_trouble trouble = sentinel_word(slot->sentinel)->trouble;
+    enum sentinel_trouble trouble = slot->word.trouble;
     uint64_t least_ns = upstream_time(sentinels->settings.upstream, PASSWORD_LEAST_NS);
     if (sentinels->settings.password_path != NULL &&
         (trouble == TROUBLE_WANTS_LOGIN || trouble == TROUBLE_REFUSES_LOGIN) &&
@@ -284,17 +284,9 @@ static void add(struct sentinels *sentinels, const char *host, uint16_t port)
     slot->sentinels = sentinels;
     slot->told = TROUBLE_UNTRIED;
     slot->sentinel = sentinel_open(sentinels->loop, &settings, &sentinel_ops, slot);
+    slot->word = *sentinel_word(slot->sentinel);
     sentinel_set_pace(slot->sentinel, sentinels->pace);
     sentinels->slots[sentinels->n++] = slot;
-}
-
-static void forget_servers(struct slot *slot)
-{
-    address_fini(&slot->master);
-    slot->master = (struct address){.host = NULL};
-    for (size_t i = 0; i < slot->n_replicas; i++)
-        address_fini(&slot->replicas[i]);
-    slot->n_replicas = 0;
 }
 
 static void drop(struct sentinels *sentinels, size_t i)
@@ -302,14 +294,13 @@ static void drop(struct sentinels *sentinels, size_t i)
     struct slot *slot = sentinels->slots[i];
     memmove(&sentinels->slots[i], &sentinels->slots[i + 1], (--sentinels->n - i) * sizeof sentinels->slots[0]);
     sentinel_close(slot->sentinel);
-    forget_servers(slot);
     free(slot);
 }
 
 /* Is this the sentinel of the slot? */
 static bool is_peer(const struct slot *slot, const struct sentinel_server *peer)
 {
-    const struct sentinel_word *word = sentinel_word(slot->sentinel);
+    const struct sentinel_word *word = &slot->word;
     struct address address = {.host = (char *)(uintptr_t)peer->host, .port = peer->port};
     char text[ADDRESS_TEXT];
     address_print(&address, text, sizeof text);
@@ -341,7 +332,7 @@ static void learn(struct sentinels *sentinels)
     char list[LINE_ROOM / 2];
     size_t before = sentinels->n;
     for (size_t i = 0; i < before && sentinels->slots[i]->is_configured; i++) {
-        const struct sentinel_word *word = sentinel_word(sentinels->slots[i]->sentinel);
+        const struct sentinel_word *word = &sentinels->slots[i]->word;
         for (size_t j = 0; j < word->n_peers && sentinels->n < SENTINELS_MOST; j++)
             if (find_peer(sentinels, &word->peers[j]) == NULL)
                 add(sentinels, word->peers[j].host, word->peers[j].port);
@@ -356,7 +347,7 @@ static void learn(struct sentinels *sentinels)
 static bool is_told_of(const struct sentinels *sentinels, const struct slot *learnt)
 {
     for (size_t i = 0; i < sentinels->n && sentinels->slots[i]->is_configured; i++) {
-        const struct sentinel_word *word = sentinel_word(sentinels->slots[i]->sentinel);
+        const struct sentinel_word *word = &sentinels->slots[i]->word;
         for (size_t j = 0; j < word->n_peers; j++)
             if (is_peer(learnt, &word->peers[j]))
                 return true;
@@ -387,10 +378,10 @@ static void find_twins(struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->n; i++) {
         struct slot *slot = sentinels->slots[i];
-        const struct sentinel_word *word = sentinel_word(slot->sentinel);
+        const struct sentinel_word *word = &slot->word;
         slot->is_twin = false;
         for (size_t j = 0; j < i && !slot->is_twin; j++) {
-            const struct sentinel_word *other = sentinel_word(sentinels->slots[j]->sentinel);
+            const struct sentinel_word *other = &sentinels->slots[j]->word;
             slot->is_twin = word->has_id && other->has_id && other->answered_ns != 0 &&
                             other->trouble == TROUBLE_NONE && strcmp(word->id, other->id) == 0;
         }
@@ -398,32 +389,35 @@ static void find_twins(struct sentinels *sentinels)
     }
 }
 
+/* Without memory of its own: the host is the server's. */
 static struct address address_of(const struct sentinels *sentinels, const struct sentinel_server *server)
 {
-    return (struct address){.host = mem_strndup(server->host, strlen(server->host)),
+    return (struct address){.host = (char *)(uintptr_t)server->host,
                             .port = server->port,
                             .is_tls = sentinels->settings.addresses[0].is_tls};
 }
 
 static void take_word(const struct sentinels *sentinels, struct slot *slot)
 {
-    const struct sentinel_word *word = sentinel_word(slot->sentinel);
-    forget_servers(slot);
-    slot->is_heard = word->trouble != TROUBLE_UNTRIED;
+    const struct sentinel_word *word = &slot->word;
+    slot->word = *sentinel_word(slot->sentinel);
+    slot->master = (struct address){.host = NULL};
     if (word->has_named && word->master.port != 0)
         slot->master = address_of(sentinels, &word->master);
+    slot->n_replicas = word->n_replicas;
     for (size_t i = 0; i < word->n_replicas; i++)
-        slot->replicas[slot->n_replicas++] = address_of(sentinels, &word->replicas[i]);
+        slot->replicas[i] = address_of(sentinels, &word->replicas[i]);
 }
 
 /* Some sentinel has said something, or has stopped to. */
 static void refresh(struct sentinels *sentinels)
 {
+    for (size_t i = 0; i < sentinels->n; i++)
+        take_word(sentinels, sentinels->slots[i]);
     forget_learnt(sentinels);
     learn(sentinels);
     find_twins(sentinels);
     for (size_t i = 0; i < sentinels->n; i++) {
-        take_word(sentinels, sentinels->slots[i]);
         if (!sentinels->slots[i]->is_twin)
             tell_trouble(sentinels->slots[i]);
         note_refusal(sentinels, sentinels->slots[i]);
@@ -446,7 +440,7 @@ size_t sentinels_claims(const struct sentinels *sentinels, struct sentinels_clai
     size_t n = 0;
     for (size_t i = 0; i < sentinels->n; i++) {
         const struct slot *slot = sentinels->slots[i];
-        const struct sentinel_word *word = sentinel_word(slot->sentinel);
+        const struct sentinel_word *word = &slot->word;
         if (!word->has_named || slot->is_twin)
             continue;
         struct sentinels_claim *claim = &out[n++];
@@ -459,13 +453,15 @@ size_t sentinels_claims(const struct sentinels *sentinels, struct sentinels_clai
     return n;
 }
 
-/* What was learnt and never said anything does not count: one that lies could tell of any number. */
+/*
+ * What was learnt and never said anything does not count: one that lies could tell of any number.
+ */
 size_t sentinels_count(const struct sentinels *sentinels)
 {
     size_t n = 0;
     for (size_t i = 0; i < sentinels->n; i++) {
         const struct slot *slot = sentinels->slots[i];
-        n += !slot->is_twin && (slot->is_configured || sentinel_word(slot->sentinel)->has_named);
+        n += !slot->is_twin && (slot->is_configured || slot->word.has_named);
     }
     return n;
 }
@@ -491,7 +487,7 @@ size_t sentinels_replicas(const struct sentinels *sentinels, const struct addres
 bool sentinels_are_settled(const struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->n; i++)
-        if (sentinels->slots[i]->is_configured && !sentinels->slots[i]->is_heard)
+        if (sentinels->slots[i]->is_configured && sentinels->slots[i]->word.trouble == TROUBLE_UNTRIED)
             return false;
     return sentinels->is_started;
 }
@@ -501,7 +497,7 @@ bool sentinels_row(const struct sentinels *sentinels, size_t i, struct sentinels
     if (i >= sentinels->n)
         return false;
     const struct slot *slot = sentinels->slots[i];
-    const struct sentinel_word *word = sentinel_word(slot->sentinel);
+    const struct sentinel_word *word = &slot->word;
     char what[LINE_ROOM / 2];
     snprintf(out->address, sizeof out->address, "%s", sentinel_text(slot->sentinel));
     print_master(word, out->names, sizeof out->names);
