@@ -5,11 +5,13 @@ import re
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from kit.harness import DEBUG_ALLOWED, MODES, free_port, wait_until
 from kit.limits import OPERATOR
 from kit.resp import Closed, Conn, Error, encode, pipeline
+from kit.sentinel import SECONDS, Node
 
 READONLY = Error("READONLY You can't write against a read only replica.")
 LONG = "60s"  # a failover-wait that no test waits for
@@ -372,3 +374,63 @@ def test_idle_timeout_closes_none_that_waits(redis, behind):
         time.sleep(2.5)  # longer than the idle-timeout: there is no state to wait for
         promote(redis)
         assert conn.read() == 2
+
+
+# ---- two servers ----
+
+
+def swap(old, new):
+    """`new` is the master, and `old` its replica, without a moment between: no acknowledged write is lost."""
+    assert old.call("CLIENT", "PAUSE", 60000, "WRITE") == "OK"
+    wait_until(lambda: old.info("master_repl_offset") == new.info("master_repl_offset"), "the replica has everything")
+    promote(new)
+    with old.connect() as admin:
+        send(admin, "REPLICAOF %s %d" % new.announced, "CLIENT UNPAUSE")
+        assert [admin.read(), admin.read()] == ["OK", "OK"]
+    wait_until(lambda: old.follows(new), "it follows", SECONDS)
+
+
+def count_up(weir, name, user, protocol, is_over, faults):
+    """Pipelines of INCR and reads behind them, until it is over: how often it has counted."""
+    n = 0
+    with weir.connect(timeout=SECONDS) as conn:
+        if user:
+            assert conn.call("AUTH", user, "pw") == "OK"
+        conn.call("HELLO", protocol)
+        while not is_over.is_set():
+            send(conn, *[f"INCR {name}"] * 5, f"GET {name}", "PING", "DBSIZE")
+            got = [conn.read() for _ in range(8)]
+            expected = [n + 1, n + 2, n + 3, n + 4, n + 5, b"%d" % (n + 5), "PONG"]
+            if got[:7] != expected:
+                faults.append((name, n, got))
+                return
+            n += 5
+    return n
+
+
+@pytest.mark.parametrize("n_swaps", [2, pytest.param(20, marks=pytest.mark.failover)])
+def test_swaps_under_load(n_swaps, farm):
+    """No client hears anything of them, and what was acknowledged is on the last master."""
+    master, replica = farm._start(Node()), farm._start(Node())
+    replica.become_replica_of(master)
+    for node in (master, replica):
+        assert node.call("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all") == "OK"
+    wait_until(lambda: replica.follows(master), "it follows", SECONDS)
+    weir = farm.weir(f"{master.upstream}, {replica.upstream}", failover_wait=LONG, workers=2)
+    is_over, faults = threading.Event(), []
+    with ThreadPoolExecutor(20) as pool:
+        counts = [
+            pool.submit(count_up, weir, f"n{i}", "app" if i % 2 else None, 2 + i % 2, is_over, faults) for i in range(20)
+        ]
+        try:
+            for _ in range(n_swaps):
+                before = runs(master)
+                wait_until(lambda: runs(master) > before + 200, "they go on", SECONDS)
+                swap(master, replica)
+                master, replica = replica, master
+        finally:
+            is_over.set()
+    assert not faults
+    for i, count in enumerate(counts):
+        assert int(master.call("GET", f"n{i}") or 0) == count.result()
+    assert sum(refused(node) for node in (master, replica)) > 0
