@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from kit.harness import DEBUG_ALLOWED, MODES, free_port, wait_until
 from kit.limits import OPERATOR
+from kit.relay import Relay, shut
 from kit.resp import Closed, Conn, Error, encode, pipeline
 from kit.sentinel import SECONDS, Node
 
@@ -434,3 +435,35 @@ def test_swaps_under_load(n_swaps, farm):
     for i, count in enumerate(counts):
         assert int(master.call("GET", f"n{i}") or 0) == count.result()
     assert sum(refused(node) for node in (master, replica)) > 0
+
+
+class Dribble(Relay):
+    """It passes replies on in pieces of so many bytes."""
+
+    def __init__(self, target, piece):
+        super().__init__(target)
+        self.piece = piece
+
+    def _pass_on(self, source, sink):
+        if source.getpeername() != self.target:
+            super()._pass_on(source, sink)
+            return
+        with contextlib.suppress(OSError):
+            while data := source.recv(self.piece):
+                sink.sendall(data)
+                time.sleep(0.0005)  # or the next piece would be read together with this one
+        shut(source)
+        shut(sink)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 40])
+def test_replies_that_come_in_pieces(piece, farm, redis):
+    relay = farm._start(Dribble(redis.address, piece))
+    weir = farm.weir(f"{relay.upstream}, 127.0.0.1:{free_port()}", failover_wait=LONG, workers=1)
+    with weir.connect() as conn, weir.connect() as other:
+        assert conn.ask("RPUSH list x", "INCR list", "GET k")[0] == 1
+        assert other.call("PING") == "PONG"
+        got = over_a_demotion(redis, conn, "INCR n", "INCR list", "GET n", "GET list", "INCR n", "PING")
+        assert got[0] == 1 and got[2] == b"1" and got[4:] == [2, "PONG"]
+        assert all(str(reply).startswith("WRONGTYPE") for reply in (got[1], got[3]))
+        assert other.call("GET", "n") == b"2"
