@@ -19,7 +19,8 @@ NAME = "mymaster"
 DOWN_AFTER_MS = 1000
 SECONDS = 90  # deadline of a failover: a sentinel that has been starved waits for 30 s (tilt) before it does anything
 # What a sentinel does every second, or every few seconds, it does so often; one that was starved for 2 s says nothing of it.
-BRISK = {"info-period": 300, "ping-period": 200, "ask-period": 200, "publish-period": 300, "tilt-trigger": 20000}
+# Five ping-periods is how old a replica's INFO may be for it to be promoted, and INFO comes each second then.
+BRISK = {"info-period": 300, "ping-period": 500, "ask-period": 200, "publish-period": 300, "tilt-trigger": 20000}
 
 
 class Node(Redis):
@@ -78,7 +79,7 @@ class Sentinel(Process):
         host, port = master.announced
         self.lines = [f"port {self.port}", "bind 127.0.0.1", f"dir {self.folder}", *([f"requirepass {password}"] if password else [])]
         self.lines += [f"sentinel monitor {name} {host} {port} {quorum}", f"sentinel down-after-milliseconds {name} {down_after_ms}"]
-        self.lines += [f"sentinel failover-timeout {name} 10000", f"sentinel parallel-syncs {name} 2"]
+        self.lines += [f"sentinel failover-timeout {name} 5000", f"sentinel parallel-syncs {name} 2"]
         self.lines += [f"sentinel auth-pass {name} {auth}"] if auth else []
         self.lines += [f"sentinel sentinel-pass {password}"] if password else []
         self.lines += lines
@@ -154,8 +155,12 @@ class Switches:
                 self.moments.append((time.monotonic(), (old_ip, int(old_port)), (ip, int(port))))
 
     def first(self, new):
-        """When the first sentinel published that this node is the master."""
-        return min(at for at, _, address in self.moments if address == new.announced)
+        """When the first sentinel published that this node is the master; waits until one has."""
+
+        def moments():
+            return [at for at, _, address in list(self.moments) if address == new.announced]
+
+        return min(wait_until(moments, "+switch-master is published", SECONDS))
 
     def __enter__(self):
         return self
