@@ -56,6 +56,7 @@ struct decision {
     bool has_turn;   /* it passes at a later time, and waits for that (until its alarm) */
     bool is_called;  /* a holder released while it was asking: the reply that is on its way may be outdated */
     bool is_hurried; /* it must not wait any more */
+    bool has_waited; /* it has been asked before, and waited for a window or a permit since */
     bool is_muted;   /* the owner's: its reply is not sent (CLIENT REPLY) */
     bool is_limited; /* once is_done: it was refused ... */
     bool is_failed;  /* ... or could not be decided */

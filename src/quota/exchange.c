@@ -308,6 +308,12 @@ static void be_refused(struct exchange *exchange, struct batch *batch, struct sl
     hold(exchange, batch, error, false);
 }
 
+/* Its caller waits in any case, for a window or a permit: so it may wait for a master, too. */
+static bool has_waited(const struct batch *batch)
+{
+    return container_of(batch->entries[0].calls.next, struct decision, in_entry)->has_waited;
+}
+
 /* There is no connection for what has not been sent. What waits for a master waits on. */
 static void fail_open(struct exchange *exchange)
 {
@@ -324,7 +330,7 @@ static void fail_open(struct exchange *exchange)
             batch->until_ns = exchange->moves_until_ns;
         if (is_not_run)
             be_refused(exchange, batch, error);
-        else if (batch->until_ns != 0)
+        else if (batch->until_ns != 0 || has_waited(batch))
             hold(exchange, batch, error, is_away);
         else
             fail_batch(exchange, batch, error, is_away);

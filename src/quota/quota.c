@@ -140,7 +140,7 @@ static void decide(struct decision *decision, const struct quota_outcome *outcom
         quota_is_funnel(decision->ask.rule.kind) && !outcome->is_penalised; /* or cannot have one in time */
     int64_t retry_ns = outcome->retry_ns > (int64_t)RETRY_LEAST_NS ? outcome->retry_ns : (int64_t)RETRY_LEAST_NS;
     if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place && can_wait(decision, now_ns, retry_ns)) {
-        decision->is_waiting = true;
+        decision->is_waiting = decision->has_waited = true;
         decision->ask.wait_ns = decision->until_ns - now_ns - (uint64_t)retry_ns; /* what will be left of it */
         wait_until(decision, now_ns + (uint64_t)retry_ns);
     } else {
@@ -274,6 +274,7 @@ static void decide_holding(struct decision *decision, const int64_t *numbers)
     if (takes_place && is_granted && decision->owner == NULL) {
         give_place_back(decision);
     } else if (takes_place && !is_granted && decision->owner != NULL && now_ns < decision->until_ns) {
+        decision->has_waited = true;
         uint64_t due_ns = now_ns + (decision->is_called ? 0 : retry_ms * NS_PER_MS); /* called: a place came free */
         wait_until(decision, due_ns < decision->until_ns ? due_ns : decision->until_ns);
         release_listener_listen(&decision->quota->listener, slice_str(decision->quota->channel));

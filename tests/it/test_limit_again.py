@@ -9,6 +9,8 @@ import pytest
 from kit.decisions import decision, fresh, place
 from kit.harness import free_port, wait_until
 from kit.resp import pipeline
+from kit.sentinel import follows
+from test_failover_list import listed, pair, swap
 
 LANES = ["shared", "private"]
 LONG = "60s"  # a failover-wait that no test waits for
@@ -202,3 +204,43 @@ def test_a_weir_that_stops_waits_no_longer(farm):
         wait_until_asked(redis)
         weir.stop()
         weir.wait_for_log("drain-timeout is over")
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_over_a_failover_of_a_list(lanes, farm):
+    """A call that the old master has refused is decided once by the new one, where its key has what was replicated."""
+    first, second = pair(farm)
+    weir = start(farm, listed(second, first), lanes=lanes, env={"WEIR_HURRY": "4"})
+    assert follows(weir, first)
+    key = fresh()
+    with contextlib.ExitStack() as stack:
+        conns = [stack.enter_context(weir.connect()) for _ in range(20)]
+        assert decision(conns[0].call("LIMIT", "FUNNEL", key, "50/h")).remaining == 49
+        wait_until(lambda: second.call("EXISTS", f"limit:{key}") == 1, "it is replicated")
+        with first.connect() as admin:
+            assert admin.call("CLIENT", "PAUSE", 60000, "WRITE") == "OK"
+            for conn in conns:
+                conn.send(pipeline(f"LIMIT FUNNEL {key} 50/h"))
+            wait_until(lambda: first.waiting()[0] > 0, "the old master has them")
+            assert admin.call("REPLICAOF", *second.announced) == "OK"
+            assert second.call("REPLICAOF", "NO", "ONE") == "OK"
+            assert admin.call("CLIENT", "UNPAUSE") == "OK"
+        left = [decision(conn.read()).remaining for conn in conns]
+        assert sorted(left) == list(range(29, 49)), "each was charged once"
+        assert decision(conns[0].call("LIMIT", "FUNNEL", key, "50/h")).remaining == 28
+
+
+def test_a_permit_over_a_failover_of_a_list(farm):
+    """What ACQUIRE gave out is at the new master as far as it was replicated; a call that waits for a permit goes on."""
+    first, second = pair(farm)
+    weir = start(farm, listed(first, second), env={"WEIR_HURRY": "4"})
+    assert follows(weir, first)
+    key = fresh()
+    with weir.connect() as holder, weir.connect() as waiting:
+        held = place(holder.call("LIMIT", "ACQUIRE", key, 1, 600000))
+        waiting.send(pipeline(f"LIMIT ACQUIRE {key} 1 600000 WAIT 60000"))
+        wait_until(lambda: second.call("EXISTS", f"limit:{key}") == 1, "it is replicated")
+        swap(first, second)
+        wait_until(lambda: follows(weir, second), "weir follows", 30)
+        assert holder.call("LIMIT", "RELEASE", key, held.token) == 1
+        assert place(waiting.read()).limited == 0
