@@ -437,6 +437,25 @@ def test_swaps_under_load(n_swaps, farm):
     assert sum(refused(node) for node in (master, replica)) > 0
 
 
+def test_a_master_that_refuses_the_client(farm):
+    """The client hears the refusal of what did not run, and is closed; others go on."""
+    master, replica = farm._start(Node()), farm._start(Node())
+    replica.become_replica_of(master)
+    assert master.call("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all") == "OK"
+    wait_until(lambda: replica.follows(master), "it follows", SECONDS)
+    weir = farm.weir(f"{master.upstream}, {replica.upstream}", failover_wait=LONG, workers=1)
+    with weir.connect(timeout=SECONDS) as conn, weir.connect(timeout=SECONDS) as other:
+        assert conn.ask("AUTH app pw", "INCR n") == ["OK", 1]
+        assert other.call("INCR", "n") == 2
+        assert master.call("CLIENT", "PAUSE", 60000, "WRITE") == "OK"
+        for each in (conn, other):
+            send(each, "INCR n", "PING")
+        wait_until(lambda: len(re.findall(rb" flags=\w*b", master.call("CLIENT", "LIST"))) == 2, "both are held")
+        swap(master, replica)
+        assert [conn.read(), conn.read(), conn.read_to_end()] == [READONLY, "PONG", b""]
+        assert [other.read(), other.read()] == [3, "PONG"]
+
+
 class Dribble(Relay):
     """It passes replies on in pieces of so many bytes."""
 
