@@ -10,6 +10,7 @@
 #include "front/login.h"
 #include "front/outage.h"
 #include "front/pacing.h"
+#include "front/reads.h"
 #include "front/session.h"
 #include "front/timing.h"
 #include "front/wait_coverage.h"
@@ -238,6 +239,7 @@ static enum found find_lane(struct client *client, struct lane **lane)
 {
     struct request request;
     describe(client, client->extra->again->returned.first, &request);
+    (void)reads_give_up(client);
     for (;;) {
         switch (login_renew(client, false)) {
         case LOGIN_WAITS:

@@ -92,6 +92,7 @@ struct extra {
     uint64_t told_ns;         /* when a command heard last that no connection could be had; 0: none has */
     struct login_step *login; /* AUTH or HELLO AUTH on its way through the door; NULL: none */
     struct lease kept;        /* on the private lane that the client had last */
+    struct read_side *read_side;  /* where it reads; NULL: from the home node alone; see front/read_side.h */
     struct unanswered unanswered; /* its requests under way on lanes that keep (keep.h) */
     struct again *again;          /* of what came back to it (again.h); NULL: nothing has */
     struct proxy_header *header;  /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
@@ -117,6 +118,7 @@ enum own_lane {
 struct again;
 struct session;
 struct proxy_header;
+struct read_side;
 struct gather;
 struct login_step;
 struct outage;

@@ -22,6 +22,7 @@
 #include "front/outage.h"
 #include "front/pacing.h"
 #include "front/proxied.h"
+#include "front/reads.h"
 #include "front/remains.h"
 #include "front/session.h"
 #include "front/stateful.h"
@@ -257,6 +258,21 @@ static void on_kept_bytes(struct rider *rider, const char *data, size_t n)
     again_take_bytes(client, data, n);
 }
 
+/* Nothing of Redis' keys is in the answers to what neither reads nor writes. */
+static void note_answered(struct client *client, uint32_t n)
+{
+    bool reads = false;
+    bool writes = false;
+    uint32_t left = n;
+    for (const struct kept *at = client->extra->unanswered.first; at != NULL && left > 0; at = at->next) {
+        reads |= at->kind == KEPT_READ;
+        writes |= at->kind == KEPT_WRITE;
+        left -= at->n_left < left ? at->n_left : left;
+    }
+    if (reads || writes)
+        read_side_note_answered(client, writes);
+}
+
 static void on_kept_timed(struct rider *rider, const struct call *call, uint32_t n)
 {
     struct client *client = client_of_rider(rider);
@@ -264,6 +280,8 @@ static void on_kept_timed(struct rider *rider, const struct call *call, uint32_t
         timing_answered(rider, call, n);
         return;
     }
+    if (read_side_of(client) != NULL)
+        note_answered(client, n);
     if (again_is_on(client)) {
         again_answered(client, call);
         return;
@@ -274,6 +292,7 @@ static void on_kept_timed(struct rider *rider, const struct call *call, uint32_t
 
 static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row)
 {
+    reads_note_refused(client_of_rider(rider));
     return again_take_back(client_of_rider(rider), call, row);
 }
 
@@ -369,6 +388,7 @@ static void on_close(struct client *client, enum client_state was)
     if (lane != NULL && (client_has_own_lane(client) || client->rider.in_flight > 0))
         remains_leave(client);
     drop_leases(client);
+    read_side_stop(client);
     login_end(client);
     outage_end(client);
     again_stop(client);
@@ -396,6 +416,7 @@ static void drop_extra(struct client *client)
     if (client->extra == NULL)
         return;
     keep_nothing(client);
+    read_side_free(client->extra->read_side);
     again_free(client);
     replies_clear(&client->extra->replies);
     gather_drop(client);
@@ -631,7 +652,7 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     link_adopt(&client->link, front->loop, RANK_CLIENT, fd, peer, &link_ops);
     timeouts_enter(client);
     vanished_watch(client->front);
-    if (!binding_enter(client))
+    if (!binding_enter(client) || !reads_open(client))
         return;
     if (entrance->has_proxy_header)
         proxied_begin(client);

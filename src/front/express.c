@@ -5,6 +5,7 @@
 #include "front/keep.h"
 #include "front/lane_choice.h"
 #include "front/pacing.h"
+#include "front/reads.h"
 #include "front/wait_coverage.h"
 #include "front/remains.h"
 #include "front/timing.h"
@@ -64,7 +65,8 @@ struct stretch {
 
 /* The client's next requests, `most` at most, that are alike and can go now to this lane; NULL: there is none yet. */
 static inline struct stretch find_stretch(const struct client *client, const struct lane *lane, uint32_t most,
-                                          const struct request_limits *limits, const char *at, const char *end)
+                                          enum reads_kind kind, const struct request_limits *limits, const char *at,
+                                          const char *end)
 {
     struct slice name;
     struct stretch stretch = {.at = at, .n = 0};
@@ -76,7 +78,7 @@ static inline struct stretch find_stretch(const struct client *client, const str
     if (next == NULL || next - at > LARGE_REQUEST || next - name.at < RECENT_NAME_ROOM)
         return stretch;
     stretch.command = recent_find(&front->recent, front->commands, name);
-    if (stretch.command == NULL)
+    if (stretch.command == NULL || !reads_fits(kind, stretch.command))
         return stretch;
     bool goes_alone = lane != NULL && lane_choice_asks_size(client, stretch.command);
     size_t head = plain_head(at, name);
@@ -138,7 +140,8 @@ static enum route refuse_without_lane(struct client *client, const struct reques
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        const struct stretch stretch = find_stretch(client, NULL, pace->left, limits, at, bytes.at + bytes.len);
+        const struct stretch stretch =
+            find_stretch(client, NULL, pace->left, READS_ANY, limits, at, bytes.at + bytes.len);
         if (stretch.n == 0 || !account_refuse_plainly(client, stretch.command, stretch.n, &verdict))
             break;
         at = stretch.end;
@@ -156,10 +159,11 @@ static enum route send_along(struct client *client, struct lane *lane, const str
     const char *from = bytes.at; /* what has passed and is not yet sent begins here, ... */
     const char *at = bytes.at;   /* ... and ends here */
     uint32_t n = 0;
+    const enum reads_kind kind = read_side_of(client) == NULL ? READS_ANY : reads_kind_now(client);
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        const struct stretch stretch = find_stretch(client, lane, pace->left, limits, at, bytes.at + bytes.len);
+        const struct stretch stretch = find_stretch(client, lane, pace->left, kind, limits, at, bytes.at + bytes.len);
         if (stretch.n == 0)
             break;
         uint32_t n_passed = account_pass_plainly(client, stretch.command, stretch.n, &verdict);

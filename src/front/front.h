@@ -178,6 +178,7 @@ struct front {
     struct walk vanished_walk; /* looks for clients on hosts that have vanished */
     struct pacing_timer pacing;
     struct client_drain drain; /* once weir stops */
+    uint32_t n_read_sides;     /* clients that may read from replicas, so far: front/reads.h */
     struct recent recent;
     struct counts counts;
     struct answered answered; /* in this turn */

@@ -5,6 +5,7 @@
 #include "front/keep.h"
 #include "front/outage.h"
 #include "front/pacing.h"
+#include "front/read_side.h"
 #include "front/remains.h"
 #include "front/session.h"
 #include "front/wait_coverage.h"
@@ -33,11 +34,11 @@ static bool is_heavy(const struct client *client)
 
 /* ---- its own lane ---- */
 
-/* The lanes to the node that a request goes to: to the home node, as commands have no slots yet. */
+/* The lanes to the node that a request goes to: to the home node, or to the replica that the client reads from. */
 static struct lanes *lanes_for(const struct client *client, const struct request *request)
 {
     (void)request;
-    return &front_home(client->front)->lanes;
+    return &read_side_row(client)->lanes;
 }
 
 /* Redis is there, and one more connection is not to be had: not as good as away. */
@@ -224,7 +225,7 @@ static bool must_be_private(const struct client *client, const struct request *r
 }
 
 /* Or for others' sake. */
-static bool needs_private(const struct client *client, const struct request *request)
+bool lane_choice_needs_private(const struct client *client, const struct request *request)
 {
     return must_be_private(client, request) ||
            (!request->is_again && (is_heavy(client) || is_held_back(client, request)) && !is_past(client, request));
@@ -241,7 +242,7 @@ bool lane_choice_is_at_hand(const struct client *client, const struct request *r
 {
     if (client->was_refused)
         return true; /* it is known that there is none */
-    return needs_private(client, request) ? client_has_own_lane(client) && client->rider.lane != NULL
+    return lane_choice_needs_private(client, request) ? client_has_own_lane(client) && client->rider.lane != NULL
                                           : lease_holds(&client->shared);
 }
 
@@ -260,6 +261,7 @@ static void give_back(struct client *client)
     struct lane *lane = rider->lane;
     lane_catch_up(rider);
     client->own_lane = OWN_NONE;
+    read_side_note_answered(client, true);
     rider->lane = NULL;
     stop_waiting_for_lane(client);
     struct lease *kept = &client->extra->kept;
@@ -295,8 +297,10 @@ static bool must_leave(const struct client *client)
 
 static void leave_own_lane(struct client *client)
 {
-    if (client_has_own_lane(client))
-        client->own_lane = OWN_NONE;
+    if (!client_has_own_lane(client))
+        return;
+    client->own_lane = OWN_NONE;
+    read_side_note_answered(client, true);
 }
 
 /* A lane that others use too, and that nothing of its is under way on, may be gone. */
@@ -497,7 +501,7 @@ static bool must_ask_first(struct client *client, const struct request *request)
 
 static enum finding find(struct client *client, const struct request *request, struct lane **found)
 {
-    if (needs_private(client, request))
+    if (lane_choice_needs_private(client, request))
         return find_private(client, request, found);
     if (must_wait_here(client, request)) {
         lanes_wake_soon(lanes_for(client, request), &client->rider);
@@ -602,6 +606,13 @@ static bool is_out_of_time(const struct client *client, const struct request *re
     return lane->state == LANE_CONNECTING && !lane_is_taken(lane) && is_over(client, request);
 }
 
+/* Private lanes are the home node's: at a replica a flood has no more under way than others have on a shared lane. */
+static bool must_wait_at_replica(const struct client *client)
+{
+    return read_side_is_at_replica(client) && client->rider.in_flight > 0 &&
+           lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX;
+}
+
 enum finding lane_choice_find(struct client *client, const struct request *request, struct lane **found)
 {
     if (client->was_refused) {
@@ -624,7 +635,12 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
     }
     if (is_shut_out(client, request))
         lane_choice_abandon(client);
-    if (lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX && !request->is_again && !client_has_own_lane(client))
+    if (must_wait_at_replica(client)) {
+        client_wait_for_replies(client);
+        return LANE_NOT_YET;
+    }
+    if (lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX && !request->is_again && !client_has_own_lane(client) &&
+        !read_side_is_at_replica(client))
         client_note_heavy(client);
     enum finding finding = find(client, request, found);
     if (finding != LANE_FOUND)

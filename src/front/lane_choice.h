@@ -29,6 +29,9 @@ enum err lane_choice_lack(const struct client *client, const struct request *req
 /* Why it has found none, as an error reply: Redis' own words if it has said any. */
 struct slice lane_choice_why_none(const struct client *client, const struct request *request);
 
+/* True if the request goes to a private lane: it must, or would hold others up. */
+bool lane_choice_needs_private(const struct client *client, const struct request *request);
+
 /* Would lane_choice_find open no connection for it, as far as can be said without looking? */
 bool lane_choice_is_at_hand(const struct client *client, const struct request *request);
 

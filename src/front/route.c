@@ -19,6 +19,7 @@
 #include "front/outage.h"
 #include "front/pacing.h"
 #include "front/payer.h"
+#include "front/reads.h"
 #include "front/request.h"
 #include "front/session.h"
 #include "front/special.h"
@@ -335,6 +336,8 @@ static enum route refuse_unproven(struct client *client, struct request *request
 static enum route find_lane(struct client *client, struct request *request, struct lane **lane)
 {
     for (;;) {
+        if (read_side_of(client) != NULL && reads_settle(client, request) == READS_WAIT)
+            return ROUTE_WAIT;
         switch (login_renew(client, (request->command->flags & CMD_HANDSHAKE) != 0)) {
         case LOGIN_WAITS:
             return ROUTE_WAIT;
@@ -347,6 +350,8 @@ static enum route find_lane(struct client *client, struct request *request, stru
         case LANE_NOT_YET:
             return ROUTE_WAIT;
         case LANE_NONE:
+            if (!client_is_closed(client) && reads_give_up(client))
+                break;
             return client_is_closed(client) ? ROUTE_STOP : end_search(client, request);
         case LANE_FOUND:
             session_note_lane(client);
@@ -519,6 +524,8 @@ static enum route route(struct client *client, struct request *request)
         return ROUTE_WAIT;
     }
     const struct command *command = request->command;
+    if (read_side_of(client) != NULL && reads_settle(client, request) == READS_WAIT)
+        return ROUTE_WAIT;
     if (client->unbound != NULL && (command->flags & CMD_HANDSHAKE) == 0 && !binding_bind(client))
         return ROUTE_STOP;
     if (command->flow == FLOW_DROP && !pin_has(client, PIN_PASSTHROUGH)) {
@@ -539,6 +546,10 @@ static enum route route(struct client *client, struct request *request)
         enum route result = console_answer(client, request);
         if (result != ROUTE_GOES_ON)
             return result;
+    }
+    if (!transaction_is_open(&client->transaction) && reads_take_word(client, request)) {
+        answer_count(client, request, RESULT_LOCAL);
+        return answer_with(client, SLICE("+OK\r\n"));
     }
     enum effect effect = request_effect(request);
     if (transaction_is_broken(&client->transaction) && effect != EFFECT_RESET) {

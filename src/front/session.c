@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "front/read_side.h"
 #include "upstream/login.h"
 #include "upstream/witness.h"
 
@@ -70,12 +71,15 @@ struct login *session_login(const struct client *client)
 }
 
 /*
- * Epochs are a node's own. At another node than the home node a client is as if it had just come: it never gets what was
- * opened before a password was set there.
+ * Epochs are a node's own. At another node than the home node a client is as if it had just come, or in the epoch in which
+ * it came there to read.
  */
 static uint32_t epoch_at(const struct client *client, const struct node *node)
 {
-    return node == front_home_node(client->front) ? client->epoch : node_epoch(node);
+    const struct read_side *reading = read_side_of(client);
+    if (node == front_home_node(client->front))
+        return client->epoch;
+    return reading != NULL && reading->node == node ? reading->epoch : node_epoch(node);
 }
 
 struct lane_key session_key(const struct client *client, const struct node *node)
@@ -165,18 +169,24 @@ bool session_doubt(struct client *client)
     return true;
 }
 
+/* At the node where its requests go. */
+static struct proof *proof_now(const struct client *client)
+{
+    return read_side_is_at_replica(client) ? &read_side_of(client)->proof : &client->session->proof;
+}
+
 bool session_suits(const struct client *client, const struct lane *lane)
 {
     struct session *session = client->session;
-    return session == NULL || session->login == NULL || witness_suits(lane, &session->proof, session->login);
+    return session == NULL || session->login == NULL || witness_suits(lane, proof_now(client), session->login);
 }
 
 bool session_ask_witness(struct client *client, struct lane *lane)
 {
     struct session *session = client->session;
-    if (witness_ask(lane, &session->proof, session->login))
+    if (witness_ask(lane, proof_now(client), session->login))
         return true;
-    proof_void(&session->proof);
+    proof_void(proof_now(client));
     lease_drop(&client->shared);
     return false;
 }
@@ -299,6 +309,7 @@ static void drop_kept(struct client *client)
 
 static void change_lane(struct client *client, bool has_logged_in)
 {
+    read_side_end_session(client);
     lease_drop(&client->shared);
     if (has_logged_in)
         drop_kept(client);
@@ -316,6 +327,7 @@ bool session_log_in(struct client *client, struct login *login, const struct pro
     struct session *session = need_session(client);
     if (session == NULL)
         return false;
+    read_side_end_login(client);
     login_get(login);
     login_put(session->login);
     session->login = login;
@@ -333,6 +345,7 @@ void session_begin(struct client *client)
 void session_reset(struct client *client)
 {
     struct session *session = client->session;
+    read_side_reset(client);
     if (session != NULL) {
         drop_texts(session);
         *session = (struct session){.protocol = 2, .library = session->library};

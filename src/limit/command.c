@@ -305,6 +305,25 @@ const char *command_kind_name(enum command_kind kind)
     return names[kind];
 }
 
+static bool has_keys(const struct command *row)
+{
+    return row->keys == KEYS_POSITION ? row->first_key > 0 : row->keys != KEYS_NONE && row->keys != KEYS_CHANNELS;
+}
+
+/* A cursor of SCAN and its kin is good at the server that gave it. */
+static bool is_scan(struct slice name)
+{
+    static const struct slice scan = SLICE("scan");
+    return name.len >= scan.len && memcmp(name.at + name.len - scan.len, scan.at, scan.len) == 0;
+}
+
+static bool reads_keys(const struct command_info *info, const struct command *row)
+{
+    return row->is_shareable && row->flow == FLOW_ONE && row->effect == EFFECT_NONE && !row->may_forge &&
+           !row->blocks && (row->flags & (CMD_READONLY | CMD_WRITE)) == CMD_READONLY && has_keys(row) &&
+           !is_scan(info->name);
+}
+
 /* A name too long to be looked up is left out: it counts as an unknown command. */
 static void put(struct command_table *table, const struct command_info *info)
 {
@@ -335,6 +354,7 @@ static void put(struct command_table *table, const struct command_info *info)
     for (size_t i = 0; i < info->n_categories; i++)
         row->categories |= category_bit(table, info->categories[i]);
     row->kind = (uint8_t)kind_of(info, row);
+    row->reads_keys = reads_keys(info, row);
     link_container(table, id);
 }
 

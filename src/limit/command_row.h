@@ -97,6 +97,7 @@ struct command {
     bool is_urgent; /* must reach a Redis that is busy or paused: its lane is opened with as few commands as possible */
     bool pins;      /* the client keeps its private lane until it disconnects */
     bool may_forge; /* a client can shape its reply into several frames, or its effect on the lane is unknown */
+    bool reads_keys;   /* reads keys and does nothing else; a replica may answer it: it is not SCAN or its kin */
     bool is_pausable;  /* CLIENT PAUSE ... WRITE delays it */
     bool in_container; /* name has a '|' */
     bool has_subcommands;

@@ -7,11 +7,14 @@
 #include "upstream/offsets.h"
 #include "upstream/topology.h"
 
-#define HURRY_NS (2 * NS_PER_MS) /* rounds that workers want begin at most so often (chosen) */
-#define HANDLES 2
+#define HURRY_NS (2 * NS_PER_MS)  /* rounds that workers want begin at most so often (chosen) */
+#define AGAIN_MS 2                /* then replicas are asked so often, ... */
+#define AGAIN_NS (16 * NS_PER_MS) /* ... for so long: a client that is held looks again after 20 ms */
+#define HANDLES 3
 
 struct replica_poll {
     uv_timer_t timer;
+    uv_timer_t again; /* runs for a moment after a worker has wanted a round */
     uv_async_t wanted;
     unsigned n_handles; /* not closed in full */
     struct upstream *upstream;
@@ -20,6 +23,7 @@ struct replica_poll {
     struct offsets offsets;    /* of the master */
     const struct node *master; /* whose offsets these are; only compared; NULL: nobody's */
     uint64_t began_ns;         /* the present round */
+    uint64_t wanted_ns;        /* when a worker has wanted one last */
 };
 
 static struct finder *finder_at(const struct replica_poll *poll, size_t row, bool *is_row)
@@ -123,11 +127,23 @@ static void on_timer(uv_timer_t *timer)
     begin(timer->data);
 }
 
+/* A replica that did not have yet what the master told has it in a moment. */
+static void on_again(uv_timer_t *timer)
+{
+    struct replica_poll *poll = timer->data;
+    ask_replicas(poll);
+    if (clock_ns() >= poll->wanted_ns + AGAIN_NS)
+        uv_timer_stop(timer);
+}
+
 static void on_wanted(uv_async_t *async)
 {
     struct replica_poll *poll = async->data;
-    if (clock_ns() >= poll->began_ns + HURRY_NS)
+    uint64_t now_ns = clock_ns();
+    poll->wanted_ns = now_ns;
+    if (now_ns >= poll->began_ns + HURRY_NS)
         begin(poll);
+    uv_timer_start(&poll->again, on_again, AGAIN_MS, AGAIN_MS);
 }
 
 /* ---- its life ---- */
@@ -142,8 +158,9 @@ struct replica_poll *replica_poll_open(struct loop *loop, struct upstream *upstr
     poll->arg = arg;
     poll->n_handles = HANDLES;
     uv_timer_init(&loop->uv, &poll->timer);
+    uv_timer_init(&loop->uv, &poll->again);
     uv_async_init(&loop->uv, &poll->wanted, on_wanted);
-    poll->timer.data = poll->wanted.data = poll;
+    poll->timer.data = poll->again.data = poll->wanted.data = poll;
     uv_timer_start(&poll->timer, on_timer, every_ms, every_ms);
     upstream_set_poll(upstream, &poll->wanted);
     return poll;
@@ -160,5 +177,6 @@ void replica_poll_close(struct replica_poll *poll)
 {
     upstream_set_poll(poll->upstream, NULL);
     uv_close((uv_handle_t *)&poll->timer, on_closed);
+    uv_close((uv_handle_t *)&poll->again, on_closed);
     uv_close((uv_handle_t *)&poll->wanted, on_closed);
 }
