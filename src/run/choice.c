@@ -18,20 +18,22 @@ static struct mastership_server server_of(const struct member *member)
     };
 }
 
-static const char *word_of(const struct mastership_server *server)
+static const char *word_of(const struct mastership_server *server, const struct member *member)
 {
     static const char *const words[] = {
         [ROLE_UNKNOWN] = "does not say what it is", [ROLE_MASTER] = "is a master", [ROLE_REPLICA] = "is a replica"};
+    if (server->reach == REACH_OK && server->role == ROLE_UNKNOWN && finder_word(member->finder).is_mute)
+        return "does not say what it is, as weir has no login there";
     return server->reach != REACH_OK ? "is away" : words[server->role];
 }
 
 /* "10.0.0.1:6379 is a replica, 10.0.0.2:6379 is away" */
-static size_t print_words(const struct mastership_view *view, char *out, size_t room)
+static size_t print_words(const struct mastership_view *view, const struct members *members, char *out, size_t room)
 {
     size_t n = 0;
     for (size_t i = 0; i < view->n_servers && n < room; i++)
         n += (size_t)snprintf(out + n, room - n, "%s%.100s %s", i > 0 ? ", " : "", view->servers[i].key,
-                              word_of(&view->servers[i]));
+                              word_of(&view->servers[i], members->all[i]));
     return n;
 }
 
@@ -52,7 +54,7 @@ static const char *sentinels_part(enum mastership_why why)
     }
 }
 
-static void explain(struct choice *choice, const struct mastership_view *view)
+static void explain(struct choice *choice, const struct mastership_view *view, const struct members *members)
 {
     const char *part = sentinels_part(choice->why);
     choice->text[0] = '\0';
@@ -60,7 +62,7 @@ static void explain(struct choice *choice, const struct mastership_view *view)
         return;
     size_t n = (size_t)snprintf(choice->text, sizeof choice->text, "%s%s", part,
                                 part[0] != '\0' && view->n_servers > 0 ? ": " : "");
-    (void)print_words(view, choice->text + n, sizeof choice->text - n);
+    (void)print_words(view, members, choice->text + n, sizeof choice->text - n);
 }
 
 void choice_make(struct choice *choice, const struct members *members, const struct choice_claims *claims,
@@ -89,6 +91,6 @@ void choice_make(struct choice *choice, const struct members *members, const str
     choice->again_ns = made.again_ns;
     choice->pace = made.pace;
     choice->why = made.why;
-    explain(choice, &view);
+    explain(choice, &view, members);
     free(servers);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "run/choice.h"
 #include "run/members.h"
@@ -318,6 +319,16 @@ static void on_word(void *arg, struct member *member)
         settle(controls);
 }
 
+/* A replica that loads its data, or has lost its master, is no mistake while there is a master. */
+static void on_rejected(void *arg, struct member *member, const char *why)
+{
+    const struct controls *controls = arg;
+    if (member == home_of(controls) || home_of(controls) == NULL)
+        log_error("upstream %s cannot be served: %s", member->key, why);
+    else
+        log_info("upstream %s, which is not the master, cannot be served: %s", member->key, why);
+}
+
 static void on_maxclients(void *arg)
 {
     sum_maxclients(arg);
@@ -333,6 +344,7 @@ static const struct members_ops members_ops = {
     .on_node = on_node,
     .on_table = on_table,
     .on_word = on_word,
+    .on_rejected = on_rejected,
     .on_maxclients = on_maxclients,
     .on_news = on_news,
 };

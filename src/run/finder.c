@@ -48,8 +48,9 @@ struct finder {
     struct dial *now;
     struct dial *trials[RESOLVER_MOST];
     unsigned n_trials;
-    unsigned next;       /* address that is dialled next in this round */
-    uint64_t dialled_ns; /* when the last one was */
+    struct finder_word past; /* of the server that was demoted last */
+    unsigned next;           /* address that is dialled next in this round */
+    uint64_t dialled_ns;     /* when the last one was */
     uint64_t looked_ns, asked_ns;
     uint64_t ask_every_ns;
     uv_timer_t timers[TIMERS];
@@ -320,6 +321,7 @@ static void win(struct finder *finder, unsigned i)
 static void demote(struct finder *finder)
 {
     const struct endpoint nowhere = {.length = 0};
+    finder->past = finder_word(finder);
     if (finder->settings.kind == FINDER_ALONE)
         tell(finder, LOG_WARN, "upstream %s: %s was a master and is a replica now: connections to it end", finder->text,
              finder->now->node->address);
@@ -725,10 +727,13 @@ const struct control *finder_control(const struct finder *finder)
 struct finder_word finder_word(const struct finder *finder)
 {
     const struct dial *now = finder->now;
+    if (now->control == NULL && finder->past.role == ROLE_REPLICA)
+        return finder->past; /* it is about to be dialled anew */
     return (struct finder_word){
         .role = node_role(now->node),
         .is_lost = !now->is_greeted || (now->has_failed && now->failures > 1) || node_is_silent(now->node),
         .said_ns = now->said_ns,
+        .is_mute = (atomic_load_explicit(&now->node->lacks, memory_order_relaxed) >> LACK_USER & 1) != 0,
         .lost_ns = now->has_failed ? now->lost_ns : 0,
     };
 }

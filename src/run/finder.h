@@ -73,11 +73,12 @@ struct node *finder_node(const struct finder *finder);
 /* NULL: its node has no address. */
 const struct control *finder_control(const struct finder *finder);
 
-/* What the node has said of itself last. */
+/* What the node, or the one before it at its address, has said of itself last. */
 struct finder_word {
     enum node_role role;
     bool is_lost;     /* no connection can be had: one was lost or refused, and so was the next; or it is silent */
     uint64_t said_ns; /* when the node said its role; 0: never */
+    bool is_mute;     /* weir has no login there, and so is told nothing */
     uint64_t lost_ns; /* since when its connection has been lost, and none was to be had; 0: there is one */
 };
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 
 /* ---- what a finder says ---- */
@@ -33,8 +32,8 @@ static void on_table(void *arg, struct command_table *table)
 
 static void on_rejected(void *arg, const char *why)
 {
-    const struct member *member = arg;
-    log_error("upstream %s cannot be served: %s", member->key, why);
+    struct member *member = arg;
+    member->members->ops->on_rejected(member->members->arg, member, why);
 }
 
 static void on_maxclients(void *arg)

@@ -30,6 +30,7 @@ struct members_ops {
     void (*on_node)(void *arg, struct member *member);  /* finder_node is another */
     void (*on_table)(void *arg, struct member *member); /* member->table is another */
     void (*on_word)(void *arg, struct member *member);  /* finder_word may be another, or is_settled is set */
+    void (*on_rejected)(void *arg, struct member *member, const char *why); /* it answers, and cannot be served */
     void (*on_maxclients)(void *arg);
     void (*on_news)(void *arg, enum log_level level, const char *about, const char *line);
 };

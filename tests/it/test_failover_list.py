@@ -6,6 +6,7 @@ import signal
 
 import pytest
 from kit.harness import MODE_IDS, MODES, stopped, wait_until
+from kit.limits import plain
 from kit.resp import Closed, Conn
 from kit.sentinel import Node, calls, follows
 
@@ -165,12 +166,12 @@ def test_a_silent_master(farm):
     assert follows(weir, first)
 
 
-def nodes(weir):
-    """The servers that weir has connections of clients to, as INFO upstream lists them: the first is the master."""
+def uses(weir):
+    """What each server is used for, by address."""
     with Conn(str(weir.folder / "admin.sock")) as operator:
-        text = operator.call("INFO", "upstream").decode()
-    table = text[text.index("upstream ") :].split("\r\n")
-    return [line.split()[0] for line in table[1:] if re.match(r"\S+:\d+ +(up|away|silent|busy|paused) ", line)]
+        operator.call("HELLO", 3)
+        rows = [{plain(k): plain(v) for k, v in row.items()} for row in operator.call("LIMIT", "UPSTREAM")]
+    return {row["address"]: row["used_for"] for row in rows}
 
 
 @pytest.mark.parametrize("workers, lanes", MODES, ids=MODE_IDS)
@@ -179,20 +180,46 @@ def test_replicas_that_are_read(farm, workers, lanes):
     first, second = pair(farm)
     third = farm._start(Node())
     third.become_replica_of(first)
-    weir = farm.weir(listed(first, second, third), workers=workers, lanes=lanes, reads="replicas", failover_wait="30s", env=HURRY,
-                     sections="[admin]\nsocket = {folder}/admin.sock\n")
-    all_of = [node.upstream for node in (first, second, third)]
-    wait_until(lambda: nodes(weir) == all_of, "each has a row", SECONDS)
-    for old, new in ((first, second), (second, third), (third, first)):
+    nodes = (first, second, third)
+    sections = "[admin]\nsocket = {folder}/admin.sock\n"
+    how = {"workers": workers, "lanes": lanes, "env": HURRY, "sections": sections}
+    weir = farm.weir(listed(*nodes), reads="replicas", failover_wait="30s", **how)
+
+    def serves(master):
+        return uses(weir) == {node.upstream: "all" if node is master else "reads" for node in nodes}
+
+    wait_until(lambda: serves(first), "each has a row", SECONDS)
+    for old, new, other in ((first, second, third), (second, third, first), (third, first, second)):
         with weir.connect() as conn, weir.connect() as subscribed:
             assert conn.call("SET", "key", old.upstream) == "OK"
             assert subscribed.call("SUBSCRIBE", "channel")
             swap(old, new)
+            other.become_replica_of(new)
             wait_until(lambda: conn.call("SET", "key", new.upstream) == "OK", "writes go to the new master", SECONDS)
             assert ends(subscribed)
-        wait_until(lambda: nodes(weir) == [new.upstream] + [text for text in all_of if text != new.upstream], "rows", SECONDS)
+        wait_until(lambda: serves(new), "rows", SECONDS)
     second.signal(signal.SIGKILL)
     second.wait()
     second.start()
-    wait_until(lambda: nodes(weir) == [first.upstream, third.upstream], "a second master has no row", SECONDS)
+    found = {first.upstream: "all", second.upstream: "nothing", third.upstream: "reads"}
+    wait_until(lambda: uses(weir) == found, "a second master has no row", SECONDS)
     assert follows(weir, first)
+
+
+def test_servers_that_want_a_login(farm, tmp_path):
+    """Without one weir is told by none what it is, and says so; with one it serves the master."""
+    first, second = (farm._start(Node(password="secret")) for _ in range(2))
+    second.become_replica_of(first)
+    weir = farm.weir(listed(first, second), failover_wait="100ms")
+    assert weir.log().count("does not say what it is, as weir has no login there") >= 2
+    secret = tmp_path / "secret"
+    secret.write_text("secret\n")
+    secret.chmod(0o600)
+    weir = farm.weir(listed(first, second), upstream_password_file=secret)
+    assert is_ready(weir)
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "secret") == "OK"
+        assert conn.call("SET", "key", "1") == "OK"
+        assert first.call("REPLICAOF", *second.announced) == "OK"
+        wait_until(lambda: "has no master" in weir.log(), "it is noticed", SECONDS)
+        assert weir.log().count(f"{first.upstream} is a replica") == 1
