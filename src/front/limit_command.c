@@ -13,6 +13,7 @@
 #include "front/limit_words.h"
 #include "front/orders.h"
 #include "front/payer.h"
+#include "front/reads.h"
 #include "front/session.h"
 #include "front/unbound.h"
 #include "limit/named_subject.h"
@@ -164,7 +165,7 @@ static void tell_explained(struct client *client, struct build *out, const struc
         explained.name = subject_name(explained.account.holders[PER_SUBJECT]);
         explained.block = blocks_find(exceptions_blocks(front->rules->exceptions), explained.name);
     }
-    const struct explained_call call = {
+    struct explained_call call = {
         .command = request->command,
         .request = request->bytes,
         .argc = request->argc,
@@ -172,6 +173,11 @@ static void tell_explained(struct client *client, struct build *out, const struc
         .now_ns = front->loop->now_ns,
         .refuser = refuser_of(client, subject),
     };
+    if (read_side_of(client) != NULL && subject->account.holders[PER_SUBJECT] == client->subject) {
+        const char *why;
+        call.server = slice_str(reads_explain(client, request->command, &why)->text);
+        call.server_why = slice_str(why);
+    }
     report_explain(out, front->rules->policies, front->commands, &explained, &call);
 }
 

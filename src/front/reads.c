@@ -168,7 +168,10 @@ static struct nodes_row *find_replica(const struct client *client)
     const struct read_side *reading = read_side_of(client);
     size_t n = client->front->nodes.n;
     size_t first = preferred_row(client);
+    struct nodes_row *preferred = candidate(client, first);
     struct nodes_row *now = read_side_find_row(client->front, reading->node);
+    if (preferred != NULL)
+        return preferred;
     if (now != NULL && as_of(client, now) != 0 && reading->node != reading->refused)
         return now;
     for (size_t i = 0; i + 1 < n; i++) {
@@ -294,6 +297,51 @@ bool reads_take_word(struct client *client, const struct request *request)
     read_side_of(client)->has_asked = is_on;
     read_side_of(client)->look_ns = 0;
     return true;
+}
+
+/* Why a read of the client goes to the home node, as far as that is no matter of a replica; NULL: it does not. */
+static const char *why_home(const struct client *client, const struct command *command)
+{
+    if (!command->reads_keys)
+        return "the command is none that a replica answers";
+    if (client_has_own_lane(client))
+        return "the client has a connection of its own";
+    if (client->front->nodes.n < 2)
+        return "there is no replica";
+    if (preferred_row(client) != TOPOLOGY_HOME)
+        return NULL;
+    return settings_of(client)->reads == READS_ASKED ? "the client has not sent READONLY"
+                                                     : "the master answers a share of the clients";
+}
+
+/* The same, as far as it is one; NULL: the read goes to the replica. */
+static const char *why_not_there(const struct client *client, const struct nodes_row *row)
+{
+    struct read_side *reading = read_side_of(client);
+    struct login *login = session_login(client);
+    if (row == NULL)
+        return "no replica is in sync";
+    if (as_of(client, row) <= reading->wrote_ns)
+        return "no replica is known to have the client's last write";
+    if (login != NULL && !proof_holds(&reading->proof, &row->lanes.base.users, login))
+        return "the replica has not accepted the client's login";
+    if (as_of(client, row) <= must_be_as_of(reading, reach_doubts(reach_of(row))))
+        return "no replica is known to have what the client has read";
+    return NULL;
+}
+
+const struct node *reads_explain(const struct client *client, const struct command *command, const char **why)
+{
+    const struct nodes_row *row = NULL;
+    *why = why_home(client, command);
+    if (*why == NULL) {
+        row = find_replica(client);
+        *why = why_not_there(client, row);
+    }
+    if (*why != NULL)
+        return front_home_node(client->front);
+    *why = "the replica is in sync, and has what the client has seen";
+    return lanes_node(&row->lanes);
 }
 
 enum reads_kind reads_kind_now(const struct client *client)

@@ -45,6 +45,9 @@ void reads_note_refused(const struct client *client);
 /* Is the request READONLY or READWRITE, to which weir answers +OK? Then it holds for the client from now on. */
 bool reads_take_word(struct client *client, const struct request *request);
 
+/* The node to which the command of a client with a read_side would go now, and why, for people. */
+const struct node *reads_explain(const struct client *client, const struct command *command, const char **why);
+
 /* Which commands go the short way (express.h) on the lane that the client is on. */
 enum reads_kind {
     READS_ANY,

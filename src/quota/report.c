@@ -238,7 +238,9 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     };
     const struct ask *ask = &made;
     unsigned n = count_limits(subject);
-    build_map(out, 12 + TURN_FIELDS + (subject->block != NULL));
+    bool tells_server = call->server.len > 0;
+    size_t n_fields = 12 + TURN_FIELDS + (subject->block != NULL);
+    build_map(out, tells_server ? n_fields + 2 : n_fields);
     who(out, subject);
     report_field(out, "mode", mode_of(policies));
     blocked(out, subject, ask->now_ns);
@@ -248,6 +250,10 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     classes(out, policies, table, command);
     report_number(out, "cost", ask->amount[UNIT_COST]);
     report_field(out, "lane", call->lane);
+    if (tells_server) {
+        report_field(out, "server", call->server);
+        report_field(out, "server_why", call->server_why);
+    }
     bool is_shadow = policies_is_shadow(policies);
     enum gate gate = verdict(out, subject, ask, is_shadow);
     build_bulk_str(out, "limits");

@@ -36,7 +36,9 @@ struct explained_call {
     const struct command *command;
     struct slice request; /* as a client would send it */
     uint32_t argc;
-    struct slice lane; /* of report_lane */
+    struct slice lane;       /* of report_lane */
+    struct slice server;     /* to which it would go; empty: there is only one */
+    struct slice server_why; /* why there, for people */
     uint64_t now_ns;
     const char *refuser; /* the limit that turns away newcomers from where the subject comes, whoever they are; NULL */
 };

@@ -361,6 +361,28 @@ def test_reads_over_failovers(farm):
         wait_until(lambda: all(trio.shares(conns)), "both are read from", SECONDS)
 
 
+def test_explained(farm):
+    """LIMIT EXPLAIN says where a command would go, and why."""
+    trio = Trio(farm, n_replicas=1)
+
+    def explained(conn, *words):
+        flat = conn.call("LIMIT", "EXPLAIN", *words)
+        fields = dict(zip(flat[::2], flat[1::2]))
+        return fields[b"server"].decode(), fields[b"server_why"].decode()
+
+    master, replica = (relay.upstream for relay in trio.relays)
+    conns = trio.readers()
+    found = {explained(conn, "GET", "key") for conn in conns}
+    assert found == {
+        (replica, "the replica is in sync, and has what the client has seen"),
+        (master, "the master answers a share of the clients"),
+    }
+    reader = trio.reader_of(trio.replicas[0])
+    assert explained(reader, "SET", "key", "1") == (master, "the command is none that a replica answers")
+    trio.links[0].cut()
+    wait_until(lambda: explained(reader, "GET", "key") == (master, "no replica is in sync"), "it is out of sync", SECONDS)
+
+
 def test_a_client_that_reads_on(farm):
     """After a write it reads without a pause, and comes back to its replica."""
     trio = Trio(farm, n_replicas=1)
