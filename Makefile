@@ -269,6 +269,9 @@ bench-limit: build/weir build/release/drive ## LIMIT FUNNEL beside the same deci
 bench-lend: build/weir ## scripts and transactions beside another build, WEIR_BEFORE=path of its weir
 	@/usr/bin/python3 bench/lend.py $(BENCH)
 
+bench-reads: build/weir ## CPU of the dearest of three servers with reads = replicas, beside one alone (about 2 min; BENCH=options)
+	@/usr/bin/python3 bench/reads.py $(BENCH)
+
 bench-micro: build/release/micro ## single steps in instructions and nanoseconds, beside the committed figures
 	@/usr/bin/python3 bench/micro.py $(BENCH)
 
@@ -386,4 +389,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test test-long test-moves test-failover unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test test-long test-moves test-failover unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-reads bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
