@@ -168,7 +168,7 @@ def test_one_comes_back_elsewhere(farm, nodes, sentinels):
     for sentinel in sentinels[:2]:
         sentinel.peers = [other.address for other in sentinels if other is not sentinel]
     n_before = sentinels[2].n_asked("SENTINEL MASTER")
-    wait_until(lambda: sentinels[2].n_asked("SENTINEL MASTER") > n_before, "it is asked where it is now")
+    wait_until(lambda: sentinels[2].n_asked("SENTINEL MASTER") > n_before, "it is asked where it is now", 30)
     say(sentinels, nodes[1], 2)
     wait_follows(weir, nodes[1])
 
