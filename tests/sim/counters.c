@@ -99,7 +99,8 @@ static void come(struct counter *counter)
         counter->key = counter->life;
         counter->least = counter->most = 0;
     }
-    if (counter->conn != NULL && counter->party.index > 0)
+    bool is_alone = !run.plan.has_limits; /* else its user's other clients would share what is counted */
+    if (counter->conn != NULL && counter->party.index > 0 && is_alone)
         say(counter, KIND_AUTH);
 }
 

@@ -159,7 +159,9 @@ static bool begin(uint64_t ns, uint64_t pick)
     if (is_master && (pick / 8 % 4 != 0 || ns > VACANT_NS))
         replace_master(vacant_ns, pick / 32);
     world_ring_at(&deployment.mended, world.now_ns + ns);
-    note_rough(ns > vacant_ns ? ns : vacant_ns);
+    bool is_replaced = deployment.next != deployment.master;
+    if (is_master)
+        note_rough(is_replaced ? vacant_ns : ns);
     return true;
 }
 

@@ -374,3 +374,9 @@ void conn_stir(struct conn *conn)
     if (conn->fd >= 0)
         sock_changed(conn->fd);
 }
+
+unsigned loop_conn_number(int fd)
+{
+    const struct sock *sock = sock_of(fd);
+    return sock != NULL && sock->conn != NULL ? sock->conn->number : 0;
+}

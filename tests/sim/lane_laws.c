@@ -128,18 +128,19 @@ static bool is_framed_as_it_is_called(const struct lane *lane)
 /* What has been sent on one of them, when it was seen first. */
 static struct left {
     const struct lane *lane;
-    uint64_t ready_ns; /* with the pointer, which lane that is */
+    unsigned conn; /* its number: with the pointer, which lane that is */
     uint32_t tail;
 } left[LEFT_MAX];
 static unsigned n_left;
 
 static struct left *left_of(const struct lane *lane)
 {
+    unsigned conn = loop_conn_number(lane->link.watch.fd);
     for (unsigned i = 0; i < n_left; i++)
-        if (left[i].lane == lane && left[i].ready_ns == lane->ready_ns)
+        if (left[i].lane == lane && left[i].conn == conn)
             return &left[i];
-    struct left *one = &left[n_left < LEFT_MAX ? n_left++ : lane->ready_ns % LEFT_MAX];
-    *one = (struct left){lane, lane->ready_ns, lane->calls.tail};
+    struct left *one = &left[n_left < LEFT_MAX ? n_left++ : conn % LEFT_MAX];
+    *one = (struct left){lane, conn, lane->calls.tail};
     return one;
 }
 

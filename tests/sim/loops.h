@@ -52,4 +52,7 @@ void loop_signal(int number);
 /* Called before every step of the world. */
 extern void (*on_world_step)(void);
 
+/* The number of the connection behind a descriptor; 0: there is none. */
+unsigned loop_conn_number(int fd);
+
 #endif

@@ -216,7 +216,9 @@ static bool outlasts(const struct client *client, struct watched *at)
         at->away_ns = 0;
         return false;
     }
-    if (at->away_ns == 0 || output != at->output) { /* the next request has its own time */
+    bool is_next =
+        client_extra(client)->outage->since_ns >= at->away_ns + away_most_ns(); /* the one before was muted */
+    if (at->away_ns == 0 || output != at->output || is_next) {                  /* the next request has its own time */
         at->away_ns = now_ns;
         at->output = output;
     }
