@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/sim/run.h"
+#include "tests/sim/sentinel_model.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
 #include "tests/sim/world.h"
@@ -13,23 +14,31 @@
 #define S (1000 * MS)
 #define VACANT_NS (4 * S)  /* without a master, at most: less than WAIT */
 #define WAIT "10s"         /* DEPLOYMENT_WAIT_NS */
+#define STALE_NS (10 * S)  /* who was replaced calls itself master, at most */
+#define LEFT_NS (3 * S)    /* nobody writes to the old master by then */
 #define NOTICED_NS (5 * S) /* weir knows by then that a server has gone */
 
 static struct deployment {
-    unsigned master;                        /* or who was it last */
-    unsigned next;                          /* who is to be it; `master`: nobody else */
-    unsigned amiss;                         /* which server something is wrong with */
-    bool is_cut;                            /* that is what */
-    struct bell promoted;                   /* then `next` is the master */
-    struct bell mended;                     /* then `amiss` is well */
+    unsigned master;               /* or who was it last */
+    unsigned next;                 /* who is to be it; `master`: nobody else */
+    unsigned amiss;                /* which server something is wrong with */
+    bool is_cut;                   /* that is what */
+    struct bell promoted;          /* then `next` is the master */
+    struct bell mended;            /* then `amiss` is well */
+    unsigned stale;                /* calls itself master, and is it no more */
+    uint64_t stays_ns;             /* so does the next that is replaced, for so long */
+    struct bell given_up;          /* then `stale` is a replica */
+    uint64_t left_ns[SERVERS_MAX]; /* since when each is not the master, or can know it; 0: it is, or never was */
     uint64_t rough_from_ns, rough_until_ns; /* a server went without a word then, and weir may not have known */
 } deployment;
 
 void deployment_config(const struct plan *plan, char *out, size_t room)
 {
     size_t n = 0;
-    for (unsigned i = 0; i < plan->servers; i++)
+    for (unsigned i = 0; i < plan->servers && !plan->has_sentinels; i++)
         n += (size_t)snprintf(out + n, room - n, "%s127.0.0.%u:%u", i > 0 ? ", " : "", i + 1, SERVER_PORT);
+    if (plan->has_sentinels)
+        n += (size_t)snprintf(out, room, "%s", SENTINELS_LINE);
     snprintf(out + n, room - n, "\n%s", plan->is_pure ? "failover-wait = " WAIT "\n" : "");
 }
 
@@ -50,6 +59,7 @@ bool deployment_has(const char *fault, bool is_on_link)
     static const char *const mixed[] = {"redis_silent", "redis_slow",  "redis_clock",  "starved",
                                         "system_short", "descriptors", "redis_garbles"};
     bool is_own = strcmp(fault, "failover") == 0 || strncmp(fault, "server_", 7) == 0;
+    is_own |= run.plan.has_sentinels && strcmp(fault, "sentinel") == 0;
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         is_own |= strcmp(fault, always[i]) == 0;
     for (size_t i = 0; i < sizeof mixed / sizeof mixed[0]; i++)
@@ -73,15 +83,37 @@ static void follow(unsigned which, unsigned master)
     redis_follow(server_redis_of(which), host, SERVER_PORT);
 }
 
+static void on_given_up(struct bell *bell)
+{
+    (void)bell;
+    follow(deployment.stale, deployment.next);
+}
+
+/* Only sentinels know better. */
+static void stay_master(unsigned which)
+{
+    deployment.stale = which;
+    world_ring_at(&deployment.given_up, world.now_ns + deployment.stays_ns);
+    deployment.stays_ns = 0;
+    tell("goes on as a master", which);
+}
+
 static void promote(void)
 {
-    unsigned master = deployment.next;
+    unsigned master = deployment.next, before = deployment.master;
+    bool stays = deployment.stays_ns > 0 && before != master && server_is_up_one(before);
     world_silence(&deployment.promoted);
     for (unsigned i = 0; i < run.plan.servers; i++)
-        if (i != master)
+        if (i != master && !(i == before && stays))
             follow(i, master);
+    if (stays)
+        stay_master(before);
+    if (before != master)
+        deployment.left_ns[before] = world.now_ns;
+    deployment.left_ns[master] = 0;
     redis_follow(server_redis_of(master), NULL, 0);
     deployment.master = master;
+    sentinel_model_hear(master);
     server_lead(master);
     tell("is the master", master);
 }
@@ -101,7 +133,12 @@ static void mend(void)
     deployment.is_cut = false;
     if (!server_is_up_one(which))
         server_rise_one(which);
-    if (which != deployment.master || deployment.next != deployment.master)
+    bool is_replaced = which != deployment.master || deployment.next != deployment.master;
+    if (deployment.left_ns[which] != 0)
+        deployment.left_ns[which] = world.now_ns;
+    if (is_replaced && deployment.stays_ns > 0 && which != deployment.master)
+        stay_master(which);
+    else if (is_replaced)
         follow(which, deployment.next);
     tell("is well", which);
 }
@@ -114,7 +151,8 @@ static void on_mended(struct bell *bell)
 
 static bool is_busy(void)
 {
-    return run.plan.servers == 0 || deployment.promoted.due.place != 0 || deployment.mended.due.place != 0;
+    return run.plan.servers == 0 || deployment.promoted.due.place != 0 || deployment.mended.due.place != 0 ||
+           deployment.given_up.due.place != 0;
 }
 
 /* Another one is the master, so much later. */
@@ -136,6 +174,19 @@ bool deployment_may_lose(uint64_t said_ns)
     return said_ns <= deployment.rough_until_ns && world.now_ns >= deployment.rough_from_ns;
 }
 
+/* ---- laws ---- */
+
+void deployment_hear(unsigned which, const struct slice *argv, size_t argc)
+{
+    bool is_counted =
+        argc > 1 && argv[1].len > 6 && memcmp(argv[1].at, "count:", 6) == 0 && (argv[0].at[0] | 32) == 'i';
+    uint64_t left_ns = deployment.left_ns[which];
+    if (!is_counted || !run.plan.is_pure || left_ns == 0 || run.phase != RUN_ACTS || world.now_ns < left_ns + LEFT_NS)
+        return;
+    run_blame("deployment", "a write to the master before");
+    run_fail(server_answering().conn, "server %u is written to, and has not been the master for long", which);
+}
+
 /* ---- faults ---- */
 
 void deployment_fail_over(uint64_t ns, uint64_t pick)
@@ -143,7 +194,9 @@ void deployment_fail_over(uint64_t ns, uint64_t pick)
     if (is_busy())
         return;
     replace_master(pick / 4 % 2 == 0 ? 0 : ns % VACANT_NS, pick / 8);
-    follow(deployment.master, deployment.next);
+    deployment.stays_ns = run.plan.has_sentinels && pick / 2 % 2 == 0 ? 1 + pick / 16 % STALE_NS : 0;
+    if (deployment.stays_ns == 0)
+        follow(deployment.master, deployment.next);
     if (deployment.promoted.due.at <= world.now_ns)
         promote();
 }
@@ -155,6 +208,7 @@ static bool begin(uint64_t ns, uint64_t pick)
         return false;
     deployment.amiss = pick % 4 == 0 ? (unsigned)(pick / 4 % run.plan.servers) : deployment.master;
     bool is_master = deployment.amiss == deployment.master;
+    deployment.stays_ns = run.plan.has_sentinels && pick / 64 % 2 == 0 ? 1 + pick / 128 % STALE_NS : 0;
     uint64_t vacant_ns = pick / 16 % VACANT_NS;
     if (is_master && (pick / 8 % 4 != 0 || ns > VACANT_NS))
         replace_master(vacant_ns, pick / 32);
@@ -195,10 +249,12 @@ void deployment_load(uint64_t ns, uint64_t pick)
 
 void deployment_start(void)
 {
-    deployment = (struct deployment){.promoted.ring = on_promoted, .mended.ring = on_mended};
+    deployment =
+        (struct deployment){.promoted.ring = on_promoted, .mended.ring = on_mended, .given_up.ring = on_given_up};
     if (run.plan.servers == 0)
         return;
     deployment.next = (unsigned)(run.plan.seed / 2 % run.plan.servers);
+    sentinel_model_start(deployment.next);
     promote();
 }
 
@@ -208,10 +264,19 @@ void deployment_end(void)
         promote();
     if (deployment.mended.due.place != 0)
         mend();
+    if (deployment.given_up.due.place != 0) {
+        world_silence(&deployment.given_up);
+        on_given_up(&deployment.given_up);
+    }
+    if (run.plan.has_sentinels)
+        sentinel_model_end();
 }
 
 void deployment_stop(void)
 {
     world_silence(&deployment.promoted);
     world_silence(&deployment.mended);
+    world_silence(&deployment.given_up);
+    if (run.plan.has_sentinels)
+        sentinel_model_stop();
 }

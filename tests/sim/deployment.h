@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/slice.h"
+
 /* failover-wait, where the run is pure. */
 #define DEPLOYMENT_WAIT_NS (UINT64_C(10) * 1000000000)
 
@@ -42,6 +44,9 @@ void deployment_kill(uint64_t ns, uint64_t pick);
 void deployment_hang(uint64_t ns, uint64_t pick);
 void deployment_cut(uint64_t ns, uint64_t pick);
 void deployment_load(uint64_t ns, uint64_t pick);
+
+/* A server is about to carry this out. */
+void deployment_hear(unsigned which, const struct slice *argv, size_t argc);
 
 /* May what a client has said at that time, and not been answered, be lost? */
 bool deployment_may_lose(uint64_t said_ns);

@@ -15,6 +15,7 @@
 #include "tests/sim/regime.h"
 #include "tests/sim/run.h"
 #include "tests/sim/scenario.h"
+#include "tests/sim/sentinel_model.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
 
@@ -322,6 +323,7 @@ static const struct fault table[] = {
     {"server_killed", 8, false, METER_REDIS, deployment_kill},
     {"server_hangs", 5, false, METER_REDIS, deployment_hang},
     {"server_cut", 5, false, METER_REDIS, deployment_cut},
+    {"sentinel", 12, false, METER_REDIS, sentinel_model_fail},
     {"server_loads", 4, false, METER_REDIS, deployment_load},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
@@ -336,9 +338,9 @@ static bool is_on_link(const struct fault *fault)
 static unsigned weight_of(const struct fault *fault)
 {
     bool is_of_name = fault->strike == move || fault->strike == move_and_die || fault->strike == moves_lose_name;
-    bool is_away = run.plan.servers > 0
-                       ? !deployment_has(fault->name, is_on_link(fault))
-                       : strncmp(fault->name, "failover", 8) == 0 || strncmp(fault->name, "server_", 7) == 0;
+    bool is_of_servers = strncmp(fault->name, "failover", 8) == 0 || strncmp(fault->name, "server_", 7) == 0;
+    is_of_servers |= fault->strike == sentinel_model_fail;
+    bool is_away = run.plan.servers > 0 ? !deployment_has(fault->name, is_on_link(fault)) : is_of_servers;
     return (is_of_name && !run.plan.has_name) || is_away ? 0 : fault->weight;
 }
 

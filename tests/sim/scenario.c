@@ -83,6 +83,7 @@ static const struct number {
     NUMBER(n_regimes),
     NUMBER(has_operator),
     NUMBER(servers),
+    NUMBER(has_sentinels),
     NUMBER(is_pure),
     NUMBER(has_aborts),
     NUMBER(has_hangs),

@@ -9,10 +9,12 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "tests/sim/aborts.h"
+#include "tests/sim/deployment.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/moves.h"
 #include "tests/sim/proof_laws.h"
 #include "tests/sim/run.h"
+#include "tests/sim/sentinel_model.h"
 #include "tests/sim/trace.h"
 #include "tests/sim/under_way.h"
 
@@ -156,6 +158,7 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
         run_fail(visitor->conn->number, "it carries a request of a client whose password was taken from its user");
     }
     uint64_t answer = visitor->said + redis_output(visitor->redis).len;
+    deployment_hear((unsigned)(visitor->server - all), argv, argc);
     servers.answering = (struct answer_at){visitor->conn->number, answer};
     if (run.plan.has_aborts) {
         servers.asking = visitor;
@@ -179,12 +182,16 @@ static struct server *dialled(const struct conn *conn)
 
 static bool is_silent(const struct conn *conn)
 {
-    return dialled(conn)->is_cut;
+    const struct sockaddr_in *in = (const void *)&conn->peer;
+    return ntohs(in->sin_port) == SERVER_PORT && dialled(conn)->is_cut;
 }
 
 static bool on_dialled(struct conn *conn)
 {
     char peer[32];
+    bool is_taken;
+    if (run.plan.has_sentinels && sentinel_model_dialled(conn, &is_taken))
+        return is_taken;
     struct server *server = dialled(conn);
     if (!server->is_up || !moves_answers(&conn->peer))
         return false;
