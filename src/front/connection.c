@@ -269,8 +269,10 @@ static void note_answered(struct client *client, uint32_t n)
         writes |= at->kind == KEPT_WRITE;
         left -= at->n_left < left ? at->n_left : left;
     }
-    if (reads || writes)
-        read_side_note_answered(client, writes);
+    if (reads)
+        read_side_note_answered(client, false);
+    if (writes)
+        read_side_note_answered(client, true);
 }
 
 static void on_kept_timed(struct rider *rider, const struct call *call, uint32_t n)

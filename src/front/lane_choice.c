@@ -261,7 +261,7 @@ static void give_back(struct client *client)
     struct lane *lane = rider->lane;
     lane_catch_up(rider);
     client->own_lane = OWN_NONE;
-    read_side_note_answered(client, true);
+    read_side_note_left_lane(client);
     rider->lane = NULL;
     stop_waiting_for_lane(client);
     struct lease *kept = &client->extra->kept;
@@ -300,7 +300,7 @@ static void leave_own_lane(struct client *client)
     if (!client_has_own_lane(client))
         return;
     client->own_lane = OWN_NONE;
-    read_side_note_answered(client, true);
+    read_side_note_left_lane(client);
 }
 
 /* A lane that others use too, and that nothing of its is under way on, may be gone. */

@@ -142,3 +142,9 @@ void read_side_note_answered(struct client *client, bool is_write)
     if (is_write)
         reading->wrote_ns = reading->seen_ns;
 }
+
+void read_side_note_left_lane(struct client *client)
+{
+    read_side_note_answered(client, false);
+    read_side_note_answered(client, true);
+}

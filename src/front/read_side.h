@@ -25,25 +25,26 @@ enum side {
 
 struct read_side {
     struct client *client;
-    struct node *node;        /* the replica that it reads from, or gets ready to; one reference; NULL: none */
-    struct node *refused;     /* a replica that does not take its login; one reference; NULL: none */
-    struct lease other;       /* on the shared lane of the side that it is not on */
-    struct proof proof;       /* that Redis takes its words at the replica */
-    struct question question; /* whether it does; question.login NULL: it is not being asked */
-    uint64_t ask_ns;          /* it is not asked before that */
-    uint64_t seen_ns;         /* when the home node told it something last that a replica may not have */
-    uint64_t wrote_ns;        /* the same, by its own writes */
-    uint64_t there_ns;        /* when it left a replica last */
-    uint64_t drained_ns;      /* when it last had to wait for its replies before a replica was looked for */
-    uint64_t look_ns;         /* while it is at the home node: a replica is not looked for before that */
-    uint64_t held_ns;         /* when it was held last for a replica to get on; 0: never */
-    uint32_t number;          /* which node it takes first */
-    uint32_t doubts;          /* reach.doubts of the replica, when it came there */
-    uint32_t epoch;           /* of the replica, when it came there; see node_epoch */
-    uint8_t n_refusals;       /* logins that replicas did not take, in a row */
-    uint8_t side;             /* enum side */
-    bool has_asked;           /* READONLY */
-    bool was_there;           /* the replica is the one that it was at last */
+    struct node *node;         /* the replica that it reads from, or gets ready to; one reference; NULL: none */
+    struct node *refused;      /* a replica that does not take its login; one reference; NULL: none */
+    struct lease other;        /* on the shared lane of the side that it is not on */
+    struct proof proof;        /* that Redis takes its words at the replica */
+    struct question question;  /* whether it does; question.login NULL: it is not being asked */
+    uint64_t refused_until_ns; /* until then the replica that has refused is not used */
+    uint64_t ask_ns;           /* it is not asked before that */
+    uint64_t seen_ns;          /* when the home node told it something last that a replica may not have */
+    uint64_t wrote_ns;         /* the same, by its own writes */
+    uint64_t there_ns;         /* when it left a replica last */
+    uint64_t drained_ns;       /* when it last had to wait for its replies before a replica was looked for */
+    uint64_t look_ns;          /* while it is at the home node: a replica is not looked for before that */
+    uint64_t held_ns;          /* when it was held last for a replica to get on; 0: never */
+    uint32_t number;           /* which node it takes first */
+    uint32_t doubts;           /* reach.doubts of the replica, when it came there */
+    uint32_t epoch;            /* of the replica, when it came there; see node_epoch */
+    uint8_t n_refusals;        /* logins that replicas did not take, in a row */
+    uint8_t side;              /* enum side */
+    bool has_asked;            /* READONLY */
+    bool was_there;            /* the replica is the one that it was at last */
 };
 
 /* NULL: out of memory. */
@@ -90,5 +91,8 @@ void read_side_reset(struct client *client);
 
 /* It has been answered at the home node, just now; `is_write`: by something that it wrote. */
 void read_side_note_answered(struct client *client, bool is_write);
+
+/* It leaves its private lane, where it may have read and written until now. */
+void read_side_note_left_lane(struct client *client);
 
 #endif

@@ -71,19 +71,20 @@ static bool is_as_before(const struct client *client, const struct nodes_row *ro
 static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
 {
     struct read_side *reading = container_of(question, struct read_side, question);
+    uint64_t now = now_ns(reading->client);
     uint64_t again_ns = ASK_AGAIN_NS;
     (void)reply;
     if (judgement == JUDGED_TRUE) {
         proof_copy(&reading->proof, &question->proof);
-        reading->n_refusals = 0;
     } else if (judgement == JUDGED_FALSE) {
         node_put(reading->refused);
         reading->refused = node_get(reading->node);
-        again_ns = ASK_REFUSED_NS << reading->n_refusals;
+        reading->refused_until_ns = now + (ASK_REFUSED_NS << reading->n_refusals);
+        again_ns = reading->n_refusals > 0 ? ASK_REFUSED_NS << (reading->n_refusals - 1) : ASK_AGAIN_NS;
         if (reading->n_refusals < REFUSALS_MOST)
             reading->n_refusals++;
     }
-    reading->ask_ns = now_ns(reading->client) + again_ns;
+    reading->ask_ns = now + again_ns;
     login_put(question->login);
     question->login = NULL;
     proof_drop(&question->proof);
@@ -155,12 +156,19 @@ static bool is_ready_for(struct client *client, struct nodes_row *row, struct le
 
 /* ---- which replica ---- */
 
+/* True if it did not take the client's login not long ago. */
+static bool has_refused(const struct client *client, const struct node *node)
+{
+    const struct read_side *reading = read_side_of(client);
+    return node == reading->refused && now_ns(client) < reading->refused_until_ns;
+}
+
 /* NULL: it does not follow, or does not take the client's login. */
 static struct nodes_row *candidate(const struct client *client, size_t i)
 {
     struct nodes_row *row = client->front->nodes.rows[i];
     const struct node *node = lanes_node(&row->lanes);
-    return as_of(client, row) != 0 && node != read_side_of(client)->refused ? row : NULL;
+    return as_of(client, row) != 0 && !has_refused(client, node) ? row : NULL;
 }
 
 static struct nodes_row *find_replica(const struct client *client)
@@ -172,7 +180,7 @@ static struct nodes_row *find_replica(const struct client *client)
     struct nodes_row *now = read_side_find_row(client->front, reading->node);
     if (preferred != NULL)
         return preferred;
-    if (now != NULL && as_of(client, now) != 0 && reading->node != reading->refused)
+    if (now != NULL && as_of(client, now) != 0 && !has_refused(client, reading->node))
         return now;
     for (size_t i = 0; i + 1 < n; i++) {
         struct nodes_row *row = candidate(client, 1 + (first - 1 + i) % (n - 1));
