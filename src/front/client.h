@@ -75,24 +75,24 @@ struct ending {
 
 /* What few clients ever need: made when one first does, so that the many idle ones stay small. */
 struct extra {
-    struct passage *passage;  /* NULL: no large request is passing */
-    struct replies replies;   /* not idle: replies of weir's own wait for earlier ones of the lane ... */
-    struct reply_source own;  /* ... which is this source: rider.lane, whichever that is */
-    struct ending *ending;    /* NULL: none */
-    char *refusal;            /* Redis' error when a lane for the client could not be opened; heap; NULL: none */
-    struct order *order;      /* the client waits for its result; the main thread's; NULL: none */
-    struct list asked;        /* struct decision: LIMIT calls that Redis decides, oldest first */
-    uint32_t n_asked;         /* how many */
-    uint64_t heavy_until_ns;  /* it sends or reads much at a time: a private lane until then; 0: no */
-    uint64_t huge_until_ns;   /* it reads huge values: few of its calls are under way until then; 0: no */
-    struct gather *gather;    /* NULL: replies are passed on as they come */
-    uint32_t pause_ms;        /* of the last CLIENT PAUSE ... WRITE that was queued in MULTI; 0: none */
-    uint8_t hopes;            /* how often it has waited for a lane that somebody else only keeps */
-    struct outage *outage;    /* it waits for a connection to Redis, or has for its next request; NULL: it has not */
-    uint64_t told_ns;         /* when a command heard last that no connection could be had; 0: none has */
-    struct login_step *login; /* AUTH or HELLO AUTH on its way through the door; NULL: none */
-    struct lease kept;        /* on the private lane that the client had last */
-    struct read_side *read_side;  /* where it reads; NULL: from the home node alone; see front/read_side.h */
+    struct passage *passage;     /* NULL: no large request is passing */
+    struct replies replies;      /* not idle: replies of weir's own wait for earlier ones of the lane ... */
+    struct reply_source own;     /* ... which is this source: rider.lane, whichever that is */
+    struct ending *ending;       /* NULL: none */
+    char *refusal;               /* Redis' error when a lane for the client could not be opened; heap; NULL: none */
+    struct order *order;         /* the client waits for its result; the main thread's; NULL: none */
+    struct list asked;           /* struct decision: LIMIT calls that Redis decides, oldest first */
+    uint32_t n_asked;            /* how many */
+    uint64_t heavy_until_ns;     /* it sends or reads much at a time: a private lane until then; 0: no */
+    uint64_t huge_until_ns;      /* it reads huge values: few of its calls are under way until then; 0: no */
+    struct gather *gather;       /* NULL: replies are passed on as they come */
+    uint32_t pause_ms;           /* of the last CLIENT PAUSE ... WRITE that was queued in MULTI; 0: none */
+    uint8_t hopes;               /* how often it has waited for a lane that somebody else only keeps */
+    struct outage *outage;       /* it waits for a connection to Redis, or has for its next request; NULL: it has not */
+    uint64_t told_ns;            /* when a command heard last that no connection could be had; 0: none has */
+    struct login_step *login;    /* AUTH or HELLO AUTH on its way through the door; NULL: none */
+    struct lease kept;           /* on the private lane that the client had last */
+    struct read_side *read_side; /* where it reads; NULL: from the home node alone; see front/read_side.h */
     struct unanswered unanswered; /* its requests under way on lanes that keep (keep.h) */
     struct again *again;          /* of what came back to it (again.h); NULL: nothing has */
     struct proxy_header *header;  /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */

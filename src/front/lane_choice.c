@@ -243,7 +243,7 @@ bool lane_choice_is_at_hand(const struct client *client, const struct request *r
     if (client->was_refused)
         return true; /* it is known that there is none */
     return lane_choice_needs_private(client, request) ? client_has_own_lane(client) && client->rider.lane != NULL
-                                          : lease_holds(&client->shared);
+                                                      : lease_holds(&client->shared);
 }
 
 /* It looks again. */
