@@ -1,5 +1,6 @@
 #include "front/rules.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,10 +34,17 @@ static void forget(char *secret)
     free(secret);
 }
 
+void rules_copy(struct rules *model, const struct rules *rules)
+{
+    const size_t past = offsetof(struct rules, policies);
+    atomic_init(&model->holders, 0);
+    memcpy((char *)model + past, (const char *)rules + past, sizeof *rules - past);
+}
+
 struct rules *rules_new(const struct rules *model, struct policies *policies)
 {
     struct rules *rules = mem_alloc(sizeof *rules);
-    *rules = *model;
+    rules_copy(rules, model);
     atomic_init(&rules->holders, 1);
     rules->policies = policies;
     make_unbound_policy(rules, policies_is_shadow(policies));

@@ -63,6 +63,9 @@ struct rules {
     struct tls_context *upstream_tls; /* one reference; NULL: plain */
 };
 
+/* For another by this model: all of it but how many hold it, which workers change meanwhile. */
+void rules_copy(struct rules *model, const struct rules *rules);
+
 /* A copy of `model` with one holder and references of its own, but for `policies`, whose reference it takes over. */
 struct rules *rules_new(const struct rules *model, struct policies *policies);
 struct rules *rules_get(struct rules *rules); /* one more holder; any thread */

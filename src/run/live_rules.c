@@ -36,7 +36,8 @@ static void renew(struct live_rules *live, const struct rules *model, struct pol
                                      .variants = &live->variants,
                                      .block_id = live->block.id,
                                      .before = before};
-    struct rules rules = *model;
+    struct rules rules;
+    rules_copy(&rules, model);
     rules.exceptions = exceptions_new(&of);
     rules.block_id = live->has_block ? live->block.id : TOP_NO_LIMIT;
     install(live, rules_new(&rules, policies));
@@ -219,7 +220,8 @@ bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks)
 
 void live_rules_set_named(struct live_rules *live, struct named *named)
 {
-    struct rules model = *live->rules;
+    struct rules model;
+    rules_copy(&model, live->rules);
     model.named = named;
     install(live, rules_new(&model, policies_get(live->rules->policies)));
     named_put(named);
@@ -227,7 +229,8 @@ void live_rules_set_named(struct live_rules *live, struct named *named)
 
 void live_rules_set_password(struct live_rules *live, char *password)
 {
-    struct rules model = *live->rules;
+    struct rules model;
+    rules_copy(&model, live->rules);
     model.upstream_password = followed_by(&live->rules->upstream_password, password, model.upstream_password.path);
     install(live, rules_new(&model, policies_get(live->rules->policies)));
 }
