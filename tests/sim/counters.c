@@ -7,6 +7,7 @@
 
 #include "tests/sim/deployment.h"
 #include "tests/sim/kernel.h"
+#include "tests/sim/lag.h"
 #include "tests/sim/reply.h"
 #include "tests/sim/run.h"
 #include "tests/sim/trace.h"
@@ -15,7 +16,6 @@
 #define MS UINT64_C(1000000)
 #define PORT 6380
 #define NET 0x0a000400U /* 10.0.4.0 */
-#define COUNTERS 4
 #define ASKED_MAX 24
 #define BURST_MAX 8
 #define ACT_NS (120 * MS) /* between two bursts, at most */
@@ -95,6 +95,7 @@ static void come(struct counter *counter)
     from.sin_addr.s_addr = htonl(NET + counter->party.index + 1);
     counter->conn = conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from, &counter->party, counter);
     counter->life++;
+    lag_forget(counter->party.index);
     if (counter->life % 2 == 1 || counter->least == counter->most) {
         counter->key = counter->life;
         counter->least = counter->most = 0;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/lag.h"
 #include "tests/sim/run.h"
 #include "tests/sim/sentinel_model.h"
 #include "tests/sim/server.h"
@@ -15,6 +16,7 @@
 #define VACANT_NS (4 * S)  /* without a master, at most: less than WAIT */
 #define WAIT "10s"         /* DEPLOYMENT_WAIT_NS */
 #define STALE_NS (10 * S)  /* who was replaced calls itself master, at most */
+#define LONG_NS (12 * S)   /* longer than clients wait for a master */
 #define LEFT_NS (3 * S)    /* nobody writes to the old master by then */
 #define NOTICED_NS (5 * S) /* weir knows by then that a server has gone */
 
@@ -23,6 +25,7 @@ static struct deployment {
     unsigned next;                 /* who is to be it; `master`: nobody else */
     unsigned amiss;                /* which server something is wrong with */
     bool is_cut;                   /* that is what */
+    uint64_t mended_ns;            /* when it last was */
     struct bell promoted;          /* then `next` is the master */
     struct bell mended;            /* then `amiss` is well */
     unsigned stale;                /* calls itself master, and is it no more */
@@ -39,6 +42,7 @@ void deployment_config(const struct plan *plan, char *out, size_t room)
         n += (size_t)snprintf(out + n, room - n, "%s127.0.0.%u:%u", i > 0 ? ", " : "", i + 1, SERVER_PORT);
     if (plan->has_sentinels)
         n += (size_t)snprintf(out, room, "%s", SENTINELS_LINE);
+    n += (size_t)snprintf(out + n, room - n, "%s", plan->has_reads ? "\nreads = replicas" : "");
     snprintf(out + n, room - n, "\n%s", plan->is_pure ? "failover-wait = " WAIT "\n" : "");
 }
 
@@ -59,6 +63,7 @@ bool deployment_has(const char *fault, bool is_on_link)
     static const char *const mixed[] = {"redis_silent", "redis_slow",  "redis_clock",  "starved",
                                         "system_short", "descriptors", "redis_garbles"};
     bool is_own = strcmp(fault, "failover") == 0 || strncmp(fault, "server_", 7) == 0;
+    is_own |= run.plan.has_reads && strcmp(fault, "replica_lags") == 0;
     is_own |= run.plan.has_sentinels && strcmp(fault, "sentinel") == 0;
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         is_own |= strcmp(fault, always[i]) == 0;
@@ -114,6 +119,7 @@ static void promote(void)
     redis_follow(server_redis_of(master), NULL, 0);
     deployment.master = master;
     sentinel_model_hear(master);
+    lag_promote(master);
     server_lead(master);
     tell("is the master", master);
 }
@@ -128,6 +134,7 @@ static void mend(void)
 {
     unsigned which = deployment.amiss;
     world_silence(&deployment.mended);
+    deployment.mended_ns = world.now_ns;
     if (deployment.is_cut)
         server_cut(which, false);
     deployment.is_cut = false;
@@ -176,8 +183,17 @@ bool deployment_may_lose(uint64_t said_ns)
 
 /* ---- laws ---- */
 
+/* Who has gone away carries out what was sent before, when it is back. */
+bool deployment_is_upset(unsigned which)
+{
+    bool is_amiss = which == deployment.amiss && deployment.rough_until_ns > 0 &&
+                    (deployment.mended.due.place != 0 || world.now_ns < deployment.mended_ns + NOTICED_NS);
+    return is_amiss || world.now_ns <= deployment.rough_until_ns;
+}
+
 void deployment_hear(unsigned which, const struct slice *argv, size_t argc)
 {
+    lag_hear(which, argv, argc);
     bool is_counted =
         argc > 1 && argv[1].len > 6 && memcmp(argv[1].at, "count:", 6) == 0 && (argv[0].at[0] | 32) == 'i';
     uint64_t left_ns = deployment.left_ns[which];
@@ -208,14 +224,15 @@ static bool begin(uint64_t ns, uint64_t pick)
         return false;
     deployment.amiss = pick % 4 == 0 ? (unsigned)(pick / 4 % run.plan.servers) : deployment.master;
     bool is_master = deployment.amiss == deployment.master;
+    ns = pick / 8192 % 4 == 0 ? LONG_NS + ns % LONG_NS : ns;
     deployment.stays_ns = run.plan.has_sentinels && pick / 64 % 2 == 0 ? 1 + pick / 128 % STALE_NS : 0;
     uint64_t vacant_ns = pick / 16 % VACANT_NS;
     if (is_master && (pick / 8 % 4 != 0 || ns > VACANT_NS))
         replace_master(vacant_ns, pick / 32);
     world_ring_at(&deployment.mended, world.now_ns + ns);
     bool is_replaced = deployment.next != deployment.master;
-    if (is_master)
-        note_rough(is_replaced ? vacant_ns : ns);
+    if (is_master || run.plan.has_reads)
+        note_rough(is_master && is_replaced && !run.plan.has_reads ? vacant_ns : ns > vacant_ns ? ns : vacant_ns);
     return true;
 }
 
@@ -255,6 +272,7 @@ void deployment_start(void)
         return;
     deployment.next = (unsigned)(run.plan.seed / 2 % run.plan.servers);
     sentinel_model_start(deployment.next);
+    lag_start();
     promote();
 }
 
@@ -268,6 +286,7 @@ void deployment_end(void)
         world_silence(&deployment.given_up);
         on_given_up(&deployment.given_up);
     }
+    lag_end();
     if (run.plan.has_sentinels)
         sentinel_model_end();
 }

@@ -45,6 +45,9 @@ void deployment_hang(uint64_t ns, uint64_t pick);
 void deployment_cut(uint64_t ns, uint64_t pick);
 void deployment_load(uint64_t ns, uint64_t pick);
 
+/* May it carry out late what it was sent? */
+bool deployment_is_upset(unsigned which);
+
 /* A server is about to carry this out. */
 void deployment_hear(unsigned which, const struct slice *argv, size_t argc);
 

@@ -10,6 +10,7 @@
 #include "tests/sim/links.h"
 #include "tests/sim/loops.h"
 #include "tests/sim/moves.h"
+#include "tests/sim/lag.h"
 #include "tests/sim/operator.h"
 #include "tests/sim/ops_place.h"
 #include "tests/sim/regime.h"
@@ -324,6 +325,7 @@ static const struct fault table[] = {
     {"server_hangs", 5, false, METER_REDIS, deployment_hang},
     {"server_cut", 5, false, METER_REDIS, deployment_cut},
     {"sentinel", 12, false, METER_REDIS, sentinel_model_fail},
+    {"replica_lags", 12, false, METER_REDIS, lag_begin},
     {"server_loads", 4, false, METER_REDIS, deployment_load},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
@@ -339,7 +341,7 @@ static unsigned weight_of(const struct fault *fault)
 {
     bool is_of_name = fault->strike == move || fault->strike == move_and_die || fault->strike == moves_lose_name;
     bool is_of_servers = strncmp(fault->name, "failover", 8) == 0 || strncmp(fault->name, "server_", 7) == 0;
-    is_of_servers |= fault->strike == sentinel_model_fail;
+    is_of_servers |= fault->strike == sentinel_model_fail || fault->strike == lag_begin;
     bool is_away = run.plan.servers > 0 ? !deployment_has(fault->name, is_on_link(fault)) : is_of_servers;
     return (is_of_name && !run.plan.has_name) || is_away ? 0 : fault->weight;
 }

@@ -229,6 +229,7 @@ static void plan_servers(struct plan *plan)
     plan->servers = 2 + (unsigned)random_below(&chance, SERVERS_MAX - 1);
     plan->is_pure = random_hits(&chance, 500000);
     plan->has_sentinels = random_hits(&chance, 500000);
+    plan->has_reads = random_hits(&chance, 400000);
     plan->has_operator = plan->has_password = plan->knows_password = plan->may_change_password = false;
     plan->operators = OPERATORS_NONE;
     plan->may_close = true;

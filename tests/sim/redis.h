@@ -114,6 +114,9 @@ void redis_break_disk(struct redis *redis, bool is_broken);
 void redis_follow(struct redis *redis, const char *host, unsigned port);
 bool redis_is_replica(const struct redis *redis);
 
+/* INFO tells this offset from now on, of the history of that number. `is_linked`: a replica hears its master. */
+void redis_set_offset(struct redis *redis, uint64_t offset, uint64_t history, bool is_linked);
+
 /* The keys of two servers with equally many databases change sides. Nobody is told. */
 void redis_swap_keys(struct redis *a, struct redis *b);
 

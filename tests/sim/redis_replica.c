@@ -72,6 +72,13 @@ void redis_follow(struct redis *redis, const char *host, unsigned port)
     follow(redis, &master);
 }
 
+void redis_set_offset(struct redis *redis, uint64_t offset, uint64_t history, bool is_linked)
+{
+    redis->offset = offset;
+    redis->history = history;
+    redis->is_linked = is_linked;
+}
+
 bool redis_is_replica(const struct redis *redis)
 {
     return redis->is_replica;

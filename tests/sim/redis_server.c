@@ -63,6 +63,12 @@ static void info_replication(const struct redis *redis, struct text *out)
 {
     const char *role = redis->is_replica ? "slave" : "master";
     text_addf(out, "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n", role);
+    if (redis->history == 0)
+        return;
+    if (redis->is_replica)
+        text_addf(out, "master_link_status:%s\r\nmaster_sync_in_progress:0\r\nslave_repl_offset:%lu\r\n",
+                  redis->is_linked ? "up" : "down", redis->offset);
+    text_addf(out, "master_replid:%040lu\r\nmaster_repl_offset:%lu\r\n", redis->history, redis->offset);
 }
 
 static void info_keyspace(const struct redis *redis, struct text *out)

@@ -283,6 +283,8 @@ struct redis {
     uint64_t pause_until_us; /* 0: no pause */
     bool pause_is_all;
     bool is_replica, is_disk_broken;
+    bool is_linked;            /* to its master */
+    uint64_t offset, history;  /* of replication; history 0: INFO does not tell them */
     struct text master;        /* of a replica: "host:port" */
     uint64_t loading_until_us; /* what needs data is refused before */
     uint64_t expired_us;       /* when keys were last looked through */

@@ -70,6 +70,7 @@ struct plan {
     bool has_name;      /* the upstream is a name: moves.h */
     unsigned servers;   /* a master and its replicas: see deployment.h; 0: one server */
     bool has_sentinels; /* that tell which of them is the master */
+    bool has_reads;     /* from replicas */
     bool is_pure;       /* and nothing else goes wrong around weir */
     bool has_aborts;    /* see aborts.h */
     bool has_hangs;     /* of Redis, in such a run, and weir has an upstream-timeout */

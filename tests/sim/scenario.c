@@ -84,6 +84,7 @@ static const struct number {
     NUMBER(has_operator),
     NUMBER(servers),
     NUMBER(has_sentinels),
+    NUMBER(has_reads),
     NUMBER(is_pure),
     NUMBER(has_aborts),
     NUMBER(has_hangs),
