@@ -186,6 +186,7 @@ void plan_refuse(struct plan *plan, const struct planned_memory *memory)
 {
     plan->memory = *memory;
     plan->may_mix = plan->may_refuse = true;
+    plan->is_pure = false; /* a client for which there is no memory is closed */
 }
 
 static void plan_memory(struct plan *plan, struct random *chance)
