@@ -246,8 +246,10 @@ static enum found find_lane(struct client *client, struct lane **lane)
             return FOUND_WAITS;
         case LOGIN_PASSED:
             break;
-        default:
-            return client_is_leaving(client) ? FOUND_GONE : FOUND_NONE;
+        case LOGIN_GONE:
+            return FOUND_GONE;
+        default: /* a client that has ended its side is leaving, and is served all the same */
+            return FOUND_NONE;
         }
         switch (lane_choice_find(client, &request, lane)) {
         case LANE_NOT_YET:

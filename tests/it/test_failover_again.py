@@ -64,12 +64,15 @@ def is_held(redis):
     return re.search(rb" flags=\w*b", redis.call("CLIENT", "LIST"))
 
 
-def refuse(redis, conn=None, *requests):
-    """Redis becomes a replica with these requests before it, the first of which writes: weir cannot notice sooner."""
+def refuse(redis, conn=None, *requests, is_last=False):
+    """Redis becomes a replica with these requests before it, the first of which writes: weir cannot notice sooner. `is_last`:
+    the client has ended its side by then."""
     with redis.connect() as admin:
         assert admin.call("CLIENT", "PAUSE", 60000, "WRITE") == "OK"
         if conn:
             send(conn, *requests)
+        if is_last:
+            conn.sock.shutdown(socket.SHUT_WR)
         wait_until(lambda: is_held(redis), "a write is held")
         send(admin, "REPLICAOF 127.0.0.1 1", "CLIENT UNPAUSE")
         assert [admin.read(), admin.read()] == ["OK", "OK"]
@@ -264,6 +267,22 @@ def test_a_client_that_half_closes(redis, behind):
         wait_until(lambda: refused(redis) > 0, "it is refused")
         promote(redis)
         assert conn.read_to_end() == b":2\r\n$1\r\n2\r\n:3\r\n"
+
+
+def test_a_user_that_half_closes(farm, redis):
+    """While there is no master nobody can be asked whether it is still its user: it waits for the next one all the same."""
+    heir = farm.redis(*DEBUG_ALLOWED)
+    heir.call("REPLICAOF", "127.0.0.1", 1)
+    for server in (redis, heir):
+        server.call("ACL", "SETUSER", "a", "on", ">a", "~*", "+@all")
+    weir = farm.weir(f"{redis.upstream}, {heir.upstream}", failover_wait=LONG, workers=1, env=ENV)
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "a", "a") == "OK"
+        assert conn.call("SET", "n", 1) == "OK"
+        refuse(redis, conn, "INCR other", "INCR other", is_last=True)
+        weir.wait_for_log("has no master")
+        promote(heir)
+        assert conn.read_to_end() == b":1\r\n:2\r\n"
 
 
 def test_quit_behind_it(redis, behind):
