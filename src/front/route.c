@@ -310,14 +310,21 @@ static enum route end_search(struct client *client, struct request *request)
     return why == ERR_NONE ? refuse_lane(client, request) : go_without(client, request, why, is_handshake);
 }
 
+/* An auth lane may be the first that is refused: Redis is away then, though nothing else has missed it yet. */
+static enum err why_unasked(const struct lanes *lanes)
+{
+    if (lanes->down != ERR_NONE)
+        return lanes->down;
+    return lanes->why_none != ERR_NONE ? ERR_UPSTREAM_BUSY : ERR_UPSTREAM_UNAVAILABLE;
+}
+
 /*
  * No auth lane has told whether the client is still its user. On a lane of its own nothing may be sent then, not even what
  * voids a transaction.
  */
 static enum route refuse_unproven(struct client *client, struct request *request)
 {
-    const enum err down = session_row(client)->lanes.down;
-    enum err why = down != ERR_NONE ? down : ERR_UPSTREAM_BUSY;
+    enum err why = why_unasked(&session_row(client)->lanes);
     bool is_handshake = login_is_unanswered(client) || (request->command->flags & CMD_HANDSHAKE) != 0;
     if (!client_has_own_lane(client))
         return go_without(client, request, why, is_handshake);

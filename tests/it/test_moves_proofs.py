@@ -10,6 +10,7 @@ import pytest
 from kit.harness import wait_until
 from kit.meddler import Meddler, cut
 from kit.moving import NAME, Names, two
+from kit.relay import Relay
 from kit.resp import Closed, Conn, Error, encode, pipeline
 from kit.server import has_tls
 from kit.tls import Authority, TlsRedis
@@ -610,6 +611,23 @@ def test_where_max_lanes_takes_it_the_client_is_asked_again(farm):
             assert other.ask(f"AUTH u{i} pw", "WATCH a") == ["OK", "OK"]
         redis.call("ACL", "SETUSER", "app", ">P2", "<P1")
         assert is_lost(conn, "EVAL", "return 1", 0)
+
+
+def test_an_auth_lane_that_is_the_first_to_be_refused_is_an_outage(farm):
+    """Nobody has missed Redis before: what the client sends waits for it, and is not answered by an error. It is closed
+    where it went out on a connection that was killed."""
+    redis = farm.redis()
+    set_user(redis)
+    relay = farm._start(Relay(redis.address))
+    weir = farm.weir(relay, workers=1, failover_wait="60s")
+    for n in range(5):
+        with enter(weir, "P1", f"SET a {n}") as conn:
+            with relay.refusing():
+                kill(redis)
+                conn.send(encode("INCR", "a"))
+                weir.wait_for_log("cannot open another connection", n + 1)
+            with contextlib.suppress(Closed):
+                assert conn.read() == n + 1
 
 
 # ---- with TLS to Redis ----

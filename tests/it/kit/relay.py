@@ -21,7 +21,6 @@ class Relay:
         self.lock = threading.Lock()
         self.pairs = []
         self.port = None
-        self.is_closed = False
 
     @property
     def address(self):
@@ -33,9 +32,16 @@ class Relay:
 
     def start(self):
         self.port = free_port()
-        self.listener = socket.create_server(self.address, backlog=512)
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listen()
         return self
+
+    def _listen(self):
+        self.listener = socket.create_server(self.address, backlog=512)
+        threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
+
+    def _stop_listening(self):
+        shut(self.listener)
+        self.listener.close()
 
     def cut(self):
         self.gate.clear()
@@ -51,6 +57,15 @@ class Relay:
         finally:
             self.heal()
 
+    @contextlib.contextmanager
+    def refusing(self):
+        """New connections are refused; those that stand go on."""
+        self._stop_listening()
+        try:
+            yield
+        finally:
+            self._listen()
+
     def retarget(self, address):
         """New connections go elsewhere, and those that stand end."""
         self.target = address
@@ -64,16 +79,14 @@ class Relay:
             shut(sock)
 
     def forget(self):
-        self.is_closed = True
-        shut(self.listener)
-        self.listener.close()
+        self._stop_listening()
         self.reset()
         self.gate.set()
 
-    def _accept(self):
-        while not self.is_closed:
+    def _accept(self, listener):
+        while True:
             try:
-                near, _ = self.listener.accept()
+                near, _ = listener.accept()
             except OSError:
                 return
             threading.Thread(target=self._serve, args=(near,), daemon=True).start()
