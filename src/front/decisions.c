@@ -1,6 +1,7 @@
 #include "front/decisions.h"
 
 #include "front/lane_choice.h"
+#include "front/read_side.h"
 #include "front/session.h"
 #include "front/timing.h"
 
@@ -97,6 +98,7 @@ static void answer_done(struct client *client)
         list_take(&decision->in_client);
         client->extra->n_asked--;
         timing_decided(client, decision);
+        read_side_note_answered(client, true); /* a key was written at the home node */
         if (decision->reply.is_broken)
             client_close_starved(client);
         else if (!decision->is_muted)

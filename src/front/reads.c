@@ -236,8 +236,9 @@ static enum reads_step look(struct client *client)
 
 static bool may_read(const struct client *client, const struct request *request)
 {
-    return request->command->reads_keys && !request->is_again && transaction_is_none(&client->transaction) &&
-           preferred_row(client) != TOPOLOGY_HOME && !lane_choice_needs_private(client, request);
+    return request->command->reads_keys && !request->is_again && client_extra(client)->n_asked == 0 &&
+           transaction_is_none(&client->transaction) && preferred_row(client) != TOPOLOGY_HOME &&
+           !lane_choice_needs_private(client, request);
 }
 
 /* It is at a replica. */

@@ -289,6 +289,23 @@ def test_a_password_set_at_a_replica(farm):
             assert conn.call("GET", "key") is None
 
 
+@WORKERS
+def test_what_limits_write(farm, workers):
+    """LIMIT commands write keys: the client that has sent one reads what it wrote, though its replica is late."""
+    trio = Trio(farm, n_replicas=1, workers=workers, replica_lag_max="10s")
+    conn = trio.reader_of(trio.replicas[0])
+    trio.links[0].delay = 0.3
+    questions = ("FUNNEL one 9/h", "SLIDING two 9/h", "ACQUIRE three 1 99999", "THROTTLE four 1 1 60", "BAN FUNNEL five 9s")
+    for question in questions:
+        key = "limit:" + next(word for word in question.split() if word.islower())
+        wait_until(lambda: trio.home_of(conn) is trio.replicas[0], "it reads from the replica", SECONDS)
+        assert conn.call("LIMIT", *question.split())
+        assert [conn.call("EXISTS", key) for _ in range(9)] == [1] * 9
+        wait_until(lambda: trio.home_of(conn) is trio.replicas[0], "it reads from the replica", SECONDS)
+        conn.sock.sendall(pipeline("EXISTS none", f"LIMIT RESET {key[6:]}", f"EXISTS {key}", f"EXISTS {key}"))
+        assert [conn.read() for _ in range(4)] == [0, 1, 0, 0]
+
+
 def test_mixed_pipelines(farm):
     """Replies keep their order whichever server answers."""
     trio = Trio(farm)
