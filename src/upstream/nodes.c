@@ -41,6 +41,7 @@ static void on_shed(uv_async_t *async)
 
 static void free_row(struct nodes_row *row)
 {
+    prober_fini(&row->prober);
     lanes_fini(&row->lanes);
     free(row);
 }

@@ -96,3 +96,11 @@ void prober_cancel(struct probe *probe)
 {
     list_take(&probe->in_prober);
 }
+
+void prober_fini(struct prober *prober)
+{
+    struct list gone;
+    list_take_all(&gone, &prober->waiting);
+    while (!list_is_empty(&gone))
+        list_take(gone.next);
+}

@@ -38,6 +38,9 @@ void prober_init(struct prober *prober, struct lanes *lanes);
  */
 struct lane *prober_start(struct prober *prober, struct probe *probe);
 
+/* Its node is not used any more: no call is under way there, and no on_over follows. */
+void prober_fini(struct prober *prober);
+
 /* on_over will not follow. Safe on one that is not waiting. */
 void prober_cancel(struct probe *probe);
 
