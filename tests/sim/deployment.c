@@ -186,9 +186,8 @@ bool deployment_may_lose(uint64_t said_ns)
 /* Who has gone away carries out what was sent before, when it is back. */
 bool deployment_is_upset(unsigned which)
 {
-    bool is_amiss = which == deployment.amiss && deployment.rough_until_ns > 0 &&
-                    (deployment.mended.due.place != 0 || world.now_ns < deployment.mended_ns + NOTICED_NS);
-    return is_amiss || world.now_ns <= deployment.rough_until_ns;
+    bool is_back = world.now_ns >= deployment.mended_ns + NOTICED_NS;
+    return which == deployment.amiss && (deployment.mended.due.place != 0 || !is_back);
 }
 
 void deployment_hear(unsigned which, const struct slice *argv, size_t argc)
