@@ -298,13 +298,16 @@ void reads_note_refused(const struct client *client)
 /* As Redis has it, for a node of a cluster: the words need no more arguments, and a login where one is wanted. */
 bool reads_take_word(struct client *client, const struct request *request)
 {
-    if (read_side_of(client) == NULL || request->argc != 1 || session_is_anonymous(client))
+    if (settings_of(client)->reads == READS_MASTER || request->argc != 1 || session_is_anonymous(client))
         return false;
     bool is_on = slice_is_word(request->name, SLICE("readonly"));
     if (!is_on && !slice_is_word(request->name, SLICE("readwrite")))
         return false;
-    read_side_of(client)->has_asked = is_on;
-    read_side_of(client)->look_ns = 0;
+    struct read_side *reading = read_side_of(client);
+    if (reading != NULL) { /* with private lanes there is none: all goes to the home node */
+        reading->has_asked = is_on;
+        reading->look_ns = 0;
+    }
     return true;
 }
 

@@ -121,6 +121,18 @@ def test_readers_that_ask(farm, workers):
     assert [conns[0].read() for _ in range(5)] == ["OK", "OK", b"1", "OK", b"1"]
 
 
+@WORKERS
+@pytest.mark.parametrize("reads", ("asked", "replicas"))
+def test_words_with_private_lanes(farm, workers, reads):
+    """With a connection of its own for each client all goes to the master, and READONLY is answered all the same."""
+    trio = Trio(farm, workers=workers, lanes="private", reads=reads)
+    conns = [trio.weir.connect() for _ in range(4)]
+    for conn in conns:
+        assert conn.ask("SET key 1", "READONLY", "GET key", "READWRITE", "GET key") == ["OK", "OK", b"1", "OK", b"1"]
+        assert conn.call("READONLY", "x") == Error("ERR wrong number of arguments for 'readonly' command")
+    assert trio.reads()[1:] == [0, 0]
+
+
 class Counter:
     """A client that counts: its own writes must be there, and nothing may go back."""
 
