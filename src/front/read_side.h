@@ -6,6 +6,9 @@
  *     client->shared                       the lease on the lane of the side that the client is on ...
  *     read_side->other                       ... and of the side that it is not on
  *
+ * Each lease ends with the proof of its own node. At a replica the home node's proof is asked about
+ * before each read.
+ *
  * A client changes sides only while nothing of its is in flight (front/reads.h says when), so that its replies stay in
  * order. Private lanes are the home node's. A client without a struct read_side is never at a replica. The worker's thread.
  */

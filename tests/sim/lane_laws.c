@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "front/client.h"
+#include "front/reads.h"
 #include "front/session.h"
 #include "tests/sim/loops.h"
 #include "upstream/lanes.h"
@@ -166,6 +167,39 @@ static const struct law {
 
 /* ---- and of the leases on lanes ---- */
 
+static bool is_ready(const struct lease *lease)
+{
+    return lease_holds(lease) && lane_is_ready(lease->lane);
+}
+
+/*
+ * A lease at a replica outlives the home node's proof, which is asked about before each read
+ * (reads_kind_now).
+ */
+static bool may_go_at_once(const struct client *client)
+{
+    return is_ready(&client->shared) && (!read_side_is_at_replica(client) || reads_kind_now(client) != READS_NONE);
+}
+
+static bool is_witnessed_there(const struct client *client)
+{
+    struct read_side *reading = read_side_of(client);
+    struct login *login = session_login(client);
+    const struct auth_users *users = &lanes_of(client->shared.lane)->base.users;
+    return login == NULL || proof_is_witnessed(&reading->proof, users, login);
+}
+
+/* The short way asks for no proof where it sends, nor does the way back to the home node's lane. */
+static bool are_leases_proven(const struct client *client)
+{
+    bool is_there = read_side_is_at_replica(client);
+    bool is_home_needed = may_go_at_once(client) || (is_there && is_ready(&read_side_of(client)->other));
+    if (is_home_needed && !session_is_witnessed(client))
+        return false;
+    return !may_go_at_once(client) ||
+           (session_suits(client, client->shared.lane) && (!is_there || is_witnessed_there(client)));
+}
+
 /* A lease that holds is on a lane that its client may use at once: in use by all, or its own, or kept for it. */
 static bool are_leases_true(const struct client *client)
 {
@@ -173,9 +207,8 @@ static bool are_leases_true(const struct client *client)
     if (lease_holds(shared) &&
         (shared->lane->role != LANE_SHARED || shared->lane->state == LANE_RETIRED || lane_is_closed(shared->lane)))
         return false;
-    bool is_ready = lease_holds(shared) && lane_is_ready(shared->lane);
-    if (is_ready && !(session_is_witnessed(client) && session_suits(client, shared->lane)))
-        return false; /* the short way asks for no proof */
+    if (!are_leases_proven(client))
+        return false;
     if (!lease_holds(kept))
         return true;
     const struct lane *lane = kept->lane;
