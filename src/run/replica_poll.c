@@ -51,6 +51,20 @@ static struct node *replica_of(const struct replica_poll *poll, const struct nod
 
 /* ---- answers ---- */
 
+/*
+ * The roles are others than those of the topology. What replicas have reached stays for replica-lag-max: a client that
+ * reads at the server that is promoted would go back in time at the old master.
+ */
+static void ask_roles(const struct replica_poll *poll, struct node *promoted)
+{
+    bool is_row;
+    struct node *home = node_at(poll, TOPOLOGY_HOME, &is_row);
+    if (home != NULL)
+        node_ask(home);
+    if (promoted != NULL)
+        node_ask(promoted);
+}
+
 static void on_reached(void *arg, const struct node *node, const struct offsets_word *word, uint64_t asked_ns)
 {
     const struct replica_poll *poll = arg;
@@ -58,6 +72,10 @@ static void on_reached(void *arg, const struct node *node, const struct offsets_
     (void)asked_ns;
     if (replica == NULL)
         return;
+    if (word != NULL && word->role == ROLE_MASTER) {
+        ask_roles(poll, replica);
+        return;
+    }
     uint64_t as_of_ns = word != NULL ? offsets_as_of(&poll->offsets, word) : 0;
     reach_note(&replica->reach, as_of_ns, word != NULL ? offsets_behind(&poll->offsets, word) : 0);
 }
@@ -89,6 +107,10 @@ static void on_told(void *arg, const struct node *node, const struct offsets_wor
     struct replica_poll *poll = arg;
     if (node != poll->master || word == NULL)
         return;
+    if (word->role == ROLE_REPLICA) {
+        ask_roles(poll, NULL);
+        return;
+    }
     offsets_note(&poll->offsets, word, asked_ns);
     ask_replicas(poll);
 }

@@ -395,6 +395,33 @@ def test_reads_over_failovers(farm):
         wait_until(lambda: all(trio.shares(conns)), "both are read from", SECONDS)
 
 
+@pytest.mark.failover
+def test_a_reader_of_the_promoted(farm):
+    """A client that reads at the server that is promoted does not read older things at the old master."""
+    trio = Trio(farm, replica_lag_max="2s")
+    old, _, new = trio.nodes
+    with trio.weir.connect() as conn:
+        assert conn.call("SET", "key", 0) == "OK"
+    reader = trio.reader_of(new)
+    slow = trio.links[0]
+    slow.target, slow.delay = new.address, 0.4
+    assert new.call("REPLICAOF", "NO", "ONE") == "OK"
+    assert old.call("REPLICAOF", *slow.address) == "OK"
+    newest = until_home = 0
+    moved = f"failover: upstream {trio.relays[2].upstream} is the master"
+    until = time.monotonic() + SECONDS
+    with Conn(new.address) as direct:
+        written = 0
+        while until_home < 100 and time.monotonic() < until:
+            written += 1
+            assert direct.call("SET", "key", written) == "OK"
+            read = int(reader.call("GET", "key"))
+            assert read >= newest
+            newest = read
+            until_home += trio.reads()[2] > 0 and moved in trio.weir.log()
+    assert newest > 0
+
+
 def test_explained(farm):
     """LIMIT EXPLAIN says where a command would go, and why."""
     trio = Trio(farm, n_replicas=1)
