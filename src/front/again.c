@@ -8,7 +8,6 @@
 #include "front/keep.h"
 #include "front/lane_choice.h"
 #include "front/login.h"
-#include "front/outage.h"
 #include "front/pacing.h"
 #include "front/reads.h"
 #include "front/session.h"
@@ -96,15 +95,18 @@ static void begin(struct client *client, uint64_t since_ns)
     look_later(client);
 }
 
-/* Nothing is there any more that has come back. */
+/*
+ * Nothing is there any more that has come back. If it has waited for a proof, the next request waits for its own; an outage
+ * that began before is that of the next request.
+ */
 static void end(struct client *client)
 {
     struct again *again = client->extra->again;
     client->rider.is_returning = false;
     list_take(&again->in_front);
     alarm_stop(alarms_of(client), &again->alarm);
-    outage_end(client);
     client_resume(client, WAIT_AGAIN);
+    client_resume(client, WAIT_LOGIN);
 }
 
 /* ---- back ---- */

@@ -364,13 +364,15 @@ static enum login_result judged(struct client *client, struct login_step *step)
 }
 
 /*
- * An auth lane that is being dialled is waited for as long as the outage may last, and no longer. False: the client is
- * closed, for want of memory.
+ * An auth lane that is being dialled is waited for as long as the outage may last, and no longer. What has come back
+ * has an end of its own. False: the client is closed, for want of memory.
  */
 static bool watch_dial(struct client *client, struct login_step *step, bool is_handshake)
 {
     struct nodes_row *row = step->is_proof ? session_row(client) : front_home(client->front);
     if (step->stage != STAGE_ASKED || question_is_in_flight(&step->question) || lanes_is_taken(&row->lanes))
+        return true;
+    if (client->rider.is_returning) /* the outage is that of the next request */
         return true;
     outage_watch(client, is_handshake);
     if (!client_is_closed(client) && outage_is_over(client, is_handshake))

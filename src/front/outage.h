@@ -25,7 +25,10 @@
  */
 #define OUTAGE_HANDSHAKE_WAITS 5
 
-/* Of a client that waits for a connection to Redis: extra.outage, until its request is taken. */
+/*
+ * Of a client whose next request waits for a connection to Redis: extra.outage, until that request is taken. What has come
+ * back to it (front/again.h) stands before that request, and has an end of its own.
+ */
 struct outage {
     struct client *client;
     struct list in_front; /* front.outages */

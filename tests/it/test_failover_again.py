@@ -334,6 +334,26 @@ def test_failover_wait_is_over(when, redis, behind):
             assert conn.call("INCR", "n") in (1, READONLY)
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_handshake_waits_longer_than_what_is_before_it(protocol, redis, behind):
+    """It waits already when the write before it comes back, and it still waits when the wait of the write is over."""
+    weir = behind("1s", when_upstream_down="error", sections=OPERATOR)
+    with weir.connect() as conn, Conn(str(weir.folder / "operator.sock")) as operator, redis.connect() as admin:
+        conn.call("HELLO", protocol)
+        assert conn.call("INCR", "n") == 1
+        assert admin.call("CLIENT", "PAUSE", 60000, "WRITE") == "OK"
+        send(conn, "INCR n")
+        wait_until(lambda: is_held(redis), "the write is held")
+        assert admin.call("REPLICAOF", "127.0.0.1", 1) == "OK"
+        weir.wait_for_log("has no master")
+        send(conn, "COMMAND COUNT")
+        wait_until(lambda: b"upstream" in repr(operator.call("LIMIT", "CLIENTS")).encode(), "the handshake waits")
+        assert admin.call("CLIENT", "UNPAUSE") == "OK"
+        assert conn.read() == READONLY
+        promote(redis)
+        assert conn.read() > 100
+
+
 def test_no_failover_wait(redis, behind):
     weir = behind("0")
     with weir.connect() as conn:
