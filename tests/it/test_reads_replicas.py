@@ -281,6 +281,21 @@ def test_a_user_that_is_deleted(farm, workers):
     assert trio.reads()[1:] == before[1:]
 
 
+def test_a_user_that_is_killed(farm):
+    """The master is asked about each of its clients before that reads on, wherever it reads."""
+    trio = Trio(farm)
+    for node in trio.nodes:
+        assert node.call(*USER) == "OK"
+    conns = login(trio)
+    wait_until(lambda: all(trio.shares(conns)), "every server is read from", SECONDS)
+    assert trio.master.call("CLIENT", "KILL", "USER", "alice") > 0
+    wait_until(lambda: b"user=alice" in trio.master.call("CLIENT", "LIST"), "weir has a connection again", SECONDS)
+    for conn in conns:
+        before = calls(trio.master, "auth")
+        assert conn.call("GET", "key") is None
+        assert calls(trio.master, "auth") > before
+
+
 def test_a_replica_that_does_not_know_the_user(farm):
     """It is not used for that user's clients, and for others it is."""
     trio = Trio(farm)
