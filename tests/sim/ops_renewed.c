@@ -58,7 +58,8 @@ static const char *judge_numbers(const struct act *act, const int64_t numbers[FI
         return "it passed, and is not charged";
     bool is_known = *used > 0 && numbers[2] > 0; /* a shadow lets more pass than it has */
     bool is_wrong = is_known && now != *used - 1 + charge && now != charge;
-    *used = numbers[2] > 0 ? now + 1 : 0;
+    if (!is_look(act) || now > 0) /* a look leaves what another algorithm has counted, and does not see it */
+        *used = numbers[2] > 0 ? now + 1 : 0;
     return is_wrong ? "neither what was counted nor a new key" : NULL;
 }
 
