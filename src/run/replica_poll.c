@@ -21,7 +21,7 @@ struct replica_poll {
     const struct replica_poll_ops *ops;
     void *arg;
     struct offsets offsets;    /* of the master */
-    const struct node *master; /* whose offsets these are; only compared; NULL: nobody's */
+    const struct node *master; /* it told these offsets; only compared; NULL: none has */
     uint64_t began_ns;         /* the present round */
     uint64_t wanted_ns;        /* when a worker has wanted one last */
 };

@@ -4,7 +4,7 @@
  *
  * Laws. In every run: no request is carried out twice, none that was answered is lost, none that was refused is carried
  * out, replies come in order, and they are one's own. Where nothing goes wrong around weir (run.plan.is_pure): no
- * error, and no end of the connection of whoever waits for nothing; and of nobody, if no server has gone without a word.
+ * error, and an idle client stays connected. If no server has gone without a word, every client stays connected.
  */
 #ifndef WEIR_SIM_COUNTERS_H
 #define WEIR_SIM_COUNTERS_H

@@ -15,14 +15,14 @@
 #define S (1000 * MS)
 #define VACANT_NS (4 * S)  /* without a master, at most: less than WAIT */
 #define WAIT "10s"         /* DEPLOYMENT_WAIT_NS */
-#define STALE_NS (10 * S)  /* who was replaced calls itself master, at most */
+#define STALE_NS (10 * S)  /* a former master calls itself master, at most */
 #define LONG_NS (12 * S)   /* longer than clients wait for a master */
-#define LEFT_NS (3 * S)    /* nobody writes to the old master by then */
+#define LEFT_NS (3 * S)    /* no client writes to the old master by then */
 #define NOTICED_NS (5 * S) /* weir knows by then that a server has gone */
 
 static struct deployment {
-    unsigned master;               /* or who was it last */
-    unsigned next;                 /* who is to be it; `master`: nobody else */
+    unsigned master;               /* or the server that was it last */
+    unsigned next;                 /* the server that is to be it; `master`: no other */
     unsigned amiss;                /* which server something is wrong with */
     bool is_cut;                   /* that is what */
     uint64_t mended_ns;            /* when it last was */
@@ -183,7 +183,7 @@ bool deployment_may_lose(uint64_t said_ns)
 
 /* ---- laws ---- */
 
-/* Who has gone away carries out what was sent before, when it is back. */
+/* A server that was away carries out what was sent before, when it is back. */
 bool deployment_is_upset(unsigned which)
 {
     bool is_back = world.now_ns >= deployment.mended_ns + NOTICED_NS;

@@ -1,6 +1,6 @@
 /*
- * A master and its replicas, in runs that have several servers (run.plan.servers): who of them is the master, and how
- * that changes.
+ * A master and its replicas, in runs that have several servers (run.plan.servers): which of
+ * them is the master, and how that changes.
  *
  * Replicas have what the master has at once: no failover loses a key. A master that is given up calls itself a replica
  * from that moment on, whether it is asked or not; so does one that was killed, when it comes back. Between two masters
@@ -29,7 +29,7 @@ bool deployment_bears(const char *line, bool may_close);
 /* Is this a fault of such a run? */
 bool deployment_has(const char *fault, bool is_on_link);
 
-/* run.plan.is_pure, for those who cannot ask it. */
+/* run.plan.is_pure, for files that cannot include the run. */
 bool deployment_is_pure(void);
 
 void deployment_start(void);

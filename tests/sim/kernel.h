@@ -99,8 +99,8 @@ struct kernel {
     /* Weir wants a connection to an upstream: sets host and owner. False: refused. */
     bool (*on_dialled)(struct conn *conn);
     bool (*is_silent)(const struct conn *conn); /* this one is never answered; NULL: each is */
-    const struct striker *striker;        /* NULL: nobody */
-    void (*on_logged)(struct slice line); /* what weir writes to its log; NULL: nobody reads it */
+    const struct striker *striker;              /* NULL: nobody */
+    void (*on_logged)(struct slice line);       /* what weir writes to its log; NULL: nobody reads it */
 };
 
 extern struct kernel kernel;

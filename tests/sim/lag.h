@@ -2,9 +2,9 @@
  * The replication offsets of a deployment: what its master has told, and how far each replica is. A replica has the keys
  * at once all the same: what one that lags may be asked is judged by offsets.
  *
- * Laws, where clients read from replicas and nothing else goes wrong: who has written reads from no replica that has not
- * reached that; who has read reads from none that is behind what it has read; and nobody reads from one that is
- * further behind than replica-lag-max, beside what weir takes to notice.
+ * Laws, where clients read from replicas and nothing else goes wrong: a client reads from no replica that lacks
+ * what the client has written or read. No client reads from a replica that is further behind than replica-lag-max,
+ * beside what weir takes to notice.
  */
 #ifndef WEIR_SIM_LAG_H
 #define WEIR_SIM_LAG_H
