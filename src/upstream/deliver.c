@@ -360,14 +360,21 @@ static bool is_unheard(const struct call *call, char type)
     return (call->flags & (type == '-' ? CALL_MUTE_ERROR : CALL_MUTE_UNLESS_ERROR)) != 0;
 }
 
+/* May what answers no call begin so? Else its owner would take it for the reply to what waits in weir. */
+static bool may_come_aside(const struct lane *lane, char type)
+{
+    if (type == '>')
+        return may_push(lane);
+    return lane->owner != NULL &&
+           ((type == '*' && lane->beside != BESIDE_NOTHING) || (type == '+' && lane_is_monitoring(lane)));
+}
+
 /* False: nothing may come now. */
 static bool begin_frame(struct lane *lane, struct slice head)
 {
     char type = head.at[0];
     const struct call *call = oldest(lane);
-    bool is_expected =
-        type == '>' ? may_push(lane) : call != NULL || (lane->owner != NULL && lane->beside != BESIDE_NOTHING);
-    if (!is_expected) {
+    if (!may_come_aside(lane, type) && (type == '>' || call == NULL)) {
         lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
         return false;
     }
