@@ -49,8 +49,9 @@ static struct asking {
 } all[CLIENTS];
 
 static struct hangs {
-    uint64_t asked;    /* questions, of all hangs */
-    uint64_t until_ns; /* clients ask until then */
+    uint64_t asked;      /* questions, of all hangs */
+    uint64_t until_ns;   /* clients ask until then */
+    uint64_t not_run_ns; /* when Redis last said that it is no master, or loads; 0: it has not */
 } hangs;
 
 static void fail(const struct asking *one, const char *blame)
@@ -60,6 +61,17 @@ static void fail(const struct asking *one, const char *blame)
 }
 
 /* ---- asking ---- */
+
+/* For failover-wait behind such a refusal weir waits for a master, though none can be reached. */
+static uint64_t patience_from_ns(void)
+{
+    uint64_t wait_ns = 1000 * MS;
+    if (hangs.not_run_ns == 0 || regime_says_since("failover-wait = 0", hangs.not_run_ns))
+        wait_ns = 0;
+    else if (regime_says_since("failover-wait = 200ms", hangs.not_run_ns))
+        wait_ns = 200 * MS;
+    return hangs.not_run_ns + wait_ns;
+}
 
 static size_t write_question(char *out, const struct question *question)
 {
@@ -82,7 +94,9 @@ static void ask(struct asking *one)
         return;
     size_t taken = conn_send(one->conn, text, write_question(text, one->question));
     trace_note(TRACE_SEND, one->conn->number, text, taken);
-    world_ring_at(&one->bell, one->conn->to_weir.last_ns + TIMEOUT_NS + one->question->wait_ms * MS + GRACE_NS);
+    uint64_t sent_ns = one->conn->to_weir.last_ns, master_ns = patience_from_ns();
+    uint64_t from_ns = sent_ns > master_ns ? sent_ns : master_ns;
+    world_ring_at(&one->bell, from_ns + TIMEOUT_NS + one->question->wait_ms * MS + GRACE_NS);
 }
 
 static void leave(struct asking *one)
@@ -190,6 +204,11 @@ void hangs_begin(uint64_t pick)
     run.is_faultless = false;
     for (unsigned i = 0; i < 1 + pick % CLIENTS; i++)
         ask(&all[i]);
+}
+
+void hangs_note_not_run(void)
+{
+    hangs.not_run_ns = world.now_ns;
 }
 
 void hangs_start(void)

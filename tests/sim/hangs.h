@@ -1,7 +1,8 @@
 /*
  * Redis hangs: it takes connections and bytes, and answers nothing, for longer than weir waits. Meanwhile clients ask
  * LIMIT, each question on a new connection. Laws: every reply comes within upstream-timeout and 0.1 s, beside what WAIT
- * grants; and it is what when-down says, by the decision or by the error.
+ * grants; and it is what when-down says, by the decision or by the error. Where Redis has just said that it is no master,
+ * or loads, that time begins when failover-wait is over.
  */
 #ifndef WEIR_SIM_HANGS_H
 #define WEIR_SIM_HANGS_H
@@ -19,6 +20,9 @@ void hangs_start(void);
 
 /* Redis hangs from now on, unless weir has not started yet or has other troubles. `pick` chooses how many clients ask. */
 void hangs_begin(uint64_t pick);
+
+/* Redis has told somebody that it is no master, or loads. */
+void hangs_note_not_run(void);
 
 /* Nothing more is asked or judged. */
 void hangs_end(void);

@@ -36,6 +36,7 @@ struct redis_config {
     uint64_t busy_us; /* lua-time-limit: from then on others are told BUSY; 0: 5 s */
     void (*on_script)(struct slice key, uint64_t now_us); /* a script begins, each of its keys; NULL: nobody listens */
     void (*on_stuck)(bool is_killed); /* somebody was told BUSY, or a script ends as killed; NULL: nobody listens */
+    void (*on_not_run)(void);         /* somebody was told READONLY, LOADING or MASTERDOWN; NULL: nobody listens */
     /* A connection's owner is told of each request before it is carried out, if there is a function. */
     void (*on_request)(void *owner, const struct slice *argv, size_t argc);
     bool is_valkey;   /* and version is Valkey's: 80001, or 70207 */

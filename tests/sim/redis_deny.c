@@ -45,6 +45,13 @@ static bool takes_memory(const struct redis_conn *conn)
     return (bits_of(conn) & FLAG_DENYOOM) != 0 || (queues && !ends);
 }
 
+static const char *not_run(const struct redis *redis, const char *words)
+{
+    if (redis->config.on_not_run != NULL)
+        redis->config.on_not_run();
+    return words;
+}
+
 const char *deny_write(const struct redis_conn *conn)
 {
     const struct redis *redis = conn->redis;
@@ -55,12 +62,12 @@ const char *deny_write(const struct redis_conn *conn)
         return misconf(redis) + 1;
     if (is_write && redis->settings.replicas_min > 0 && !redis->is_replica)
         return NOREPLICAS;
-    return is_write && redis->is_replica ? READONLY : NULL;
+    return is_write && redis->is_replica ? not_run(redis, READONLY) : NULL;
 }
 
-const char *deny_stale_words(void)
+const char *deny_stale_words(const struct redis *redis)
 {
-    return "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+    return not_run(redis, "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
 }
 
 bool deny_is_stale(const struct redis *redis)
@@ -77,10 +84,10 @@ const char *deny_any(const struct redis_conn *conn)
 {
     const struct redis *redis = conn->redis;
     if (deny_is_stale(redis) && lacks(conn, FLAG_STALE))
-        return deny_stale_words();
+        return deny_stale_words(redis);
     if (redis->now_us < redis->loading_until_us && lacks(conn, FLAG_LOADING))
-        return is_valkey_8(redis) ? "LOADING Valkey is loading the dataset in memory"
-                                  : "LOADING Redis is loading the dataset in memory";
+        return not_run(redis, is_valkey_8(redis) ? "LOADING Valkey is loading the dataset in memory"
+                                                 : "LOADING Redis is loading the dataset in memory");
     return NULL;
 }
 
@@ -92,7 +99,7 @@ const char *deny_in_script(const struct redis_conn *conn, bool has_written)
     if (!is_old && has_written)
         return NULL;
     if ((bits & FLAG_WRITE) != 0 && redis->is_replica)
-        return "-" READONLY;
+        return not_run(redis, "-" READONLY);
     if ((bits & FLAG_WRITE) != 0 && redis->is_disk_broken)
         return misconf(redis);
     if ((bits & FLAG_WRITE) != 0 && redis->settings.replicas_min > 0)

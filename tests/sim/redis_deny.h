@@ -14,6 +14,6 @@ const char *deny_any(const struct redis_conn *conn);
 /* The same of what a script calls, which may have written already; with a dash before its code. */
 const char *deny_in_script(const struct redis_conn *conn, bool has_written);
 bool deny_is_stale(const struct redis *redis); /* its master is away, and it does not serve without */
-const char *deny_stale_words(void);
+const char *deny_stale_words(const struct redis *redis);
 
 #endif

@@ -322,7 +322,7 @@ static void run_script(struct redis_conn *conn, struct script *script, const cha
     if (!read_keys(conn, argv, argc, &n_keys))
         return;
     if (deny_is_stale(conn->redis)) { /* a script would have to say that it may */
-        reply_error(conn, "%s", deny_stale_words());
+        reply_error(conn, "%s", deny_stale_words(conn->redis));
         return;
     }
     memcpy(conn->redis->lua->sha, sha, SHA1_HEX);

@@ -20,6 +20,7 @@
 #include "tests/sim/counters.h"
 #include "tests/sim/deployment.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/hangs.h"
 #include "tests/sim/heap.h"
 #include "tests/sim/lane_laws.h"
 #include "tests/sim/links.h"
@@ -306,6 +307,7 @@ int run_all(const struct plan *plan)
     run_note_version();
     run.plan.redis.on_script = on_script;
     run.plan.redis.on_stuck = admin_hear_stuck;
+    run.plan.redis.on_not_run = hangs_note_not_run;
     run.plan.redis.requirepass = run.plan.has_password ? PASSWORD : NULL;
     memory_start();
     kernel.on_logged = read_log;
