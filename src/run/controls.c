@@ -221,7 +221,7 @@ static void make_choice(struct controls *controls, uint64_t now_ns)
     sentinels_set_pace(controls->sentinels, controls->choice.pace);
 }
 
-/* A master whose connection is lost is missed, though nothing is known to be in its place. */
+/* A master with a lost connection is missed, though nothing is known to be in its place. */
 static void follow_story(struct controls *controls, const struct member *before, uint64_t now_ns)
 {
     const struct member *home = home_of(controls);

@@ -15,7 +15,7 @@
  *   Until the server has said anything since, it is asked, and the claim wins only after 300 ms or
  *   once the server is lost.
  * - A server with an older epoch than the known one wins only where most known sentinels name it
- *   and at most one names the present server: a deployment whose epochs began anew. For want of a
+ *   and at most one names the present server: a deployment with epochs that began anew. For want of a
  *   newer epoch the named server changes at most once a second.
  * - The known epoch falls to that of the named server where most known sentinels name it and none
  *   names another. So a sentinel with a huge epoch cannot keep weir from following.

@@ -91,7 +91,7 @@ static void fail_hung(struct lanes *lanes, enum lane_list in, uint64_t since_ns,
 }
 
 /*
- * A master in whose place there is another. What it answers is waited for; once it is silent for connect-timeout it
+ * A master that another one has replaced. What it answers is waited for; once it is silent for connect-timeout it
  * counts as gone, as it would if it had to be dialled.
  */
 static void fail_replaced(struct lanes *lanes, uint64_t now_ns)

@@ -330,7 +330,7 @@ def test_failover_wait_is_over(when, redis, behind):
         assert [conn.read() for _ in range(4)] == [READONLY, b"1", "PONG", READONLY]
         assert WAIT * 0.9 < time.monotonic() - began < WAIT + 4
         promote(redis)
-        with contextlib.suppress(Closed, OSError):  # who is connected while no server is a master is another matter
+        with contextlib.suppress(Closed, OSError):  # connections without a master are another test
             assert conn.call("INCR", "n") in (1, READONLY)
 
 

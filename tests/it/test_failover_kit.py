@@ -59,20 +59,20 @@ def test_a_relay(farm):
     first, second = farm.redis(), farm.redis()
     relay = farm._start(Relay(first.address))
     with Conn(relay.address) as conn:
-        assert conn.call("SET", "who", "first") == "OK"
+        assert conn.call("SET", "server", "first") == "OK"
         relay.cut()
         conn.sock.settimeout(0.2)
         with pytest.raises(TimeoutError):
-            conn.call("GET", "who")
+            conn.call("GET", "server")
         conn.sock.settimeout(10)
         relay.heal()
         assert conn.read() == b"first"
-        second.call("SET", "who", "second")
+        second.call("SET", "server", "second")
         relay.retarget(second.address)
         with pytest.raises((Closed, OSError)):
-            conn.call("GET", "who")
+            conn.call("GET", "server")
     with Conn(relay.address) as conn:
-        assert conn.call("GET", "who") == b"second"
+        assert conn.call("GET", "server") == b"second"
 
 
 @pytest.mark.parametrize("protocol", [2, 3])

@@ -179,7 +179,7 @@ def test_a_crowd_is_asked_a_few_times_a_second(farm):
         assert conns[0].call("LIMIT", "FUNNEL", key, "5000/h")[2] == 5000 - 2001
 
 
-def test_who_leaves_meanwhile(farm):
+def test_a_client_that_leaves_meanwhile(farm):
     redis = farm.redis()
     weir = start(farm, redis)
     key = fresh()

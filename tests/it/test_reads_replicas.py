@@ -66,7 +66,7 @@ class Trio:
         return next(node for node, now, then in zip(self.nodes, self.reads(), before) if now > then)
 
     def reader_of(self, node):
-        """A connection whose reads this server answers."""
+        """A connection that this server answers reads of."""
         conn = wait_until(lambda: next((c for c in self.readers() if self.home_of(c) is node), None), "a reader", SECONDS)
         return conn
 

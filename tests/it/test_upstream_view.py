@@ -123,7 +123,7 @@ def test_a_replica_that_hangs(farm):
         wait_until(lambda: upstream(weir)[second.upstream]["state"] == "silent", "it is silent", SECONDS)
 
 
-def test_who_may_ask(farm):
+def test_only_operators_may_ask(farm):
     weir = start(farm, farm.redis())
     with weir.connect() as conn:
         assert conn.call("LIMIT", "UPSTREAM").startswith("NOPERM")

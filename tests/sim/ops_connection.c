@@ -246,7 +246,7 @@ static const char *judge_unblock(struct client *client, const struct act *act, c
 static void say_pause(struct client *client, struct act *act)
 {
     char ms[WORD_ROOM];
-    print(ms, "%u", run.plan.is_pure ? 0 : 1 + act->a % 30); /* who has a lane for its pause hears READONLY there */
+    print(ms, "%u", run.plan.is_pure ? 0 : 1 + act->a % 30); /* a client with a lane for its pause hears READONLY */
     say_client(client, act, "PAUSE", ms, act->b % 3 == 0 ? NULL : act->b % 3 == 1 ? "WRITE" : "ALL");
 }
 
