@@ -97,7 +97,7 @@ static void retire(struct nodes *nodes, struct nodes_row *row, bool was_home)
 
 /* ---- the worker's ---- */
 
-void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *topology, bool is_private,
+void nodes_init(struct nodes *nodes, struct loop *loop, struct topology *topology, bool is_private,
                 const struct lanes_ops *ops, void *arg)
 {
     struct upstream *upstream = topology_home(topology)->upstream;
@@ -106,6 +106,7 @@ void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *t
     list_init(&nodes->retired);
     nodes->ops = ops;
     nodes->arg = arg;
+    nodes->topology = topology_get(topology);
     nodes->n = topology->n_rows;
     nodes->rows = mem_zalloc(nodes->n, sizeof(struct nodes_row *));
     for (size_t i = 0; i < nodes->n; i++)
@@ -131,10 +132,11 @@ static struct nodes_row *find_row(const struct nodes *nodes, const struct node *
     return NULL;
 }
 
-void nodes_adopt(struct nodes *nodes, const struct topology *topology)
+void nodes_adopt(struct nodes *nodes, struct topology *topology)
 {
     struct nodes_row **before = nodes->rows;
     size_t n_before = nodes->n;
+    struct topology *topology_before = nodes->topology;
     const struct lanes *home = &nodes_home(nodes)->lanes;
     struct nodes_row **now = mem_zalloc(topology->n_rows, sizeof(struct nodes_row *));
     for (size_t i = 0; i < topology->n_rows; i++)
@@ -147,6 +149,7 @@ void nodes_adopt(struct nodes *nodes, const struct topology *topology)
     pthread_mutex_lock(&nodes->lock);
     nodes->rows = now;
     nodes->n = topology->n_rows;
+    nodes->topology = topology_get(topology);
     for (size_t i = 0; i < n_before; i++)
         if (!has_node(topology, lanes_node(&before[i]->lanes)))
             list_push(&nodes->retired, &before[i]->in_retired);
@@ -155,6 +158,7 @@ void nodes_adopt(struct nodes *nodes, const struct topology *topology)
         if (!has_node(topology, lanes_node(&before[i]->lanes)))
             retire(nodes, before[i], i == TOPOLOGY_HOME);
     free(before);
+    topology_put(topology_before);
     lanes_tick(&nodes_home(nodes)->lanes); /* riders that hope for room looked again in the time of another row */
 }
 
@@ -205,6 +209,7 @@ void nodes_fini(struct nodes *nodes)
     for (size_t i = 0; i < nodes->n; i++)
         free_row(nodes->rows[i]);
     free(nodes->rows);
+    topology_put(nodes->topology);
     pthread_mutex_destroy(&nodes->lock);
 }
 

@@ -29,22 +29,23 @@ struct nodes {
     struct shed shed;        /* other workers need the connections that this one only keeps */
     struct nodes_row **rows; /* in the order of the topology's; heap, and each of them too */
     size_t n;
-    struct list retired; /* rows of nodes that are in the topology no more */
+    struct topology *topology; /* the one adopted; one reference */
+    struct list retired;       /* rows of nodes that are in the topology no more */
     const struct lanes_ops *ops;
     void *arg;
     pthread_mutex_t lock;    /* of rows, n, retired and past: this thread writes them under it, others read them */
     struct lane_counts past; /* of rows that are gone */
 };
 
-/* As lanes_init, for each of them. Out of memory ends the process. */
-void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *topology, bool is_private,
+/* As lanes_init, for each of them. Takes a reference of the topology. Out of memory ends the process. */
+void nodes_init(struct nodes *nodes, struct loop *loop, struct topology *topology, bool is_private,
                 const struct lanes_ops *ops, void *arg);
 
 /*
  * The nodes are those of this topology from now on. Nodes that are new get rows, which open what is kept open for new
- * clients; rows of nodes that are no longer there are retired. Out of memory ends the process.
+ * clients; rows of nodes that are no longer there are retired. Takes a reference. Out of memory ends the process.
  */
-void nodes_adopt(struct nodes *nodes, const struct topology *topology);
+void nodes_adopt(struct nodes *nodes, struct topology *topology);
 
 /* Weir's own login from now on, for lanes that are opened. Out of memory: nothing changes. */
 void nodes_set_login(struct nodes *nodes, const struct own_login_words *words);
@@ -80,6 +81,13 @@ void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum);
 static inline struct nodes_row *nodes_home(const struct nodes *nodes)
 {
     return nodes->rows[0];
+}
+
+/* The row of the master that serves the slot; NULL: none does. Only of a cluster. */
+static inline struct nodes_row *nodes_slot_row(const struct nodes *nodes, uint16_t slot)
+{
+    uint16_t row = slot_map_row(nodes->topology->slots, slot);
+    return row != SLOT_UNSERVED ? nodes->rows[row] : NULL;
 }
 
 /* The row of the node that the lane leads to. */

@@ -5,14 +5,34 @@
 
 #include "base/mem.h"
 
-struct topology *topology_new(struct node *const *nodes, size_t n)
+static struct topology *new_topology(size_t n, size_t n_masters)
 {
-    assert(n > 0);
+    assert(n_masters > 0 && n_masters <= n && n < SLOT_UNSERVED);
     struct topology *topology = mem_alloc(sizeof *topology + n * sizeof topology->rows[0]);
     atomic_init(&topology->holders, 1);
     topology->n_rows = n;
+    topology->n_masters = n_masters;
+    topology->slots = NULL;
+    return topology;
+}
+
+struct topology *topology_new(struct node *const *nodes, size_t n)
+{
+    struct topology *topology = new_topology(n, 1);
     for (size_t i = 0; i < n; i++)
-        topology->rows[i].node = node_get(nodes[i]);
+        topology->rows[i] = (struct topology_row){node_get(nodes[i]), TOPOLOGY_HOME};
+    return topology;
+}
+
+struct topology *topology_new_cluster(const struct topology_row *rows, size_t n, size_t n_masters,
+                                      struct slot_map *slots)
+{
+    struct topology *topology = new_topology(n, n_masters);
+    topology->slots = slots;
+    for (size_t i = 0; i < n; i++) {
+        assert(i < n_masters ? rows[i].master == i : rows[i].master < n_masters);
+        topology->rows[i] = (struct topology_row){node_get(rows[i].node), rows[i].master};
+    }
     return topology;
 }
 
@@ -28,5 +48,6 @@ void topology_put(struct topology *topology)
         return;
     for (size_t i = 0; i < topology->n_rows; i++)
         node_put(topology->rows[i].node);
+    slot_map_free(topology->slots);
     free(topology);
 }

@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "limit/funnel.h"
 #include "net/tls_context.h"
+#include "upstream/cross_slot.h"
 #include "upstream/reads.h"
 #include "upstream/room.h"
 
@@ -32,7 +33,7 @@ struct upstream {
     uint64_t check_ns;           /* how often each node is asked whether it still answers; 0: never */
     bool has_user;               /* upstream-user is set; else weir logs in as Redis' user default */
     bool is_replicated;          /* there may be several servers, of which one at a time is the master */
-    struct reads_settings reads; /* of replicas; READS_MASTER unless is_replicated */
+    struct reads_settings reads; /* of replicas; READS_MASTER unless is_replicated or is_cluster */
     struct rate dial_rate;       /* connections opened for clients, all workers together; count 0: any number */
     struct funnel dials;         /* by that rate */
     _Atomic uint64_t away_ns;    /* when a node was found away last, by any worker; 0: never */
@@ -44,6 +45,14 @@ struct upstream {
     uv_async_t *on_refusal;      /* woken by upstream_note_refusal; NULL: none; under the same lock */
     uv_async_t *poll;            /* woken by upstream_poll; NULL: there is none; under the same lock */
     uint32_t hurry;              /* tests only: what takes seconds takes so many times less; 0: as long as it takes */
+
+    /* What follows is set only where is_cluster. */
+    bool is_cluster;                   /* masters share the slots of a Redis Cluster */
+    bool emulates_cluster;             /* CLUSTER SLOTS and the like of clients are answered: one node, which is weir */
+    enum cross_slot cross_slot;        /* what a command with keys in several slots becomes */
+    uint64_t redirect_timeout_ns;      /* how long a command may be sent from node to node */
+    const char *cluster_announce_host; /* what clients are told of that one node; NULL: where the client connected */
+    uint16_t cluster_announce_port;
 };
 
 void upstream_init(struct upstream *upstream); /* of zeroed memory */
