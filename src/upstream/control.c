@@ -35,7 +35,8 @@ struct control {
     struct control_inbox inbox;
     struct backoff backoff;
     struct heartbeat heartbeat;
-    struct control_asker asker; /* waits for the answer to INFO replication; on_offset NULL: none does */
+    struct control_asker asker;       /* waits for the answer to INFO replication; on_offset NULL: none does */
+    struct control_inquirer inquirer; /* waits for the answer to CLUSTER NODES; on_nodes NULL: none does */
     uint64_t offset_asked_ns;
     bool is_beat_first; /* the answer to a beat comes before that one */
     uint8_t step;
@@ -105,6 +106,7 @@ static void end_attempt(struct control *control, const char *why)
     heartbeat_end(&control->heartbeat);
     reach_doubt(&control->node->reach);
     control->asker.on_offset = NULL;
+    control->inquirer.on_nodes = NULL;
     control->is_lost = true;
     uv_timer_stop(&control->timer);
     if (control->is_open)
@@ -210,9 +212,14 @@ static void note_role(struct control *control, const struct redisReply *reply)
     control->ops->on_role(control->arg);
 }
 
+static enum control_form form_of(const struct control *control)
+{
+    return control->node->upstream->is_cluster ? CONTROL_OF_CLUSTER : CONTROL_OF_SERVER;
+}
+
 static enum control_verdict judge_hello(struct control *control, const struct redisReply *reply, const char **why)
 {
-    enum control_verdict verdict = control_judge_hello(reply, why);
+    enum control_verdict verdict = control_judge_hello(reply, form_of(control), why);
     control->has_answered = verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH;
     if (verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH || verdict == CONTROL_BARRED)
         node_note_auth(control->node, verdict == CONTROL_NOAUTH);
@@ -226,7 +233,7 @@ static enum control_verdict judge_hello(struct control *control, const struct re
 static enum control_verdict judge_role(struct control *control, const struct redisReply *reply, const char **why)
 {
     note_role(control, reply);
-    return control_judge_hello(reply, why);
+    return control_judge_hello(reply, form_of(control), why);
 }
 
 /* The other password is left to be tried. */
@@ -274,7 +281,7 @@ static enum control_verdict judge_auth(struct control *control, const struct red
 
 static enum control_verdict judge_info(struct control *control, const struct redisReply *reply, const char **why)
 {
-    enum control_verdict verdict = control_judge_info(reply, why);
+    enum control_verdict verdict = control_judge_info(reply, form_of(control), why);
     if (is_minor(control, verdict, reply))
         verdict = CONTROL_DENIED;
     if (verdict == CONTROL_UNFIT || verdict == CONTROL_BARRED)
@@ -399,10 +406,16 @@ static void on_news(void *arg, enum log_level level, const char *line)
 
 static const struct heartbeat_ops heartbeat_ops = {.on_ask = on_ask, .on_news = on_news};
 
-/* True if an answer to a beat, or to control_ask_offset, is on its way. */
+/* True if control_ask_offset or control_ask_nodes has no answer yet. */
+static bool is_asked(const struct control *control)
+{
+    return control->asker.on_offset != NULL || control->inquirer.on_nodes != NULL;
+}
+
+/* The same, or if an answer to a beat is on its way. */
 static bool is_asking(const struct control *control)
 {
-    return heartbeat_is_waiting(&control->heartbeat) || control->asker.on_offset != NULL;
+    return heartbeat_is_waiting(&control->heartbeat) || is_asked(control);
 }
 
 /* What was missing is asked for again on the same connection, between two beats. */
@@ -553,15 +566,31 @@ static void take_frame(struct control *control, struct slice frame)
     next_step(control);
 }
 
-/* ---- how far is it? ---- */
+/* ---- what its owner asks ---- */
+
+static bool may_ask(const struct control *control)
+{
+    return control_is_up(control) && control->step >= STEP_COUNT && !is_asked(control);
+}
 
 bool control_ask_offset(struct control *control, const struct control_asker *asker)
 {
     static const struct slice words[] = {SLICE("INFO"), SLICE("replication")};
-    if (!control_is_up(control) || control->step < STEP_COUNT || control->asker.on_offset != NULL)
+    if (!may_ask(control))
         return false;
     control->asker = *asker;
     control->offset_asked_ns = clock_ns();
+    control->is_beat_first = heartbeat_is_waiting(&control->heartbeat);
+    send_words(control, words, 2);
+    return true;
+}
+
+bool control_ask_nodes(struct control *control, const struct control_inquirer *inquirer)
+{
+    static const struct slice words[] = {SLICE("CLUSTER"), SLICE("NODES")};
+    if (!may_ask(control))
+        return false;
+    control->inquirer = *inquirer;
     control->is_beat_first = heartbeat_is_waiting(&control->heartbeat);
     send_words(control, words, 2);
     return true;
@@ -578,12 +607,35 @@ static void tell_offset(struct control *control, struct slice frame)
     asker.on_offset(asker.arg, control->node, is_said ? &word : NULL, control->offset_asked_ns);
 }
 
+static void note_nodes_lack(const struct control *control, enum control_verdict verdict)
+{
+    if (verdict == CONTROL_DENIED || verdict == CONTROL_NOAUTH)
+        node_lacks(control->node, verdict == CONTROL_NOAUTH ? LACK_USER : LACK_NODES);
+    else if (verdict == CONTROL_GOOD)
+        node_lacks_no_more(control->node, LACK_NODES);
+}
+
+static void tell_nodes(struct control *control, struct slice frame)
+{
+    struct redisReply *reply = control_read(frame);
+    const struct control_inquirer inquirer = control->inquirer;
+    struct slice text = slice_of("", 0);
+    const char *why = reply == NULL ? "its reply cannot be read" : reply->str;
+    enum control_verdict verdict = reply != NULL ? control_judge_nodes(reply, &text, &why) : CONTROL_UNFIT;
+    note_nodes_lack(control, verdict);
+    control->inquirer.on_nodes = NULL;
+    inquirer.on_nodes(inquirer.arg, control->node, text, verdict == CONTROL_GOOD ? NULL : why);
+    control_reply_free(reply);
+}
+
 /* An answer that is no step's. */
 static void take_answer(struct control *control, struct slice frame)
 {
-    bool is_offset = control->asker.on_offset != NULL && !control->is_beat_first;
+    bool is_owners = is_asked(control) && !control->is_beat_first;
     control->is_beat_first = false;
-    if (is_offset)
+    if (is_owners && control->inquirer.on_nodes != NULL)
+        tell_nodes(control, frame);
+    else if (is_owners)
         tell_offset(control, frame);
     else
         heartbeat_answer(&control->heartbeat, frame, clock_ns());
@@ -617,7 +669,8 @@ static void on_data(struct link *link, const char *data, size_t n)
         }
         enum scan_result result = control_inbox_take(&control->inbox, data, n, &used, &frame);
         if (result == SCAN_BAD) {
-            lose(control, "its reply cannot be read");
+            lose(control, control->inquirer.on_nodes != NULL ? "its answer to CLUSTER NODES is too long, or no reply"
+                                                             : "its reply cannot be read");
             return;
         }
         data += used;

@@ -72,6 +72,16 @@ struct control_asker {
  */
 bool control_ask_offset(struct control *control, const struct control_asker *asker);
 
+/* How an answer to control_ask_nodes is told. */
+struct control_inquirer {
+    /* The text is good during the call. `why`: the node does not tell, and why not; NULL: it does. */
+    void (*on_nodes)(void *arg, const struct node *node, struct slice text, const char *why);
+    void *arg;
+};
+
+/* Ask CLUSTER NODES: as control_ask_offset. */
+bool control_ask_nodes(struct control *control, const struct control_inquirer *inquirer);
+
 /* on_role follows, unless the node does not tell or the connection is not up. */
 void control_ask_role(struct control *control);
 

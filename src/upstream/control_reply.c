@@ -143,12 +143,15 @@ static enum control_verdict judge_error(const struct redisReply *reply, const ch
 }
 
 /* What a server says of itself; empty: it does not say. */
-static enum control_verdict judge_server(struct slice mode, struct slice version, const char **why)
+static enum control_verdict judge_server(struct slice mode, struct slice version, enum control_form form,
+                                         const char **why)
 {
     if (slice_eq(mode, SLICE("sentinel")))
         *why = "it is a Sentinel, which keeps no data: write upstream = sentinel:NAME@ and its address";
-    else if (slice_eq(mode, SLICE("cluster")))
-        *why = "it is a node of a cluster, whose redirections would lead clients around weir";
+    else if (form == CONTROL_OF_SERVER && slice_eq(mode, SLICE("cluster")))
+        *why = "it is a node of a cluster: write upstream = cluster: and its address";
+    else if (form == CONTROL_OF_CLUSTER && slice_eq(mode, SLICE("standalone")))
+        *why = "it is in no cluster (cluster_enabled:0): write upstream = and its address, without cluster:";
     else if (is_old(version))
         *why = "it is older than Redis 6.2";
     else
@@ -165,7 +168,7 @@ static struct slice hello_field(const struct redisReply *reply, struct slice nam
     return slice_of("", 0);
 }
 
-enum control_verdict control_judge_hello(const struct redisReply *reply, const char **why)
+enum control_verdict control_judge_hello(const struct redisReply *reply, enum control_form form, const char **why)
 {
     if (control_is_shut(reply))
         return unfit(reply->str, why);
@@ -173,7 +176,7 @@ enum control_verdict control_judge_hello(const struct redisReply *reply, const c
         return starts(reply, "NOAUTH") ? CONTROL_NOAUTH : CONTROL_DENIED;
     if (reply->type != REDIS_REPLY_ARRAY)
         return unfit("it answers HELLO as no Redis does", why);
-    return judge_server(hello_field(reply, SLICE("mode")), hello_field(reply, SLICE("version")), why);
+    return judge_server(hello_field(reply, SLICE("mode")), hello_field(reply, SLICE("version")), form, why);
 }
 
 enum node_role control_read_role(const struct redisReply *reply)
@@ -191,7 +194,7 @@ enum control_verdict control_judge_auth(const struct redisReply *reply, const ch
     return control_is_shut(reply) ? unfit(reply->str, why) : CONTROL_DENIED;
 }
 
-enum control_verdict control_judge_info(const struct redisReply *reply, const char **why)
+enum control_verdict control_judge_info(const struct redisReply *reply, enum control_form form, const char **why)
 {
     if (is_error(reply))
         return judge_error(reply, why);
@@ -201,7 +204,7 @@ enum control_verdict control_judge_info(const struct redisReply *reply, const ch
     struct slice mode = info_field(info, SLICE("redis_mode"));
     if (mode.len == 0)
         mode = info_field(info, SLICE("server_mode")); /* Valkey has named the field anew */
-    return judge_server(mode, info_field(info, SLICE("redis_version")), why);
+    return judge_server(mode, info_field(info, SLICE("redis_version")), form, why);
 }
 
 enum control_verdict control_judge_command(const struct redisReply *reply, const char **why)
@@ -218,6 +221,16 @@ enum control_verdict control_judge_command(const struct redisReply *reply, const
 enum control_verdict control_judge_ping(const struct redisReply *reply, const char **why)
 {
     return is_error(reply) ? judge_error(reply, why) : CONTROL_GOOD;
+}
+
+enum control_verdict control_judge_nodes(const struct redisReply *reply, struct slice *text, const char **why)
+{
+    *text = text_of(reply);
+    if (is_error(reply))
+        return judge_error(reply, why);
+    if (text->len == 0)
+        return unfit("it answers CLUSTER NODES as no node of a cluster does", why);
+    return CONTROL_GOOD;
 }
 
 bool control_repeats(const struct redisReply *reply, struct slice text)

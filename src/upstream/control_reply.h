@@ -50,15 +50,24 @@ enum control_verdict {
     CONTROL_BARRED, /* it never can be: it is no server that weir supports */
 };
 
+/* What the configuration takes the node for. */
+enum control_form {
+    CONTROL_OF_SERVER,  /* a server that is in no cluster */
+    CONTROL_OF_CLUSTER, /* a node of a cluster */
+};
+
 /*
  * Judge the answer to HELLO, AUTH, INFO server, COMMAND where it is no table, PING. UNFIT, BARRED: *why is constant or a
  * part of the reply.
  */
-enum control_verdict control_judge_hello(const struct redisReply *reply, const char **why);
+enum control_verdict control_judge_hello(const struct redisReply *reply, enum control_form form, const char **why);
 enum control_verdict control_judge_auth(const struct redisReply *reply, const char **why);
-enum control_verdict control_judge_info(const struct redisReply *reply, const char **why);
+enum control_verdict control_judge_info(const struct redisReply *reply, enum control_form form, const char **why);
 enum control_verdict control_judge_command(const struct redisReply *reply, const char **why);
 enum control_verdict control_judge_ping(const struct redisReply *reply, const char **why);
+
+/* Of CLUSTER NODES. GOOD: *text is its text; else *why is constant or a part of the reply. */
+enum control_verdict control_judge_nodes(const struct redisReply *reply, struct slice *text, const char **why);
 
 /* What the answer to HELLO says that the server is. */
 enum node_role control_read_role(const struct redisReply *reply);

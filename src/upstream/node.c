@@ -106,6 +106,10 @@ void node_note_role(struct node *node, enum node_role role)
     uint8_t before = atomic_exchange_explicit(&node->role, (uint8_t)role, memory_order_relaxed);
     if (before != ROLE_MASTER || role != ROLE_REPLICA)
         return;
+    if (node->upstream->is_cluster) {
+        upstream_ask_topology(node->upstream);
+        return;
+    }
     node_demote(node);
     node_ask(node);
 }

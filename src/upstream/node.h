@@ -84,7 +84,10 @@ static inline enum node_role node_role(const struct node *node)
 /* Nothing more is sent to it, and clients that wait there are closed: it is a replica, and its name leads to a master. */
 void node_demote(struct node *node);
 
-/* It has said so in HELLO. A master that is a replica now is demoted, for good. */
+/*
+ * It has said so in HELLO. A master that is a replica now is demoted, for good. In a cluster its role follows from the
+ * topology: the main thread has nodes asked, and clients' calls are answered there until slots are known to be elsewhere.
+ */
 void node_note_role(struct node *node, enum node_role role);
 
 /*

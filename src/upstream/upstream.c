@@ -62,6 +62,13 @@ void upstream_ask(struct upstream *upstream)
     pthread_mutex_unlock(&upstream->sheds_lock);
 }
 
+void upstream_ask_topology(struct upstream *upstream)
+{
+    if (upstream->is_cluster && !atomic_load_explicit(&upstream->is_topology_asked, memory_order_relaxed) &&
+        !atomic_exchange_explicit(&upstream->is_topology_asked, true, memory_order_acq_rel))
+        upstream_ask(upstream);
+}
+
 void upstream_set_asked(struct upstream *upstream, uv_async_t *asked)
 {
     pthread_mutex_lock(&upstream->sheds_lock);

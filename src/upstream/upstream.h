@@ -53,6 +53,7 @@ struct upstream {
     uint64_t redirect_timeout_ns;      /* how long a command may be sent from node to node */
     const char *cluster_announce_host; /* what clients are told of that one node; NULL: where the client connected */
     uint16_t cluster_announce_port;
+    _Atomic bool is_topology_asked; /* upstream_ask_topology; cleared by the main thread when a node is asked */
 };
 
 void upstream_init(struct upstream *upstream); /* of zeroed memory */
@@ -77,6 +78,12 @@ void upstream_leave_shed(struct upstream *upstream, struct shed *shed);
 
 /* Have the main thread look which nodes it is to ask (node_ask). */
 void upstream_ask(struct upstream *upstream);
+
+/*
+ * A reply says that slots are served elsewhere than known, or by no node: have a node asked which nodes there are
+ * (run/cluster.h). Any thread, any number of times: no more than one question in 100 ms follows. Nothing without a cluster.
+ */
+void upstream_ask_topology(struct upstream *upstream);
 
 /* By this it is woken; NULL: by nothing any more. */
 void upstream_set_asked(struct upstream *upstream, uv_async_t *asked);

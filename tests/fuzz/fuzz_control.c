@@ -27,10 +27,28 @@ static void look_up(const struct command_table *table)
     }
 }
 
+static enum control_verdict judge_hello(const struct redisReply *reply, const char **why)
+{
+    return control_judge_hello(reply, CONTROL_OF_SERVER, why);
+}
+
+static enum control_verdict judge_info(const struct redisReply *reply, const char **why)
+{
+    return control_judge_info(reply, CONTROL_OF_CLUSTER, why);
+}
+
+static enum control_verdict judge_nodes(const struct redisReply *reply, const char **why)
+{
+    struct slice text;
+    enum control_verdict verdict = control_judge_nodes(reply, &text, why);
+    REQUIRE(verdict != CONTROL_GOOD || text.len > 0);
+    return verdict;
+}
+
 static void judge(struct slice frame, uint64_t *sum)
 {
     static enum control_verdict (*const judges[])(const struct redisReply *, const char **) = {
-        control_judge_hello, control_judge_auth, control_judge_info, control_judge_command, control_judge_ping};
+        judge_hello, control_judge_auth, judge_info, control_judge_command, control_judge_ping, judge_nodes};
     char *copy = piece_copy((const uint8_t *)frame.at, frame.len);
     struct redisReply *reply = control_read(slice_of(copy, frame.len));
     free(copy);

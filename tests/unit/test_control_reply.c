@@ -55,10 +55,20 @@ static char letter_of(enum control_verdict verdict)
     return letters[verdict];
 }
 
+static enum control_verdict judge_hello(const struct redisReply *reply, const char **why)
+{
+    return control_judge_hello(reply, CONTROL_OF_SERVER, why);
+}
+
+static enum control_verdict judge_info(const struct redisReply *reply, const char **why)
+{
+    return control_judge_info(reply, CONTROL_OF_SERVER, why);
+}
+
 static void test_judgements(void **state)
 {
     static enum control_verdict (*const judges[])(const struct redisReply *, const char **) = {
-        control_judge_hello, control_judge_auth, control_judge_info, control_judge_command, control_judge_ping};
+        judge_hello, control_judge_auth, judge_info, control_judge_command, control_judge_ping};
     static const struct {
         const char *text;
         const char *verdicts; /* of HELLO, AUTH, INFO, COMMAND, PING */
