@@ -90,6 +90,12 @@ static inline struct nodes_row *nodes_slot_row(const struct nodes *nodes, uint16
     return row != SLOT_UNSERVED ? nodes->rows[row] : NULL;
 }
 
+/* The row where classic pub/sub is. */
+static inline struct nodes_row *nodes_pubsub_row(const struct nodes *nodes)
+{
+    return nodes->rows[nodes->topology->pubsub];
+}
+
 /* The row of the node that the lane leads to. */
 static inline struct nodes_row *nodes_row_of(const struct lane *lane)
 {

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -13,6 +14,7 @@ static struct topology *new_topology(size_t n, size_t n_masters)
     topology->n_rows = n;
     topology->n_masters = n_masters;
     topology->slots = NULL;
+    topology->pubsub = TOPOLOGY_HOME;
     return topology;
 }
 
@@ -24,6 +26,15 @@ struct topology *topology_new(struct node *const *nodes, size_t n)
     return topology;
 }
 
+static uint16_t find_pubsub(const struct topology *topology)
+{
+    uint16_t least = TOPOLOGY_HOME;
+    for (uint16_t i = 0; i < topology->n_masters; i++)
+        if (strcmp(topology->rows[i].node->text, topology->rows[least].node->text) < 0)
+            least = i;
+    return least;
+}
+
 struct topology *topology_new_cluster(const struct topology_row *rows, size_t n, size_t n_masters,
                                       struct slot_map *slots)
 {
@@ -33,6 +44,7 @@ struct topology *topology_new_cluster(const struct topology_row *rows, size_t n,
         assert(i < n_masters ? rows[i].master == i : rows[i].master < n_masters);
         topology->rows[i] = (struct topology_row){node_get(rows[i].node), rows[i].master};
     }
+    topology->pubsub = find_pubsub(topology);
     return topology;
 }
 

@@ -26,6 +26,7 @@ struct topology {
     size_t n_rows;          /* at least one; behind the masters they are replicas, where clients may read from these */
     size_t n_masters;       /* at least one; 1 unless it is a cluster */
     struct slot_map *slots; /* owned; NULL: no cluster */
+    uint16_t pubsub;        /* the row where classic pub/sub is; TOPOLOGY_HOME unless it is a cluster */
     struct topology_row rows[];
 };
 
@@ -48,6 +49,12 @@ void topology_put(struct topology *topology);             /* safe on NULL */
  * master as before, as long as that serves slots.
  */
 #define TOPOLOGY_HOME 0
+
+/*
+ * Classic pub/sub (SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB) of all a cluster's clients is at one master, so that the counts
+ * and the order of messages are those of one server: of the masters that serve slots the one with the least address as
+ * text. The rule needs no agreement: workers, and other weirs that the cluster tells the same addresses, choose alike.
+ */
 
 static inline struct node *topology_home(const struct topology *topology)
 {

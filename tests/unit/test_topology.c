@@ -31,6 +31,7 @@ static void test_master_and_replicas(void **state)
     assert_int_equal(topology->n_rows, 3);
     assert_int_equal(topology->n_masters, 1);
     assert_null(topology->slots);
+    assert_int_equal(topology->pubsub, TOPOLOGY_HOME);
     assert_ptr_equal(topology_home(topology), nodes[0]);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(topology->rows[i].master, TOPOLOGY_HOME);
@@ -44,7 +45,7 @@ static void test_master_and_replicas(void **state)
 static void test_cluster(void **state)
 {
     (void)state;
-    struct node all[3] = {{.holders = 1}, {.holders = 1}, {.holders = 1}};
+    struct node all[3] = {{.holders = 1, .text = "b:7"}, {.holders = 1, .text = "a:9"}, {.holders = 1, .text = "a:1"}};
     struct node *nodes[] = {&all[0], &all[1], &all[2]};
     struct topology_row rows[] = {{nodes[0], 0}, {nodes[1], 1}, {nodes[2], 1}};
     struct slot_map *slots = slot_map_new();
@@ -58,6 +59,7 @@ static void test_cluster(void **state)
     assert_int_equal(topology->n_rows, 3);
     assert_int_equal(topology->n_masters, 2);
     assert_int_equal(topology->rows[2].master, 1);
+    assert_int_equal(topology->pubsub, 1); /* a replica is none, whatever its address is */
     assert_int_equal(slot_map_row(topology->slots, 0), 1);
     assert_int_equal(slot_map_row(topology->slots, 1), SLOT_UNSERVED);
     assert_int_equal(slot_map_row(topology->slots, SLOT_COUNT - 1), 0);
