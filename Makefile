@@ -219,6 +219,10 @@ test-failover: build/asan/weir build/asan/sim_redis ## integration tests of a ma
 	@tests/tools/deps.sh moves
 	@FAILOVER=1 tests/tools/run-it.sh
 
+test-cluster: build/asan/weir build/asan/sim_redis ## integration tests of a Redis Cluster: CI runs them behind make test-failover (LONG=1: longer)
+	@tests/tools/deps.sh moves
+	@CLUSTER=1 tests/tools/run-it.sh
+
 unit: $(UNIT_BINS) ## unit tests under ASan and UBSan
 	@tests/tools/run-units.sh $(UNIT_BINS)
 
@@ -390,4 +394,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test test-long test-moves test-failover unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-reads bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test test-long test-moves test-failover test-cluster unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-reads bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

@@ -144,12 +144,13 @@ def has_mode(item):
 def pytest_configure(config):
     config.addinivalue_line("markers", "moves: runs in `make test-moves` only")
     config.addinivalue_line("markers", "failover: runs in `make test-failover` only")
+    config.addinivalue_line("markers", "cluster: runs in `make test-cluster` only")
 
 
 def pytest_collection_modifyitems(config, items):
     """Tests with a mark of a run run there alone. The long run has the tests with a mode, in the modes that are left."""
     wanted = [
-        {mark.name for mark in item.iter_markers()} & {"moves", "failover"} == harness.MARK
+        {mark.name for mark in item.iter_markers()} & {"moves", "failover", "cluster"} == harness.MARK
         and (has_mode(item) or harness.MARK or not harness.IS_LONG)
         for item in items
     ]

@@ -2,8 +2,9 @@
 # Runs the integration tests against $WEIR (build/asan/weir). K: an expression for pytest -k. JOBS: parallel workers; most
 # tests wait most of their time, so there are two for each processor. HUNT=n: n times as many rounds of random things.
 # SLOW=n: the n tests that cost most are told of (kit/costs.py). LONG=1: the tests that have a mode, in the two modes that
-# are left out otherwise (kit/harness.py). MOVES=1, FAILOVER=1: the tests marked `moves` or `failover`, and no others; LONG=1
-# has longer ones of these. AGAIN=1: tests that fail run once more (pytest-again). Counts go to $TALLY when that is set.
+# are left out otherwise (kit/harness.py). MOVES=1, FAILOVER=1, CLUSTER=1: the tests marked `moves`, `failover` or `cluster`, and
+# no others; LONG=1 has longer ones of these. AGAIN=1: tests that fail run once more (pytest-again). Counts go to $TALLY when
+# that is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

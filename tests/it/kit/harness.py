@@ -36,8 +36,8 @@ STOP_SECONDS = 20  # twice what a plain build is allowed: tests run under saniti
 # first, make test-long the other.
 HALVES = [(1, "shared"), (2, "private")], [(2, "shared"), (1, "private")]
 IS_LONG = bool(os.environ.get("LONG"))
-# The mark of the tests that run, and no others do: none, or one of two.
-MARK = {mark for mark in ("moves", "failover") if os.environ.get(mark.upper())}
+# The mark of the tests that run, and no others do: none, or one of three.
+MARK = {mark for mark in ("moves", "failover", "cluster") if os.environ.get(mark.upper())}
 MODES = HALVES[IS_LONG]
 MODE_IDS = ["%d-%s" % mode for mode in MODES]
 

@@ -1,0 +1,370 @@
+"""A Redis Cluster of real servers: built without redis-cli, its slots moved step by step, its masters failed over and killed.
+
+A node that says what a test wants is in kit/fake_node.py. The server under test is a cluster of itself: with
+REDIS_SERVER=valkey-server the nodes are Valkey's.
+
+    made = Cluster(farm, masters=3, replicas=1)
+    weir = weir_before(made, workers=2)
+    first, second = made.masters[:2]
+    key = made.key_at(first)
+    slot = slot_of(key)
+    made.begin_move(slot, second)   # MIGRATING and IMPORTING: ASK for keys that are not there
+    made.move_keys(slot, 3)         # some of its keys: TRYAGAIN for several of them
+    made.end_move(slot)             # the rest of them, and the slot
+"""
+
+import binascii
+import contextlib
+import itertools
+import signal
+import socket
+
+from kit.harness import Redis, free_port, wait_until
+from kit.relay import Relay
+from kit.resp import Closed, Conn, Error
+from kit.server import at_least, options
+
+SLOTS = 16384
+SECONDS = 30  # deadline of what a cluster does by itself; a failover takes node_timeout and about a second
+BUS = 10000  # the port of the cluster's bus is the port of clients and this
+
+
+def tag_of(key):
+    """The part of a key that decides its slot: what is between the first `{` and the next `}`, unless that is empty."""
+    key = key if isinstance(key, bytes) else str(key).encode()
+    start = key.find(b"{")
+    end = key.find(b"}", start + 1) if start >= 0 else -1
+    return key[start + 1 : end] if end > start + 1 else key
+
+
+def slot_of(key):
+    return binascii.crc_hqx(tag_of(key), 0) % SLOTS
+
+
+def keys_in(slot, form="k{%d}"):
+    """Tagged keys of one slot, endlessly: the n-th has the n-th tag of that slot."""
+    return (key for n in itertools.count() if slot_of(key := form % n) == slot)
+
+
+def ranges(slots):
+    """Slots as [first, last] of each run of neighbours."""
+    slots = sorted(slots)
+    starts = [slot for slot, before in zip(slots, [None, *slots]) if before != slot - 1]
+    ends = [slot for slot, behind in zip(slots, [*slots[1:], None]) if behind != slot + 1]
+    return list(zip(starts, ends))
+
+
+def cluster_port():
+    """A free port whose bus has a free port too; both below the ports that the kernel takes."""
+    while True:
+        port = free_port()
+        if port + BUS >= 32768:
+            continue
+        with socket.socket() as sock:
+            with contextlib.suppress(OSError):
+                sock.bind(("127.0.0.1", port + BUS))
+                return port
+
+
+class ClusterNode(Redis):
+    """A server of a cluster. With a relay clients (weir, replicas) reach it there alone; the bus stays direct."""
+
+    def __init__(self, *more, relay=None, node_timeout=1000, full_coverage=False, password=None):
+        self.relay = relay
+        words = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", str(node_timeout)]
+        words += ["--cluster-require-full-coverage", "yes" if full_coverage else "no", "--cluster-replica-validity-factor", "0"]
+        words += ["--repl-diskless-sync-delay", "0", "--repl-timeout", "10"]
+        words += options((7, 0), "--cluster-allow-replica-migration", "no")  # a master without slots stays one
+        words += ["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", str(relay.port)] if relay else []
+        words += ["--masteruser", "admin", "--masterauth", "any"] if password else []
+        super().__init__(*words, *more, password=password)
+        self.id = None
+
+    def start(self):
+        """Start; or start again with what it knows of the cluster."""
+        if self.port is None:
+            for _ in range(10):
+                self.port = cluster_port()
+                with contextlib.suppress(AssertionError):
+                    super().start()
+                    break
+        else:
+            super().start()
+        assert self.is_running(), self.log()
+        if self.relay:
+            self.relay.target = self.address
+        self.id = self.call("CLUSTER", "MYID").decode()
+
+    @property
+    def announced(self):
+        return ("127.0.0.1", self.relay.port) if self.relay else self.address
+
+    @property
+    def upstream(self):
+        return "%s:%d" % self.announced
+
+    def cluster_info(self):
+        return dict(line.split(":", 1) for line in self.call("CLUSTER", "INFO").decode().split("\r\n") if ":" in line)
+
+    def rows(self):
+        """What it says of every node: by id a dict of address, flags (a set), master (an id or None), epoch, slots (a set)."""
+        found = {}
+        for line in self.call("CLUSTER", "NODES").decode().splitlines():
+            id, address, flags, master, _, _, epoch, _, *slots = line.split(" ")
+            mine = set()
+            for word in slots:
+                if not word.startswith("["):
+                    first, _, last = word.partition("-")
+                    mine.update(range(int(first), int(last or first) + 1))
+            found[id] = {
+                "address": address.split("@")[0], "flags": set(flags.split(",")), "master": None if master == "-" else master,
+                "epoch": int(epoch), "slots": mine,
+            }  # fmt: skip
+        return found
+
+    def role(self):
+        """"master", "slave", or None where it does not answer."""
+        try:
+            with self.connect() as conn:
+                return conn.call("ROLE")[0].decode()
+        except (OSError, Closed):
+            return None
+
+    def keys(self):
+        """All keys that it has."""
+        return self.call("KEYS", "*")
+
+
+class Cluster:
+    """`masters` masters that share the slots in equal runs, each with `replicas` replicas: ready when every node says so.
+
+    `more` are options of every node; `make` makes a node (of a class of the test's own); `is_relayed`: clients reach each node by a
+    relay of its own, so that it can be cut off from them while the cluster knows nothing of it.
+    """
+
+    def __init__(
+        self, farm, *more, masters=3, replicas=0, node_timeout=1000, is_relayed=False, full_coverage=False, password=None,
+        make=ClusterNode,
+    ):
+        self.farm = farm
+        self.moves = {}  # slot -> (source, target)
+        self._make = lambda: farm._start(
+            make(
+                *more, relay=farm._start(Relay()) if is_relayed else None, node_timeout=node_timeout,
+                full_coverage=full_coverage, password=password,
+            )
+        )  # fmt: skip
+        self.nodes = [self._make() for _ in range(masters * (1 + replicas))]
+        first = self.nodes[:masters]
+        bounds = [SLOTS * n // masters for n in range(masters + 1)]
+        for n, node in enumerate(first):
+            node.call("CLUSTER", "SET-CONFIG-EPOCH", n + 1)
+            add_slots(node, range(bounds[n], bounds[n + 1]))
+        for node in self.nodes[1:]:
+            self._meet(node, self.nodes[0])
+        wait_until(self._all_know_all, "every node knows every node", SECONDS)
+        for n, node in enumerate(self.nodes[masters:]):
+            assert node.call("CLUSTER", "REPLICATE", first[n % masters].id) == "OK"
+        self.wait_ok()
+
+    def _meet(self, node, other):
+        assert node.call("CLUSTER", "MEET", "127.0.0.1", other.port) == "OK"
+
+    # ---- what holds ----
+
+    @property
+    def upstream(self):
+        """As weir's configuration names it: two of its nodes are entry points."""
+        return "cluster:" + ", ".join(node.upstream for node in self.nodes[:2])
+
+    def entries(self, *nodes):
+        return "cluster:" + ", ".join(node.upstream for node in nodes)
+
+    def live(self):
+        return [node for node in self.nodes if node.is_running()]
+
+    def table(self):
+        """By id, what a node that runs says of every node."""
+        return self.live()[0].rows()
+
+    def node(self, id):
+        return next(node for node in self.nodes if node.id == id)
+
+    @property
+    def masters(self):
+        """Masters with slots that are there, in the order of `nodes`."""
+        rows = self.table()
+        return [node for node in self.live() if rows.get(node.id, {}).get("slots")]
+
+    def replicas_of(self, master):
+        rows = self.table()
+        return [node for node in self.live() if rows.get(node.id, {}).get("master") == master.id]
+
+    def slots_of(self, node):
+        return self.table()[node.id]["slots"]
+
+    def owner(self, slot):
+        """The master of a slot, or None."""
+        return next((self.node(id) for id, row in self.table().items() if slot in row["slots"]), None)
+
+    def _all_know_all(self):
+        ids = {node.id for node in self.live()}
+        return all(
+            ids <= rows.keys() and not any(row["flags"] & {"handshake", "noaddr"} for row in rows.values())
+            for rows in (node.rows() for node in self.live())
+        )
+
+    def is_ok(self):
+        """True if every node that runs says ok, all say the same owners, and replicas are linked to their masters."""
+        if not self._all_know_all():
+            return False
+        tables, lost = [], {"fail", "fail?"}
+        for node in self.live():
+            rows = node.rows()
+            if node.cluster_info()["cluster_state"] != "ok" or any(rows[one.id]["flags"] & lost for one in self.live()):
+                return False
+            if "slave" in rows[node.id]["flags"] and node.info("master_link_status") != "up":
+                return False
+            tables.append({slot: id for id, row in rows.items() for slot in row["slots"]})
+        return all(table == tables[0] for table in tables)
+
+    def wait_ok(self, seconds=SECONDS):
+        wait_until(self.is_ok, "every node of the cluster is content", seconds)
+
+    # ---- keys ----
+
+    def tag_at(self, node, n=0):
+        """The n-th tag whose slot this node serves: `{tag}anything` is there."""
+        slots = self.slots_of(node)
+        return next(itertools.islice((f"t{i}" for i in itertools.count() if slot_of(f"t{i}") in slots), n, None))
+
+    def key_at(self, node, n=0):
+        """The n-th key, of a slot of its own, that this node serves."""
+        return f"k{n}{{{self.tag_at(node, n)}}}"
+
+    def keys_everywhere(self, n):
+        """So many keys of different slots, the nodes in turn."""
+        masters = self.masters
+        return [self.key_at(masters[i % len(masters)], i // len(masters)) for i in range(n)]
+
+    # ---- slots that move ----
+
+    def begin_move(self, slot, target):
+        """The source says ASK from now on for keys that it has not."""
+        source = self.owner(slot)
+        assert source is not target
+        self.moves[slot] = (source, target)
+        assert target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id) == "OK"
+        assert source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id) == "OK"
+
+    def move_keys(self, slot, n=None, keys=None):
+        """Move these keys, or n of the slot's, or all of them; how many."""
+        source, target = self.moves[slot]
+        with source.connect() as conn:
+            keys = conn.call("CLUSTER", "GETKEYSINSLOT", slot, 1 << 20 if n is None else n) if keys is None else keys
+            login = ["AUTH2", "admin", "any"] if source.has_password else []
+            for start in range(0, len(keys), 100):
+                some = keys[start : start + 100]
+                done = conn.call("MIGRATE", "127.0.0.1", target.port, "", 0, 10000, *login, "KEYS", *some)
+                assert not isinstance(done, Error), done
+        return len(keys)
+
+    def end_move(self, slot):
+        """The keys that are left move, and the slot; every master knows it."""
+        source, target = self.moves[slot]
+        while self.move_keys(slot):
+            pass
+        del self.moves[slot]
+        for node in (target, source, *(node for node in self.masters if node not in (source, target))):
+            done = node.call("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+            assert done == "OK", done
+
+    def cancel_move(self, slot):
+        """The slot stays where it is; keys that have moved come back."""
+        source, target = self.moves[slot]
+        assert source.call("CLUSTER", "SETSLOT", slot, "STABLE") == "OK"
+        self.moves[slot] = (target, source)
+        while self.move_keys(slot):
+            pass
+        del self.moves[slot]
+        assert target.call("CLUSTER", "SETSLOT", slot, "STABLE") == "OK"
+
+    def move(self, slot, target):
+        """A slot with all its keys."""
+        self.begin_move(slot, target)
+        self.end_move(slot)
+
+    # ---- nodes that come and go ----
+
+    def failover(self, replica, *how):
+        """CLUSTER FAILOVER [FORCE | TAKEOVER]; ends when all nodes know it."""
+        done = wait_until(
+            lambda: (done := replica.call("CLUSTER", "FAILOVER", *how)) == "OK" and done, "CLUSTER FAILOVER is accepted", SECONDS
+        )
+        wait_until(lambda: all(node.rows()[replica.id]["slots"] for node in self.live()), f"a failover ({done})", SECONDS)
+
+    def kill(self, node):
+        """kill -9; start() brings it back. The slots that it served."""
+        slots = self.slots_of(node)
+        node.signal(signal.SIGKILL)
+        node.wait()
+        return slots
+
+    def wait_served(self, slots, seconds=SECONDS):
+        """Until every node that runs names the same one that runs for all of these slots; that one."""
+
+        def found():
+            named = set()
+            for table in [node.rows() for node in self.live()]:
+                named.add(tuple(id for id, row in table.items() if row["slots"] & slots and "fail" not in row["flags"]))
+            ids = named.pop() if len(named) == 1 else ()
+            return next((node for node in self.live() if len(ids) == 1 and node.id == ids[0]), None)
+
+        return wait_until(found, "all know which master serves the slots", seconds)
+
+    def add_master(self):
+        """Another master, which serves no slot yet."""
+        node = self._make()
+        self._meet(node, self.live()[0])
+        self.nodes.append(node)
+        self.wait_ok()
+        return node
+
+    def move_all(self, source, target, slots=None):
+        """Many slots of one node, with all their keys: those without keys in one write to each node."""
+        slots = sorted(self.slots_of(source) if slots is None else slots)
+        with source.connect() as conn:
+            counts = conn.ask(*(["CLUSTER", "COUNTKEYSINSLOT", slot] for slot in slots))
+        for slot, count in zip(slots, counts):
+            if count:
+                self.move(slot, target)
+        empty = [slot for slot, count in zip(slots, counts) if not count]
+        masters = self.masters
+        for node in (target, source, *(node for node in masters if node not in (source, target))):
+            with node.connect() as conn:
+                assert set(conn.ask(*(["CLUSTER", "SETSLOT", slot, "NODE", target.id] for slot in empty))) <= {"OK"}
+        # SETSLOT NODE alone makes no epoch: without a newer one the old owner's claim may win again
+        assert not empty or not isinstance(target.call("CLUSTER", "BUMPEPOCH"), Error)
+
+    def remove(self, node):
+        """Its slots move to another master; then all forget it, and it ends."""
+        target = next(other for other in self.masters if other is not node)
+        self.move_all(node, target)
+        self.nodes.remove(node)
+        node.kill()
+        for other in self.live():
+            assert other.call("CLUSTER", "FORGET", node.id) == "OK"
+
+
+def add_slots(node, slots):
+    if at_least(7, 0):
+        words = [bound for pair in ranges(slots) for bound in pair]
+        done = node.call("CLUSTER", "ADDSLOTSRANGE", *words)
+    else:
+        done = node.call("CLUSTER", "ADDSLOTS", *slots)
+    assert done == "OK", done
+
+
+def weir_before(cluster, **config):
+    """A weir before a cluster, ready; `config` as kit.harness.Weir takes it."""
+    return cluster.farm.weir(cluster.upstream, **config)
