@@ -333,11 +333,14 @@ static void put(struct command_table *table, const struct command_info *info)
         return;
     struct travel travel = travel_of(info->name, info->flags);
     struct keys_how keys = keys_how(info->name);
+    struct fanout_way way = fanout_of(info->name, &info->tips);
     struct command *row = &table->rows[id];
     row->flow = (uint8_t)travel.flow;
     row->effect = (uint8_t)travel.effect;
     row->keys = (uint8_t)keys.rule;
     row->keys_arg = keys.arg;
+    row->fanout = (uint8_t)way.to;
+    row->join = (uint8_t)way.join;
     row->is_shareable = travel.is_shareable;
     row->blocks = travel.blocks;
     row->pins = travel.pins;

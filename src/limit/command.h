@@ -13,6 +13,7 @@
 
 #include "base/slice.h"
 #include "limit/command_row.h"
+#include "limit/fanout.h"
 
 struct command_table;
 
@@ -25,6 +26,7 @@ struct command_info {
     uint16_t flags;                 /* CMD_*, without CMD_CONTROL and CMD_HANDSHAKE */
     const struct slice *categories; /* without the '@' */
     size_t n_categories;
+    struct fanout_tips tips;
 };
 
 /* An empty table with one reference. Never fails: out of memory ends the process. */

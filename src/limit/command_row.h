@@ -91,6 +91,8 @@ struct command {
     uint8_t keys;      /* enum keys_rule: how its keys are found */
     uint8_t keys_arg;  /* the rule's argument, see keys.def */
     uint8_t kind;      /* enum command_kind */
+    uint8_t fanout;    /* enum fanout: to which nodes of a cluster it goes */
+    uint8_t join;      /* enum join: how their replies become one */
     uint8_t own;       /* 1 + its row in own.def; 0: a command of Redis */
     bool is_shareable; /* may travel on a shared lane */
     bool blocks;       /* may block in Redis: when the client goes away its lane is closed at once */

@@ -292,6 +292,9 @@ static void add_command(struct command_table *table, const redisReply *row, bool
     const redisReply *flags = row->element[2];
     for (size_t i = 0; i < elements_of(flags); i++)
         info.flags |= command_flag(text_of(flags->element[i]));
+    const redisReply *tips = row->elements >= 8 ? row->element[7] : NULL;
+    for (size_t i = 0; tips != NULL && i < elements_of(tips); i++)
+        fanout_read_tip(&info.tips, text_of(tips->element[i]));
     --*left;
     command_table_add(table, &info);
     const redisReply *subcommands = is_container && row->elements >= 10 ? row->element[9] : NULL;
