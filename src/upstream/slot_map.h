@@ -1,9 +1,10 @@
 /*
- * Which row of a topology serves each slot of a Redis Cluster, and which slots are on their way to another node.
+ * Which row of a topology serves each slot of a Redis Cluster, and which slots are on their way to
+ * another node.
  *
- * Owned by its topology (upstream/topology.h). Entries are read and written by any thread: a worker that was told MOVED
- * changes the slot's entry at once, and the topology that replaces this one follows. States are set before the topology
- * is published, then immutable.
+ * Owned by its topology (upstream/topology.h). Entries are read and written by any thread: a worker
+ * that was told MOVED changes the slot's entry at once, and the topology that replaces this one
+ * follows. States are set before the topology is published, then immutable.
  */
 #ifndef WEIR_UPSTREAM_SLOT_MAP_H
 #define WEIR_UPSTREAM_SLOT_MAP_H

@@ -1,10 +1,11 @@
 /*
- * Which servers the upstream consists of, at one moment. Immutable but for what the nodes themselves learn, and for
- * slots, which a redirect may give to another row at once.
+ * Which servers the upstream consists of, at one moment. Immutable but for what the nodes
+ * themselves learn, and for slots, which a redirect may give to another row at once.
  *
- * Counted by references, which workers and the main thread have; any thread. One server is a topology of one row. A
- * master and its replicas: row 0 is the master. A cluster: rows 0 to n_masters - 1 are the masters that serve slots, and
- * behind them stand replicas, where clients may read from these.
+ * Counted by references, which workers and the main thread have; any thread. One server is a
+ * topology of one row. A master and its replicas: row 0 is the master. A cluster: rows 0 to
+ * n_masters - 1 are the masters that serve slots, and behind them stand replicas, where clients may
+ * read from these.
  */
 #ifndef WEIR_UPSTREAM_TOPOLOGY_H
 #define WEIR_UPSTREAM_TOPOLOGY_H
@@ -30,12 +31,16 @@ struct topology {
     struct topology_row rows[];
 };
 
-/* Of these nodes, each with a reference of its own; n > 0. All belong to the first. Out of memory ends the process. */
+/*
+ * Of these nodes, each with a reference of its own; n > 0. All belong to the first. Out of memory
+ * ends the process.
+ */
 struct topology *topology_new(struct node *const *nodes, size_t n);
 
 /*
- * Of a cluster: the first n_masters of the rows are masters, 0 < n_masters <= n < SLOT_UNSERVED. Takes over `slots`,
- * whose entries are below n_masters or SLOT_UNSERVED. Out of memory ends the process.
+ * Of a cluster: the first n_masters of the rows are masters, 0 < n_masters <= n < SLOT_UNSERVED.
+ * Takes over `slots`, whose entries are below n_masters or SLOT_UNSERVED. Out of memory ends the
+ * process.
  */
 struct topology *topology_new_cluster(const struct topology_row *rows, size_t n, size_t n_masters,
                                       struct slot_map *slots);
@@ -44,9 +49,9 @@ struct topology *topology_get(struct topology *topology); /* one more holder; an
 void topology_put(struct topology *topology);             /* safe on NULL */
 
 /*
- * The home node, the first row: where clients log in, and where commands go for which no other node can be told. Of a
- * master and its replicas it is the master; while there is none, a node without an address. Of a cluster it is the same
- * master as before, as long as that serves slots.
+ * The home node, the first row: where clients log in, and where commands go for which no other node
+ * can be told. Of a master and its replicas it is the master; while there is none, a node without
+ * an address. Of a cluster it is the same master as before, as long as that serves slots.
  */
 #define TOPOLOGY_HOME 0
 
