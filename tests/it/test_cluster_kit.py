@@ -1,10 +1,9 @@
 """The clusters that the tests use, without weir."""
 
-import signal
-
 import pytest
 from kit.cluster import SLOTS, Cluster, keys_in, slot_of
-from kit.resp import Error
+from kit.fake_node import BYE, HANG, FakeNode, moved, node_id, nodes_reply, row
+from kit.resp import Closed, Conn, Error, encode
 
 pytestmark = pytest.mark.cluster
 
@@ -78,5 +77,34 @@ def test_cut_off_from_clients_and_behind_a_password(farm):
         assert made.is_ok()
     made.failover(replica, "TAKEOVER")
     assert made.masters == [replica]
-    replica.signal(signal.SIGSTOP)
-    replica.signal(signal.SIGCONT)
+
+
+def test_a_node_that_lies(farm):
+    made = Cluster(farm, is_relayed=True)
+    node = made.masters[0]
+    key = made.key_at(node)
+    address = node.announced
+    with FakeNode(node) as fake:
+        with Conn(address) as conn:
+            assert conn.call("SET", key, "v") == "OK"
+            fake.answers["GET"] = moved(slot_of(key), "10.9.9.9:6379")
+            assert conn.call("GET", key) == Error(f"MOVED {slot_of(key)} 10.9.9.9:6379")
+            fake.answers["GET"] = HANG
+            conn.send(encode("GET", key))
+            assert conn.call("STRLEN", key) == 1
+            fake.answers["CLUSTER NODES"] = nodes_reply(row(node_id(1), "?:7000", slots="0-5 7"))
+            said = conn.call("CLUSTER", "NODES").decode()
+            assert said == node_id(1) + " ?:7000@17000 master - 0 1 1 connected 0-5 7\n"
+            assert fake.n_asked("GET") == 2 and fake.most_in(60, "CLUSTER NODES") == 1
+    with Conn(address) as conn:
+        assert conn.call("GET", key) == b"v"
+
+
+def test_a_node_that_is_nothing_else(farm):
+    with FakeNode() as fake, Conn(fake.address) as conn:
+        assert conn.call("HELLO", 3)[b"mode"] == b"cluster"
+        assert conn.call("CLUSTER", "NODES").decode().endswith(" 0-16383\n")
+        assert conn.call("GET", "k") == b"from the fake node"
+        fake.answers["*"] = BYE
+        with pytest.raises(Closed):
+            conn.call("PING")

@@ -1,71 +1,26 @@
 """A sentinel that says what a test wants."""
 
 import contextlib
-import socket
-import threading
-import time
 
-from kit.fake import split_request
-from kit.harness import free_port
-from kit.relay import shut
-from kit.resp import encode
+from kit.fake_server import BYE, HANG, FakeServer, bulk, list_of, map_of
 from kit.sentinel import NAME
 
-HANG = object()  # an answer that never comes
-BYE = object()  # the connection is closed instead
+__all__ = ["BYE", "HANG", "FakeSentinel"]
 
 
-class FakeSentinel:
+class FakeSentinel(FakeServer):
     """A sentinel that says what a test wants: of each name a master, its epoch, replicas and other sentinels.
 
-    `answers` goes before all: by the words of the question in upper case ("SENTINEL MASTER", "HELLO", "PING", or "*" for
-    all of them), bytes, HANG, BYE, or a function of the arguments that returns one of these.
+    A function in `answers` takes str.
     """
 
     def __init__(self, name=NAME, master=None, epoch=1, password=None, user=None):
+        super().__init__("fake sentinel")
         self.masters = {name: (master, epoch)} if master else {}
         self.replicas, self.peers = [], []  # addresses
         self.password, self.user = password, user
         self.flags = "master"
-        self.answers = {}
-        self.asked = []  # (time, words in upper case)
-        self.subscribers, self.socks = [], []
-        self.n_lost = 0  # connections that ended
-        self.lock = threading.Lock()
-        self.port = free_port()
-        self.name = "fake sentinel"
-        self.listener = None
-
-    @property
-    def address(self):
-        return ("127.0.0.1", self.port)
-
-    def __enter__(self):
-        return self.start()
-
-    def __exit__(self, *_):
-        self.forget()
-
-    def start(self):
-        self.listener = socket.create_server(self.address, backlog=128)
-        threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
-        return self
-
-    def refuse(self):
-        """Connections are refused from now on, and those that stand end."""
-        if self.listener:
-            shut(self.listener)
-            self.listener.close()
-            self.listener = None
-        self.end_connections()
-
-    def end_connections(self):
-        with self.lock:
-            socks, self.socks = self.socks, []
-        for sock in socks:
-            shut(sock)
-
-    forget = refuse
+        self.subscribers = []
 
     # ---- what it says ----
 
@@ -85,52 +40,16 @@ class FakeSentinel:
         with self.lock:
             for sock, is_push in self.subscribers:
                 with contextlib.suppress(OSError):
-                    sock.sendall(_list(["message", "+switch-master", " ".join(words)], b">" if is_push else b"*"))
+                    sock.sendall(list_of(["message", "+switch-master", " ".join(words)], b">" if is_push else b"*"))
 
     def most_in(self, seconds=1.0, begins="SENTINEL"):
-        """How many questions came in that much time at most."""
-        moments = [at for at, words in self.asked if words.startswith(begins)]
-        return max((sum(1 for at in moments if first <= at < first + seconds) for first in moments), default=0)
+        return super().most_in(seconds, begins)
 
-    def n_asked(self, begins=""):
-        return sum(words.startswith(begins) for _, words in self.asked)
+    def begin(self):
+        return {"proto": 2, "is_in": self.password is None}
 
-    # ---- its threads ----
-
-    def _accept(self, listener):
-        while True:
-            try:
-                sock, _ = listener.accept()
-            except OSError:
-                return
-            with self.lock:
-                self.socks.append(sock)
-            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
-
-    def _serve(self, sock):
-        data, state = bytearray(), {"proto": 2, "is_in": self.password is None}
-        with contextlib.suppress(OSError), sock:
-            while more := sock.recv(1 << 16):
-                data += more
-                while request := split_request(data):
-                    args, used = request
-                    del data[:used]
-                    answer = self._answer(sock, state, [arg.decode() for arg in args])
-                    if answer is BYE:
-                        return
-                    if answer is not HANG:
-                        sock.sendall(answer)
-        self.n_lost += 1
-
-    def _answer(self, sock, state, args):
-        n_words = 2 if args[0].upper() in ("SENTINEL", "CLIENT") else 1
-        words = " ".join(args[:n_words]).upper()
-        self.asked.append((time.monotonic(), words))
-        given = self.answers.get(words, self.answers.get("*"))
-        if callable(given):
-            given = given(args)
-        if given is not None:
-            return given
+    def usual(self, sock, state, words, args):
+        args = [arg.decode() for arg in args]
         if words in ("HELLO", "AUTH"):
             return self._greet(state, args)
         if not state["is_in"]:
@@ -143,11 +62,11 @@ class FakeSentinel:
             with self.lock:
                 self.subscribers.append((sock, state["proto"] == 3))
             kind = b">" if state["proto"] == 3 else b"*"
-            return b"".join(_list([words.lower(), name, n + 1], kind) for n, name in enumerate(args[1:]))
+            return b"".join(list_of([words.lower(), name, n + 1], kind) for n, name in enumerate(args[1:]))
         if words == "ROLE":
-            return b"*2\r\n" + _bulk("sentinel") + _list(list(self.masters))
+            return b"*2\r\n" + bulk("sentinel") + list_of(list(self.masters))
         if words == "INFO":
-            return _bulk("# Server\r\nredis_version:7.0.15\r\nredis_mode:sentinel\r\n")
+            return bulk("# Server\r\nredis_version:7.0.15\r\nredis_mode:sentinel\r\n")
         return self._told(state, words, args[2] if len(args) > 2 else None)
 
     def _greet(self, state, args):
@@ -164,23 +83,23 @@ class FakeSentinel:
             return b"-NOAUTH HELLO must be called with the client already authenticated.\r\n"
         state["proto"] = 3 if words[1:2] == ["3"] else 2
         hello = {"server": "redis", "version": "7.0.15", "proto": state["proto"], "id": 1, "mode": "sentinel"}
-        return _map(hello, state["proto"])
+        return map_of(hello, state["proto"])
 
     def _told(self, state, words, name):
         known = self.masters.get(name)
         if words == "SENTINEL GET-MASTER-ADDR-BY-NAME":
-            return _list([known[0][0], str(known[0][1])]) if known else (b"_\r\n" if state["proto"] == 3 else b"*-1\r\n")
+            return list_of([known[0][0], str(known[0][1])]) if known else (b"_\r\n" if state["proto"] == 3 else b"*-1\r\n")
         if not known:
             return b"-ERR No such master with that name\r\n"
         if words == "SENTINEL MASTER":
-            return _map(self._instance(name, known[0], self.flags, known[1]), state["proto"])
+            return map_of(self._instance(name, known[0], self.flags, known[1]), state["proto"])
         others = {"SENTINEL REPLICAS": ("slave", self.replicas), "SENTINEL SLAVES": ("slave", self.replicas),
                   "SENTINEL SENTINELS": ("sentinel", self.peers)}
         if words not in others:
             return b"-ERR Unknown sentinel subcommand\r\n"
         flags, addresses = others[words]
         found = [self._instance("%s:%d" % address, address, flags, 0) for address in addresses]
-        return b"*%d\r\n" % len(found) + b"".join(_map(instance, state["proto"]) for instance in found)
+        return b"*%d\r\n" % len(found) + b"".join(map_of(instance, state["proto"]) for instance in found)
 
     def _instance(self, name, address, flags, epoch):
         return {
@@ -192,19 +111,3 @@ class FakeSentinel:
             "master-link-status": "ok", "slave-priority": 100,
         }  # fmt: skip
 
-
-def _bulk(word):
-    return encode(str(word))[4:]
-
-
-def _list(words, kind=b"*"):
-    items = [b":%d\r\n" % word if isinstance(word, int) else _bulk(word) for word in words]
-    return kind + b"%d\r\n" % len(items) + b"".join(items)
-
-
-def _map(pairs, proto):
-    """All values are bulks but numbers of HELLO: as a sentinel says them."""
-    is_hello = "proto" in pairs
-    words = [item if is_hello and isinstance(item, int) else _bulk(item) for pair in pairs.items() for item in pair]
-    items = b"".join(b":%d\r\n" % word if isinstance(word, int) else word for word in words)
-    return (b"%%%d\r\n" % len(pairs) if proto == 3 else b"*%d\r\n" % (2 * len(pairs))) + items
