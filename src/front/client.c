@@ -42,6 +42,17 @@ struct extra *client_need_extra(struct client *client)
     return extra;
 }
 
+struct spread *client_need_spread(struct client *client)
+{
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL || extra->spread != NULL)
+        return extra != NULL ? extra->spread : NULL;
+    extra->spread = spread_new();
+    if (extra->spread == NULL)
+        client_close_starved(client);
+    return extra->spread;
+}
+
 void client_wait(struct client *client, enum client_wait reason)
 {
     client->waits |= (uint16_t)reason;
@@ -154,6 +165,39 @@ void client_answer_now(struct client *client, struct slice reply)
         client_limit_unread(client, 0);
     else
         client_close_starved(client);
+}
+
+bool client_begin_apart(struct client *client, struct reply_source *source)
+{
+    struct spread *spread = client_need_spread(client);
+    if (spread == NULL)
+        return false;
+    struct replies *replies = &client->extra->replies;
+    if (spread_end_run(spread, replies) && replies_begin(replies, source, false)) {
+        spread->newest = NULL;
+        return true;
+    }
+    client_close_starved(client);
+    return false;
+}
+
+void client_answer_apart(struct client *client, struct reply_source *source, struct slice reply)
+{
+    struct replies *replies = &client->extra->replies;
+    enum replies_verdict verdict =
+        reply.len > 0 ? replies_take(replies, source, reply.at, reply.len, true) : REPLIES_KEPT;
+    if (verdict == REPLIES_FULL) {
+        client_close_starved(client);
+        return;
+    }
+    if (verdict == REPLIES_PASS)
+        client_output(client, reply.at, reply.len);
+    else
+        client_limit_unread(client, 0);
+    if (client_is_closed(client))
+        return;
+    replies_end(replies, source);
+    replies_flush(replies, client_put_out, client);
 }
 
 bool client_put_out(void *arg, const char *data, size_t n)

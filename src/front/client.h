@@ -40,6 +40,7 @@
 #include "front/pins.h"
 #include "front/replies.h"
 #include "front/reply_mode.h"
+#include "front/spread.h"
 #include "front/transaction.h"
 #include "front/unanswered.h"
 #include "limit/ip.h"
@@ -96,6 +97,7 @@ struct extra {
     struct unanswered unanswered; /* its requests under way on lanes that keep (keep.h) */
     struct again *again;          /* of what came back to it (again.h); NULL: nothing has */
     struct proxy_header *header;  /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
+    struct spread *spread;        /* on a cluster: its places and hops (spread.h); NULL: none yet */
 };
 
 /* What is known of the size of the values that a client reads on shared lanes. */
@@ -271,6 +273,15 @@ static inline const struct extra *client_extra(const struct client *client)
     return client->extra != NULL ? client->extra : &nothing;
 }
 
+/* On a cluster, its places and hops: spread.h. NULL on one server, and until it first needs them. */
+static inline struct spread *client_spread(const struct client *client)
+{
+    return client_extra(client)->spread;
+}
+
+/* The same; made when first needed. NULL: out of memory, and the client is closed. */
+struct spread *client_need_spread(struct client *client);
+
 /* To change; made when first needed. NULL: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) struct extra *client_need_extra(struct client *client);
 
@@ -356,6 +367,14 @@ void client_answer(struct client *client, struct slice reply);
 
 /* The same for the reply to what Redis has decided: nothing that was asked before it is left unanswered. */
 void client_answer_now(struct client *client, struct slice reply);
+
+/*
+ * The reply to the client's next request comes from `source`, which is no lane: a compound's. Its position in the client's
+ * order begins here, and ends with client_answer_apart, which gives the whole reply; empty: none is heard. False: out of
+ * memory, the client is closed. Not while a call of main's is in flight.
+ */
+__attribute__((warn_unused_result)) bool client_begin_apart(struct client *client, struct reply_source *source);
+void client_answer_apart(struct client *client, struct reply_source *source, struct slice reply);
 
 /* Redis' error (extra.refusal), if there is one, has been told to the client. */
 void client_forget_refusal(struct client *client);

@@ -100,6 +100,8 @@ struct rider_ops {
     void (*audit)(const struct rider *rider, const struct lane *lane);
     /* From the rider to the link that is woken when what it waits for has come: it is a part of the same struct. */
     ptrdiff_t to_link;
+    /* That link, where it is a part of another struct. NULL: to_link says. */
+    struct link *(*link)(struct rider *rider);
 };
 
 #define RIDER_PART 16 /* bytes: a request on a shared lane is counted in parts of so many */
@@ -126,7 +128,7 @@ struct rider {
 
 static inline struct link *rider_link(struct rider *rider)
 {
-    return (struct link *)((char *)rider + rider->ops->to_link);
+    return rider->ops->link != NULL ? rider->ops->link(rider) : (struct link *)((char *)rider + rider->ops->to_link);
 }
 
 static inline void rider_resume(struct rider *rider, enum rider_wait what)

@@ -1,0 +1,95 @@
+/*
+ * One request on its way by itself: sent, and sent again while a cluster says that it has not run it.
+ *
+ *   MOVED        the slot's node is another from now on: there; an unknown address: the topology is asked for, and waited for
+ *   ASK          there, behind ASKING, in one append
+ *   TRYAGAIN     again after 1, 2, 4 .. 50 ms
+ *   CLUSTERDOWN, LOADING, READONLY, MASTERDOWN   the topology is asked for; again after 10 .. 100 ms
+ *
+ * A hop begins in two ways. A call that came back from a place (rider_ops.on_not_run): its reply has its position within
+ * the run of that place. Or a part of a compound: hop_start; the reply goes to the compound.
+ *
+ * Bounds: at most HOPS_MAX sendings for MOVED and ASK, at most redirect-timeout, then `-UPSTREAM moved`; TRYAGAIN for at
+ * most redirect-timeout, the others for at most failover-wait, then the reply is passed on. A MOVED or ASK for another slot
+ * than the request's own is forged or wrong: `-UPSTREAM moved`. Nothing is dialled that is not in the topology.
+ *
+ * Invariants: never sent again after a lost lane, which closes the client. Hops of one slot are sent in their order, one
+ * after the other. While a hop waits the client's newer requests do: WAIT_AGAIN. Owner: see hop_ops; the worker's thread.
+ */
+#ifndef WEIR_FRONT_HOP_H
+#define WEIR_FRONT_HOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "front/client.h"
+#include "front/place.h"
+#include "net/alarms.h"
+#include "upstream/not_run.h"
+
+#define HOPS_MAX 5
+
+struct hop;
+
+/*
+ * on_reply or on_lost is called, once; the hop is over before that, and its memory the owner's, who may start it again.
+ */
+struct hop_ops {
+    /* The whole reply to its request. The slice is good for this call. */
+    void (*on_reply)(struct hop *hop, struct slice reply);
+    /* TRYAGAIN: true: the owner goes on without it, the hop is over, and nothing more is called. NULL: it is sent again. */
+    bool (*on_try_again)(struct hop *hop);
+    /* There will be no reply: the client is closed, or is about to be. */
+    void (*on_lost)(struct hop *hop);
+};
+
+/* Embedded in the owner's struct. */
+struct hop {
+    struct rider rider;
+    struct list in_spread; /* spread.hops */
+    struct client *client;
+    const struct hop_ops *ops;
+    struct place *place; /* where it is in flight; NULL: nowhere */
+    struct nodes_row
+        *row; /* it goes here whatever the slot map says: an ASK's target, or a fan-out's node; NULL: by slot */
+    struct bytes request; /* multibulk; heap */
+    struct bytes reply;   /* what has come of it; heap */
+    struct alarm alarm;   /* the next look, or the end of the wait */
+    uint64_t tag;         /* of its call (upstream/tags.h) */
+    uint64_t arrived_ns;  /* when the request came; 0: it is not timed, nor its errors counted */
+    uint64_t since_ns;    /* when it was first refused; 0: it has not been */
+    uint64_t look_ns;     /* it is not sent before that */
+    uint64_t pause_ns;    /* before the next sending; grows */
+    uint64_t over_ns;     /* it is given up then; 0: it has no end yet */
+    int32_t slot;         /* of its keys, or KEYS_NO_SLOT */
+    uint32_t waited_us;
+    uint8_t n_redirects; /* MOVED and ASK so far */
+    uint8_t why;         /* enum not_run: why it was refused last; NOT_RUN_ROWS: it has not been */
+    bool is_asking;      /* ASKING goes before it */
+    bool is_fixed;       /* `row` stays: a fan-out's */
+    bool is_held;        /* counted in spread.n_held */
+};
+
+/* What hop_start is given. */
+struct hop_request {
+    struct slice bytes;    /* multibulk; copied */
+    int32_t slot;          /* of its keys; KEYS_NO_SLOT: it goes to `row`, whatever happens */
+    struct nodes_row *row; /* NULL: to the slot's node */
+    uint64_t tag;          /* timing_tag */
+};
+
+/*
+ * Sends it, now or as soon as it can go. The client has no call of main's in flight. False: out of memory, the client is
+ * closed, and nothing more is called.
+ */
+__attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client,
+                                                   const struct hop_request *request);
+
+/* The client's link was woken: hops that wait look again. Safe without any. */
+void hops_go_on(struct client *client);
+
+/* The client is closed, or calls of its are lost: on_lost is called of each. */
+void hops_leave(struct client *client);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * All places of a client, and which requests travel by them. On one server nothing of it is called but places_take.
+ * The worker's thread.
+ */
+#ifndef WEIR_FRONT_PLACES_H
+#define WEIR_FRONT_PLACES_H
+
+#include "front/client.h"
+#include "front/request.h"
+#include "front/spread.h"
+
+/* True if the client's upstream is a cluster. */
+static inline bool places_are_used(const struct client *client)
+{
+    return client->front->nodes.commons.upstream->is_cluster;
+}
+
+/* True if the request goes by a place, or is a compound; else by main. False on one server. */
+bool places_take(const struct client *client, const struct request *request);
+
+/*
+ * Where a request goes: the row that serves the slot of its keys, the home node's without keys. NULL: no node serves the
+ * slot. Not of keys in several slots.
+ */
+struct nodes_row *places_row_for(const struct client *client, const struct request *request);
+
+/* Another topology has been adopted: rows have other numbers, and some are retired. Safe without a spread. */
+void places_adopt(struct client *client);
+
+/* The client's link was woken. Safe without a spread. */
+void places_go_on(struct client *client);
+
+/*
+ * The client is closed, or calls of its are lost: nothing that is in flight is waited for. places_free: and nothing calls
+ * it any more. Both are safe without a spread.
+ */
+void places_leave(struct client *client);
+void places_free(struct client *client);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * A client of a cluster, at all nodes that it uses: its places, and the order of what it hears.
+ *
+ *     client ---- spread ---- place at node 1 ---- shared lane to node 1, calls of many clients
+ *                        \--- place at node 2 ---- shared lane to node 2
+ *                         \-- hop                  one request by itself (front/hop.h)
+ *
+ * Two sides, never with calls in flight at the same time:
+ *   main    client.rider: what needs a lane of its own (MULTI, WATCH, EVAL, BLPOP, SUBSCRIBE, what is large), and what
+ *           changes the session (HELLO, SELECT)
+ *   places  one for each node: plain commands with keys of one slot, at all nodes at the same time
+ * What needs the other side waits until all calls of the client are answered (client_wait_for_replies). Messages of a
+ * subscribed lane go on meanwhile.
+ *
+ * Order of execution, per key: requests for a slot go to one node, on one lane, in their order. When the node of any slot
+ * changes (spread.version), the client's next request waits until all that is in flight at places is answered. While a hop
+ * is not on its way in that order nothing newer is taken: WAIT_AGAIN.
+ *
+ * Order of replies: a run of front/replies.h for each stretch of calls at one place. With calls at one place only, replies
+ * are idle, and nothing of it is done.
+ *
+ * Owner: the client, extra.spread; its worker's thread. On one server there is none. Knows of no client.
+ */
+#ifndef WEIR_FRONT_SPREAD_H
+#define WEIR_FRONT_SPREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "front/replies.h"
+#include "front/unanswered.h"
+#include "upstream/doors.h"
+#include "upstream/nodes.h"
+
+struct client;
+
+/* The rider of the client's requests on the shared lane to one node: front/place.h. */
+struct place {
+    struct rider rider;
+    struct client *client;
+    struct nodes_row *row;
+    struct list in_retired;       /* in spread.retired; itself while its node is in the topology */
+    struct lease shared;          /* on the shared lane there */
+    struct reply_source source;   /* its replies, in the client's order */
+    struct unanswered unanswered; /* its requests under way */
+    struct proof proof;           /* that the node takes the client's words */
+    struct question question;     /* whether it does; question.login NULL: it is not being asked */
+    char *refusal;                /* why no lane could be had, in Redis' words or weir's; heap; NULL: none */
+    uint32_t epoch;               /* of the node, when the client came there; see node_epoch */
+    uint32_t n_hops;              /* hops that are in flight on its lane */
+    bool was_refused; /* the lane that it waited for could not be opened, or the login was refused; told once */
+};
+
+struct spread {
+    struct place **places;    /* by row of the topology that the worker has adopted; NULL: none there yet; heap */
+    size_t n_places;          /* size of that */
+    struct list retired;      /* places of nodes that have left the topology, while calls are in flight there */
+    struct list hops;         /* struct hop, oldest first: all that are not over */
+    uint32_t n_hops;          /* how many */
+    uint32_t n_held;          /* of them, those that are not on their way in order: WAIT_AGAIN */
+    struct place *newest;     /* where the newest call went, while it is in flight; else not to be followed */
+    bool is_ended;            /* its run ends with that call: the next call begins another */
+    uint32_t version;         /* of the slot map, when what is in flight was sent */
+    struct nodes_row *target; /* where the client's next request goes, while it waits for a lane; NULL: the home node */
+};
+
+/* NULL: out of memory. */
+struct spread *spread_new(void);
+
+/* Calls in flight at places, and hops that are not over. 0 for NULL. */
+uint32_t spread_in_flight(const struct spread *spread);
+
+/* The client's place at this node; NULL: it has none. Safe on NULL. */
+struct place *spread_place(const struct spread *spread, const struct nodes_row *row);
+
+/* The same by node. */
+struct place *spread_place_at(const struct spread *spread, const struct node *node);
+
+/* The next call goes to this place, and its reply follows all earlier ones. False: out of memory. */
+__attribute__((warn_unused_result)) bool spread_turn_slowly(struct spread *spread, struct replies *replies,
+                                                            struct place *place);
+
+__attribute__((warn_unused_result)) static inline bool spread_turn(struct spread *spread, struct replies *replies,
+                                                                   struct place *place)
+{
+    return (spread->newest == place && !spread->is_ended) || spread_turn_slowly(spread, replies, place);
+}
+
+/*
+ * What is said next comes from elsewhere, behind all that is in flight: what was asked of a place so far is a run that ends.
+ * False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool spread_end_run(struct spread *spread, struct replies *replies);
+
+/* No more requests are taken for now: replies may fall idle once all is answered. */
+void spread_end_batch(struct spread *spread, const struct replies *replies);
+
+/* Have each rider that has calls in flight resumed once it has none. */
+void spread_want_idle(struct spread *spread);
+
+/* The client's session is another; `has_logged_in`: its user, too. Safe on NULL. */
+void spread_end_session(struct spread *spread, bool has_logged_in);
+
+/* Its number in the fair queue has changed. Safe on NULL. */
+void spread_set_paced(struct spread *spread, uint32_t paced);
+
+#endif
