@@ -171,6 +171,7 @@ build/$(1)/test_own_login: $(call objects,$(1),$(addprefix src/upstream/,own_log
 build/$(1)/test_owned: $(call objects,$(1),$(addprefix src/upstream/,owned.c login.c))
 build/$(1)/test_auth_users: $(call objects,$(1),$(addprefix src/upstream/,auth_users.c proven.c login.c))
 build/$(1)/test_mastership: $(call objects,$(1),src/run/mastership.c)
+build/$(1)/test_cluster_pace: $(call objects,$(1),src/run/cluster_pace.c)
 build/$(1)/test_failover_story: $(call objects,$(1),src/run/failover_story.c)
 build/$(1)/test_backoff: $(call objects,$(1),src/upstream/backoff.c)
 build/$(1)/test_pulse: $(call objects,$(1),src/upstream/pulse.c)
