@@ -750,6 +750,12 @@ bool finder_ask_offset(struct finder *finder, const struct control_asker *asker)
     return control != NULL && control_ask_offset(control, asker);
 }
 
+bool finder_ask_nodes(struct finder *finder, const struct control_inquirer *inquirer)
+{
+    struct control *control = finder->now->control;
+    return control != NULL && control_ask_nodes(control, inquirer);
+}
+
 const char *finder_name_error(const struct finder *finder)
 {
     return finder->name_error;

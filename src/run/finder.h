@@ -90,6 +90,9 @@ void finder_ask_role(struct finder *finder);
 /* As control_ask_offset. */
 bool finder_ask_offset(struct finder *finder, const struct control_asker *asker);
 
+/* As control_ask_nodes. */
+bool finder_ask_nodes(struct finder *finder, const struct control_inquirer *inquirer);
+
 /*
  * Another server is the master: the node is demoted, and another takes its place, at the same address. Not from within a
  * call of `ops`.

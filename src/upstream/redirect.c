@@ -72,10 +72,19 @@ bool redirect_is_to(const struct redirect *redirect, const struct node *from, co
     return is_address(its_text, redirect->port, node->text) || is_address(its_address, redirect->port, node->address);
 }
 
+/* A node may be announced by digits and by name, and be dialled by one of them. */
+static bool is_announced(const struct redirect *redirect, const struct topology_row *row)
+{
+    return redirect->port == row->port &&
+           ((row->host != NULL && slice_eq_nocase(redirect->host, slice_str(row->host))) ||
+            (row->hostname != NULL && slice_eq_nocase(redirect->host, slice_str(row->hostname))));
+}
+
 struct nodes_row *redirect_row(const struct redirect *redirect, const struct nodes *nodes, const struct node *from)
 {
     for (size_t i = 0; i < nodes->topology->n_masters; i++)
-        if (redirect_is_to(redirect, from, lanes_node(&nodes->rows[i]->lanes)))
+        if (is_announced(redirect, &nodes->topology->rows[i]) ||
+            redirect_is_to(redirect, from, lanes_node(&nodes->rows[i]->lanes)))
             return nodes->rows[i];
     return NULL;
 }

@@ -22,7 +22,7 @@ struct topology *topology_new(struct node *const *nodes, size_t n)
 {
     struct topology *topology = new_topology(n, 1);
     for (size_t i = 0; i < n; i++)
-        topology->rows[i] = (struct topology_row){node_get(nodes[i]), TOPOLOGY_HOME};
+        topology->rows[i] = (struct topology_row){.node = node_get(nodes[i]), .master = TOPOLOGY_HOME};
     return topology;
 }
 
@@ -35,6 +35,11 @@ static uint16_t find_pubsub(const struct topology *topology)
     return least;
 }
 
+static const char *copy(const char *text)
+{
+    return text != NULL ? mem_strndup(text, strlen(text)) : NULL;
+}
+
 struct topology *topology_new_cluster(const struct topology_row *rows, size_t n, size_t n_masters,
                                       struct slot_map *slots)
 {
@@ -42,7 +47,10 @@ struct topology *topology_new_cluster(const struct topology_row *rows, size_t n,
     topology->slots = slots;
     for (size_t i = 0; i < n; i++) {
         assert(i < n_masters ? rows[i].master == i : rows[i].master < n_masters);
-        topology->rows[i] = (struct topology_row){node_get(rows[i].node), rows[i].master};
+        topology->rows[i] = rows[i];
+        topology->rows[i].host = copy(rows[i].host);
+        topology->rows[i].hostname = copy(rows[i].hostname);
+        (void)node_get(rows[i].node);
     }
     topology->pubsub = find_pubsub(topology);
     return topology;
@@ -58,8 +66,11 @@ void topology_put(struct topology *topology)
 {
     if (topology == NULL || atomic_fetch_sub_explicit(&topology->holders, 1, memory_order_acq_rel) > 1)
         return;
-    for (size_t i = 0; i < topology->n_rows; i++)
+    for (size_t i = 0; i < topology->n_rows; i++) {
         node_put(topology->rows[i].node);
+        free((char *)(uintptr_t)topology->rows[i].host);
+        free((char *)(uintptr_t)topology->rows[i].hostname);
+    }
     slot_map_free(topology->slots);
     free(topology);
 }

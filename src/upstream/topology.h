@@ -20,6 +20,9 @@
 struct topology_row {
     struct node *node; /* one reference; no two rows have the same */
     uint16_t master;   /* the row of its master; of a master its own */
+    /* Of a cluster: as the node is announced, which redirects repeat. Copied, heap; NULL: not announced. */
+    const char *host, *hostname;
+    uint16_t port;
 };
 
 struct topology {

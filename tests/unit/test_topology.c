@@ -47,7 +47,10 @@ static void test_cluster(void **state)
     (void)state;
     struct node all[3] = {{.holders = 1, .text = "b:7"}, {.holders = 1, .text = "a:9"}, {.holders = 1, .text = "a:1"}};
     struct node *nodes[] = {&all[0], &all[1], &all[2]};
-    struct topology_row rows[] = {{nodes[0], 0}, {nodes[1], 1}, {nodes[2], 1}};
+    struct topology_row rows[] = {
+        {.node = nodes[0], .master = 0, .host = "10.0.0.1", .hostname = "one.example", .port = 7000},
+        {.node = nodes[1], .master = 1, .host = "::1", .port = 7000},
+        {.node = nodes[2], .master = 1, .host = "10.0.0.1", .port = 7001}};
     struct slot_map *slots = slot_map_new();
     assert_int_equal(slot_map_served(slots), 0);
     for (uint16_t slot = 0; slot < SLOT_COUNT; slot++)
@@ -62,6 +65,9 @@ static void test_cluster(void **state)
     assert_int_equal(topology->pubsub, 1); /* a replica is none, whatever its address is */
     assert_int_equal(slot_map_row(topology->slots, 0), 1);
     assert_int_equal(slot_map_row(topology->slots, 1), SLOT_UNSERVED);
+    assert_string_equal(topology->rows[0].hostname, "one.example");
+    assert_string_equal(topology->rows[2].host, "10.0.0.1");
+    assert_null(topology->rows[2].hostname);
     assert_int_equal(slot_map_row(topology->slots, SLOT_COUNT - 1), 0);
     slot_map_set(topology->slots, 0, SLOT_UNSERVED);
     assert_int_equal(slot_map_served(topology->slots), 1);
