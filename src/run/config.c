@@ -16,6 +16,7 @@ void config_free(struct config *config)
     free(config->admin_hosts);
     free(config->log_path);
     address_fini(&config->admin_listen);
+    address_fini(&config->cluster_announce);
     free(config->upstream_user);
     free(config->sentinel_user);
     free(config->sentinel_password_file);

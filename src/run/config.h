@@ -15,6 +15,7 @@
 #include "run/address.h"
 #include "run/address_map.h"
 #include "run/config_sources.h"
+#include "upstream/cross_slot.h"
 #include "upstream/reads.h"
 
 #define LISTENS_MAX 64
@@ -41,6 +42,10 @@ struct config {
     struct sources sources;
     struct address_map upstream_map;
     struct reads_settings reads;
+    enum cross_slot cross_slot;
+    bool refuses_cluster_commands;   /* CLUSTER SLOTS and the like of clients */
+    struct address cluster_announce; /* of a cluster, what clients are told; host NULL: where they connected */
+    uint64_t redirect_timeout_ns;
     char *upstream_user;          /* NULL: none */
     char *sentinel_user;          /* NULL: none */
     char *sentinel_password_file; /* path of a file that had a password at the start; NULL: none */

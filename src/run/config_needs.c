@@ -12,7 +12,7 @@ static const struct entry *entry_of(const struct config_file *file, const char *
 
 static void check_reads(const struct config *config, struct config_file *file)
 {
-    if (config->reads.reads != READS_MASTER && !sources_are_replicated(&config->sources))
+    if (config->reads.reads != READS_MASTER && config->sources.form == SOURCES_SERVER)
         entry_error(file, entry_of(file, "reads"),
                     "upstream names one server, which has no replicas for weir: write upstream = HOST:PORT, HOST:PORT, "
                     "or upstream = sentinel:NAME@HOST:26379, or reads = master");
@@ -34,10 +34,36 @@ static void check_sentinels(const struct config *config, struct config_file *fil
     }
 }
 
+/* ---- clusters ---- */
+
+static void want_cluster(struct config_file *file, const char *key)
+{
+    entry_error(file, entry_of(file, key),
+                "upstream names no cluster: write upstream = cluster:HOST:PORT, or take it out");
+}
+
+static void check_cluster(const struct config *config, struct config_file *file)
+{
+    bool is_cluster = config->sources.form == SOURCES_CLUSTER;
+    if (!is_cluster && config->cross_slot != CROSS_SLOT_SPLIT)
+        want_cluster(file, "cross-slot");
+    if (!is_cluster && config->refuses_cluster_commands)
+        want_cluster(file, "cluster-commands");
+    if (!is_cluster && config->cluster_announce.host != NULL)
+        want_cluster(file, "cluster-announce");
+    if (is_cluster && config->lanes_private)
+        entry_error(file, entry_of(file, "lanes"),
+                    "a client of a cluster has no single server for a connection of its own: write lanes = shared");
+    if (is_cluster && config->cluster_announce.host != NULL && config->refuses_cluster_commands)
+        entry_error(file, entry_of(file, "cluster-announce"),
+                    "nothing tells it with cluster-commands = refuse: take it out");
+}
+
 void config_needs_check(const struct config *config, struct config_file *file)
 {
     check_reads(config, file);
     check_sentinels(config, file);
+    check_cluster(config, file);
 }
 
 /* ---- what could be meant, and can hardly be wanted ---- */
@@ -46,7 +72,7 @@ void config_lint_sources(const struct config *config, struct config_file *file)
 {
     bool is_known = config->sources.addresses[0].is_tls && !config->upstream_tls_settings.is_unverified;
     const struct entry *upstream = entry_of(file, "upstream");
-    if (!sources_are_replicated(&config->sources) || is_known || !networks_are_none(&config->upstream_allow))
+    if (!sources_lead_on(&config->sources) || is_known || !networks_are_none(&config->upstream_allow))
         return;
     entry_says(file, false, upstream,
                "passwords go to any address that names, sentinels or servers tell: write tls: in front of the "

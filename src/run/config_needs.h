@@ -1,5 +1,6 @@
 /*
- * Keys that mean something only beside others: sentinels' and replicas', which need such an upstream.
+ * Keys that mean something only beside others: sentinels', replicas' and clusters', which need such an
+ * upstream.
  */
 #ifndef WEIR_RUN_CONFIG_NEEDS_H
 #define WEIR_RUN_CONFIG_NEEDS_H

@@ -111,10 +111,27 @@ static bool take_master(struct sources *sources, struct slice *item, struct why 
     return true;
 }
 
+/* Take "cluster:" off *item. */
+static bool take_cluster(struct sources *sources, struct slice *item, struct why why)
+{
+    if (sources->form == SOURCES_CLUSTER)
+        return why_refuse(why, "cluster: stands once, before the first node: write the others as HOST:PORT");
+    if (sources->n > 0)
+        return why_refuse(why, "upstream names servers, sentinels or nodes of a cluster, not two of these: write "
+                               "upstream = cluster:HOST:PORT, and only nodes of it behind it");
+    *item = split_trim(slice_of(item->at + cluster_scheme.len, item->len - cluster_scheme.len));
+    if (item->len == 0)
+        return why_refuse(why, "the address of a node is missing: write upstream = cluster:HOST:PORT");
+    sources->form = SOURCES_CLUSTER;
+    return true;
+}
+
 static bool may_join(const struct sources *sources, const struct address *address, struct slice text, struct why why)
 {
     if (sources->form == SOURCES_SENTINEL && address->is_unix)
         return why_refuse(why, "a sentinel is not behind a unix socket: write HOST:26379");
+    if (sources->form == SOURCES_CLUSTER && address->is_unix)
+        return why_refuse(why, "a node of a cluster is not behind a unix socket: write HOST:PORT");
     if (sources->n == SOURCES_MOST)
         return why_refuse(why, "at most %d addresses: take %.*s out", SOURCES_MOST, WHY_SLICE(text));
     for (size_t i = 0; i < sources->n; i++)
@@ -129,9 +146,8 @@ static bool may_join(const struct sources *sources, const struct address *addres
 static bool add_item(struct sources *sources, struct slice item, struct why why)
 {
     struct address address = {0};
-    if (has_scheme(item, cluster_scheme))
-        return why_refuse(why,
-                          "weir stands in front of no cluster: write upstream = HOST:PORT, a Redis that is in none");
+    if (has_scheme(item, cluster_scheme) && !take_cluster(sources, &item, why))
+        return false;
     if (has_scheme(item, sentinel_scheme) && !take_master(sources, &item, why))
         return false;
     if (item.len == 0)

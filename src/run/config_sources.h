@@ -1,5 +1,6 @@
 /*
- * What `upstream` names: one server, a master and its replicas, or the sentinels that tell where these are.
+ * What `upstream` names: one server, a master and its replicas, the sentinels that tell where these are, or nodes of a
+ * Redis Cluster.
  *
  * The lines of the key add up. All addresses begin with tls: or none does; none stands there twice. Part of struct
  * config: immutable once the configuration is built, and read by any thread.
@@ -20,12 +21,13 @@ enum source_form {
     SOURCES_SERVER,   /* host:port */
     SOURCES_LIST,     /* a, b, c: the master is the server that says so */
     SOURCES_SENTINEL, /* sentinel:NAME@a, b, c */
+    SOURCES_CLUSTER,  /* cluster:a, b, c: nodes of it; they tell of the others */
 };
 
 struct sources {
     enum source_form form;
     char *master_name;         /* of the sentinel form, else NULL; heap */
-    struct address *addresses; /* of servers, or of sentinels; heap */
+    struct address *addresses; /* of servers, of sentinels, or of nodes of a cluster; heap */
     size_t n;                  /* 1 to SOURCES_MOST of a configuration that was accepted */
 };
 
@@ -34,6 +36,12 @@ __attribute__((warn_unused_result)) bool sources_add(struct sources *sources, st
 
 /* True if there may be several servers, of which one at a time is the master. */
 static inline bool sources_are_replicated(const struct sources *sources)
+{
+    return sources->form == SOURCES_LIST || sources->form == SOURCES_SENTINEL;
+}
+
+/* True if addresses that others tell lead weir to servers. */
+static inline bool sources_lead_on(const struct sources *sources)
 {
     return sources->form != SOURCES_SERVER;
 }

@@ -206,6 +206,19 @@ enum key_result key_upstream_map(const struct config_key *key, struct config *co
     return address_map_add(&config->upstream_map, value, (struct why){why, why_size}) ? KEY_SET : KEY_BAD;
 }
 
+enum key_result key_cluster_announce(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                     size_t why_size)
+{
+    (void)key;
+    if (address_is_unix(value))
+        why_set(why, why_size, "clients of a cluster are told a host and a port: write cluster-announce = HOST:PORT");
+    else if (address_parse_http(&config->cluster_announce, value, why, why_size) && config->cluster_announce.port != 0)
+        return KEY_SET;
+    else if (config->cluster_announce.host != NULL)
+        why_set(why, why_size, "clients cannot connect to port 0: write cluster-announce = HOST:PORT");
+    return KEY_BAD;
+}
+
 /* ---- words ---- */
 
 static enum key_result take_user(char **user, struct slice value, char *why, size_t why_size)

@@ -51,7 +51,7 @@ config_setter key_text;
 config_setter key_include;
 /* addresses */
 config_setter key_instance, key_listen, key_proxies, key_upstream_allow, key_upstream, key_upstream_map,
-    key_admin_listen, key_admin_socket, key_admin_host;
+    key_cluster_announce, key_admin_listen, key_admin_socket, key_admin_host;
 /* words of their own */
 config_setter key_user, key_password_file, key_sentinel_user, key_sentinel_password_file, key_limit_prefix,
     key_identity, key_prefix, key_log, key_tls_protocols;

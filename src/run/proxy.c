@@ -99,6 +99,12 @@ static void set_upstream(struct proxy *proxy)
     proxy->upstream.lends_login = config->clients_as_upstream;
     proxy->upstream.is_replicated = sources_are_replicated(&config->sources);
     proxy->upstream.reads = config->reads;
+    proxy->upstream.is_cluster = config->sources.form == SOURCES_CLUSTER;
+    proxy->upstream.cross_slot = config->cross_slot;
+    proxy->upstream.emulates_cluster = !config->refuses_cluster_commands;
+    proxy->upstream.redirect_timeout_ns = config->redirect_timeout_ns;
+    proxy->upstream.cluster_announce_host = config->cluster_announce.host;
+    proxy->upstream.cluster_announce_port = config->cluster_announce.port;
     proxy->upstream.has_user = config->upstream_user != NULL;
 }
 

@@ -40,6 +40,10 @@ static const struct form {
     {"upstream = sentinel:6379\n", SOURCES_SERVER, NULL, "sentinel:6379"},
     {"upstream = sentinel:6379, sentinel:6380\n", SOURCES_LIST, NULL, "sentinel:6379, sentinel:6380"},
     {"upstream = cluster:7000\n", SOURCES_SERVER, NULL, "cluster:7000"},
+    {"upstream = cluster:a:7000\n", SOURCES_CLUSTER, NULL, "a:7000"},
+    {"upstream = Cluster: a:1 ,b:2\nupstream = [::1]:3\n", SOURCES_CLUSTER, NULL, "a:1, b:2, [::1]:3"},
+    {"upstream = cluster:tls:a:1, tls:b:2\n", SOURCES_CLUSTER, NULL, "tls:a:1, tls:b:2"},
+    {"upstream = cluster:cluster:7000, b:7000\n", SOURCES_CLUSTER, NULL, "cluster:7000, b:7000"},
     {"upstream = a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1\n", SOURCES_LIST, NULL,
      "a:1, b:1, c:1, d:1, e:1, f:1, g:1, h:1, i:1, j:1, k:1, l:1, m:1, n:1, o:1, p:1"},
 };
@@ -71,7 +75,9 @@ static void test_forms(void **state)
             assert_null(sources->master_name);
         else
             assert_string_equal(sources->master_name, forms[i].master_name);
-        assert_int_equal(sources_are_replicated(sources), forms[i].form != SOURCES_SERVER);
+        bool is_replicated = forms[i].form == SOURCES_LIST || forms[i].form == SOURCES_SENTINEL;
+        assert_int_equal(sources_are_replicated(sources), is_replicated);
+        assert_int_equal(sources_lead_on(sources), forms[i].form != SOURCES_SERVER);
         config_free(config);
     }
 }
@@ -112,10 +118,48 @@ static const struct mistake mistakes[] = {
     {"[weir]\nupstream = a:1, sentinel:m@b:1\n",
      AT "upstream names servers or sentinels, not both: write upstream = sentinel:NAME@HOST:26379, and only sentinels "
         "behind it\n"},
-    {"[weir]\nupstream = cluster:a:7000, b:7000\n",
-     AT "weir stands in front of no cluster: write upstream = HOST:PORT, a Redis that is in none\n"},
-    {"[weir]\nupstream = sentinel:m@a:1, cluster:a:7000\n",
-     AT "weir stands in front of no cluster: write upstream = HOST:PORT, a Redis that is in none\n"},
+    {"[weir]\nupstream = sentinel:m@a:1, cluster:a:7000\n", AT
+     "upstream names servers, sentinels or nodes of a cluster, not two of these: write upstream = cluster:HOST:PORT, "
+     "and only nodes of it behind it\n"},
+    {"[weir]\nupstream = a:1, cluster:b:1\n", AT
+     "upstream names servers, sentinels or nodes of a cluster, not two of these: write upstream = cluster:HOST:PORT, "
+     "and only nodes of it behind it\n"},
+    {"[weir]\nupstream = cluster:a:1, sentinel:m@b:1\n",
+     AT "upstream names servers or sentinels, not both: write upstream = sentinel:NAME@HOST:26379, and only sentinels "
+        "behind it\n"},
+    {"[weir]\nupstream = cluster:a:1, cluster:b:1\n",
+     AT "cluster: stands once, before the first node: write the others as HOST:PORT\n"},
+    {"[weir]\nupstream = cluster:\n", AT "the address of a node is missing: write upstream = cluster:HOST:PORT\n"},
+    {"[weir]\nupstream = cluster:a\n", AT "\"a\" has no port: write a:6379\n"},
+    {"[weir]\nupstream = cluster:a:0\n", AT "\"0\" is not a port: a port is a number from 1 to 65535\n"},
+    {"[weir]\nupstream = cluster:unix:/a\n", AT "a node of a cluster is not behind a unix socket: write HOST:PORT\n"},
+    {"[weir]\nupstream = cluster:a:1, unix:/a\n",
+     AT "a node of a cluster is not behind a unix socket: write HOST:PORT\n"},
+    {"[weir]\nupstream = cluster:a:1, tls:b:1\n",
+     AT "tls: stands in front of every address of upstream or of none: tls:b:1 has it\n"},
+    {"[weir]\nupstream = cluster:a:1, A:1\n", AT "A:1 is given twice: name each address once\n"},
+    {"[weir]\nupstream = cluster:a:1\nlanes = private\n",
+     "weir.conf:3: [weir] lanes: a client of a cluster has no single server for a connection of its own: write lanes = "
+     "shared\n"},
+    {"[weir]\nupstream = a:1\ncross-slot = refuse\n",
+     "weir.conf:3: [weir] cross-slot: upstream names no cluster: write upstream = cluster:HOST:PORT, or take it out\n"},
+    {"[weir]\nupstream = a:1, b:1\ncluster-commands = refuse\n",
+     "weir.conf:3: [weir] cluster-commands: upstream names no cluster: write upstream = cluster:HOST:PORT, or take it "
+     "out\n"},
+    {"[weir]\ncluster-announce = a:2\n",
+     AT_KEY("cluster-announce") "upstream names no cluster: write upstream = cluster:HOST:PORT, or take it out\n"},
+    {"[weir]\nupstream = cluster:a:1\nsentinel-user = a\n",
+     "weir.conf:3: [weir] sentinel-user: needs sentinel-password-file beside it\n"
+     "weir.conf:3: [weir] sentinel-user: upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or take "
+     "it out\n"},
+    {"[weir]\ncluster-announce = unix:/a\n",
+     AT_KEY(
+         "cluster-announce") "clients of a cluster are told a host and a port: write cluster-announce = HOST:PORT\n"},
+    {"[weir]\ncluster-announce = a:0\n",
+     AT_KEY("cluster-announce") "clients cannot connect to port 0: write cluster-announce = HOST:PORT\n"},
+    {"[weir]\nupstream = cluster:a:1\ncluster-announce = a:2\ncluster-commands = refuse\n",
+     "weir.conf:3: [weir] cluster-announce: nothing tells it with cluster-commands = refuse: take it out\n"},
+    {"[weir]\ncross-slot = all\n", AT_KEY("cross-slot") "\"all\" is neither split nor split-all nor refuse\n"},
     {"[weir]\nupstream = a:1, b:1, A:1\n", AT "A:1 is given twice: name each address once\n"},
     {"[weir]\nupstream = a:1\nupstream = a:1\n",
      "weir.conf:3: [weir] upstream: a:1 is given twice: name each address once\n"},
