@@ -201,7 +201,7 @@ build/weir: build/release/weir
 
 # ---- for people ----
 
-run: ## install what is missing, build, start weir (PORT=6380) in front of a private redis-server, UPSTREAM=host:port, or SENTINEL=1: servers that fail over
+run: ## install what is missing, build, start weir (PORT=6380) in front of a private redis-server, UPSTREAM=host:port, SENTINEL=1: servers that fail over, or CLUSTER=3: a Redis Cluster
 	@tests/tools/deps.sh run
 	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) build/weir
 	@tests/tools/run.sh

@@ -224,7 +224,38 @@ def test_a_failover_as_it_is_printed(begin, port, tmp_path):
     assert not left_behind(tmp_path)
 
 
-def test_servers_of_its_own_and_others(begin, tmp_path):
-    child = begin(SENTINEL="1", UPSTREAM="127.0.0.1:1")
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ({"SENTINEL": "1", "UPSTREAM": "127.0.0.1:1"}, "SENTINEL=1 starts servers of its own"),
+        ({"CLUSTER": "3", "UPSTREAM": "127.0.0.1:1"}, "CLUSTER=3 starts servers of its own"),
+        ({"CLUSTER": "3", "SENTINEL": "1"}, "choose one"),
+        ({"CLUSTER": "2"}, "from 3 to 100"),
+        ({"CLUSTER": "yes"}, "from 3 to 100"),
+    ],
+)
+def test_wishes_that_contradict_each_other(settings, said, begin, tmp_path):
+    child = begin(**settings)
     assert child.wait(SECONDS) == 1
-    assert "choose one" in (tmp_path / "said").read_text()
+    assert said in (tmp_path / "said").read_text()
+
+
+@pytest.mark.cluster
+def test_a_cluster_as_it_is_printed(begin, port, tmp_path):
+    """CLUSTER=3, and the lines to type: a client goes on while slots move, and all of it ends with Ctrl-C."""
+    child = begin(CLUSTER="3")
+    wait_serving(child, tmp_path)
+    said = (tmp_path / "said").read_text()
+    reshard = re.search(r"redis-cli --cluster reshard .*\n.*MYID\)", said)[0]
+    with Conn(("127.0.0.1", port), SECONDS) as client:
+        assert client.call("MSET", "{a}", 1, "{a}1", 2) == "OK"
+        assert client.call("MGET", "b", "{a}", "c", "{a}1") == [None, b"1", None, b"2"]
+        with subprocess.Popen(["bash", "-c", reshard], stdout=subprocess.DEVNULL) as moving:
+            n = 0
+            while moving.poll() is None:
+                assert client.ask(*(["INCR", f"n{i}"] for i in range(100))) == [n + 1] * 100
+                n += 1
+        assert moving.returncode == 0
+    os.killpg(child.pid, signal.SIGINT)
+    assert child.wait(SECONDS) == 0
+    assert not left_behind(tmp_path)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Starts build/weir ($WEIR) with conf/weir.conf on 127.0.0.1:$PORT (6380), in front of $UPSTREAM (host:port or unix:/path)
 # or, without one, of a private redis-server that keeps nothing. SENTINEL=1: of a master with two replicas, watched by three
-# sentinels. Operators have HTTP on 127.0.0.1:$ADMIN_PORT (9380; another one where that is taken) and a socket. Ctrl-C stops
+# sentinels. CLUSTER=3: of a Redis Cluster of so many masters. Operators have HTTP on 127.0.0.1:$ADMIN_PORT (9380; another one where that is taken) and a socket. Ctrl-C stops
 # them all.
 set -euo pipefail
 # In the background of a script SIGINT is ignored from the start, and then a shell cannot trap it.
@@ -18,8 +18,16 @@ if answers "$port"; then
     echo "port $port is in use: stop what listens there, or choose another: make run PORT=6390" >&2
     exit 1
 fi
-if [ -n "${SENTINEL:-}" ] && [ -n "${UPSTREAM:-}" ]; then
-    echo "SENTINEL=1 starts servers of its own, UPSTREAM names others: choose one" >&2
+if [ -n "${SENTINEL:-}${CLUSTER:-}" ] && [ -n "${UPSTREAM:-}" ]; then
+    echo "${SENTINEL:+SENTINEL=$SENTINEL}${CLUSTER:+CLUSTER=$CLUSTER} starts servers of its own, UPSTREAM names others: choose one" >&2
+    exit 1
+fi
+if [ -n "${SENTINEL:-}" ] && [ -n "${CLUSTER:-}" ]; then
+    echo "SENTINEL=1 starts a master with replicas, CLUSTER=$CLUSTER a cluster: choose one" >&2
+    exit 1
+fi
+if [ -n "${CLUSTER:-}" ] && ! [[ $CLUSTER =~ ^[0-9]+$ && $CLUSTER -ge 3 && $CLUSTER -le 100 ]]; then
+    echo "CLUSTER=$CLUSTER: the number of masters, from 3 to 100" >&2
     exit 1
 fi
 
@@ -108,9 +116,37 @@ END
     upstream=sentinel:mymaster@$sentinels
 }
 
+all_are_ok() {
+    local one
+    for one in "${node_ports[@]}"; do
+        redis-cli -p "$one" CLUSTER INFO | grep -q 'cluster_state:ok' || return
+    done
+}
+
+# Masters that share all slots; sets upstream and node_ports. Each bus listens 10,000 above its server.
+clustered() {
+    local n
+    found=$((port + 20))
+    node_ports=()
+    for ((n = 1; n <= CLUSTER; n++)); do
+        free_port $((found + 1))
+        while answers $((found + 10000)); do free_port $((found + 1)); done
+        redis "redis-$n" --port "$found" --cluster-enabled yes --cluster-config-file "$folder/nodes-$n.conf" \
+            --cluster-node-timeout 1000 --cluster-require-full-coverage no
+        wait_for $! "redis-$n" redis-cli -p "$found" PING
+        node_ports+=("$found")
+    done
+    redis-cli --cluster create "${node_ports[@]/#/127.0.0.1:}" --cluster-yes >"$folder/create.log" </dev/null ||
+        { cat "$folder/create.log" >&2; exit 1; }
+    wait_for $! "the cluster" all_are_ok
+    upstream="cluster:127.0.0.1:${node_ports[0]}, 127.0.0.1:${node_ports[1]}"
+}
+
 upstream=${UPSTREAM:-}
 if [ -n "${SENTINEL:-}" ]; then
     replicated
+elif [ -n "${CLUSTER:-}" ]; then
+    clustered
 elif [ -z "$upstream" ]; then
     upstream=unix:$folder/redis.sock
     redis redis --port 0 --unixsocket "$folder/redis.sock" --unixsocketperm 700
@@ -128,6 +164,7 @@ wait_for "$weir_pid" weir answers "$port"
 where="a private redis-server that keeps nothing"
 [ -z "${UPSTREAM:-}" ] || where=$UPSTREAM
 [ -z "${SENTINEL:-}" ] || where="a private master with two replicas, watched by three sentinels"
+[ -z "${CLUSTER:-}" ] || where="a private Redis Cluster of $CLUSTER masters"
 cat <<END
 
 weir listens on 127.0.0.1:$port, in front of $where, with the limits of conf/weir.conf.
@@ -152,6 +189,19 @@ Then kill the master, or have the sentinels make another server the master; and 
     kill -9 \$(cat $folder/redis-1.pid)
     redis-cli -p $sentinel_port SENTINEL FAILOVER mymaster
     redis-cli -p $sentinel_port SENTINEL get-master-addr-by-name mymaster
+END
+[ -z "${CLUSTER:-}" ] || cat <<END
+
+Keys of several masters in one command, and which master serves which slots:
+
+    redis-cli -p $port MGET greeting a b c d
+    redis-cli -p ${node_ports[0]} CLUSTER NODES
+
+A client that goes on while slots move. Let it run in a shell of its own, then move 1,000 slots to the first master:
+
+    while redis-cli -p $port INCR n; do sleep 0.2; done
+    redis-cli --cluster reshard 127.0.0.1:${node_ports[0]} --cluster-from all --cluster-slots 1000 --cluster-yes \\
+        --cluster-to \$(redis-cli -p ${node_ports[0]} CLUSTER MYID)
 END
 printf '\nCtrl-C stops all of them.\n'
 wait "$weir_pid"
