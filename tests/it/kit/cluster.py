@@ -27,6 +27,13 @@ from kit.server import at_least, options
 SLOTS = 16384
 SECONDS = 30  # deadline of what a cluster does by itself; a failover takes node_timeout and about a second
 BUS = 10000  # the port of the cluster's bus is the port of clients and this
+# A master serves nothing in its first two seconds, unless it has served before it became one: a node begins as the replica of a
+# master that is not there, says ok at once, and is a master of its own behind CLUSTER RESET.
+REPLICA_OF_NONE = (
+    "e%039d 127.0.0.1:%d@%d myself,slave f000000000000000000000000000000000000000 0 0 0 connected\n"
+    "f000000000000000000000000000000000000000 127.0.0.1:1@2 master - 0 0 1 connected 0\n"
+    "vars currentEpoch 1 lastVoteEpoch 0\n"
+)
 
 
 def tag_of(key):
@@ -69,16 +76,22 @@ def cluster_port():
 class ClusterNode(Redis):
     """A server of a cluster. With a relay clients (weir, replicas) reach it there alone; the bus stays direct."""
 
-    def __init__(self, *more, relay=None, node_timeout=1000, full_coverage=False, password=None):
+    def __init__(self, *more, relay=None, node_timeout=1000, password=None):
         self.relay = relay
         words = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", str(node_timeout)]
-        words += ["--cluster-require-full-coverage", "yes" if full_coverage else "no", "--cluster-replica-validity-factor", "0"]
+        words += ["--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0"]
         words += ["--repl-diskless-sync-delay", "0", "--repl-timeout", "10"]
         words += options((7, 0), "--cluster-allow-replica-migration", "no")  # a master without slots stays one
         words += ["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", str(relay.port)] if relay else []
         words += ["--masteruser", "admin", "--masterauth", "any"] if password else []
         super().__init__(*words, *more, password=password)
         self.id = None
+        self.is_quick = False
+
+    def _launch(self, where):
+        if self.is_quick and self.id is None:
+            (self.folder / "nodes.conf").write_text(REPLICA_OF_NONE % (self.port, self.port, self.port + BUS))
+        return super()._launch(where)
 
     def start(self):
         """Start; or start again with what it knows of the cluster."""
@@ -148,24 +161,31 @@ class Cluster:
     ):
         self.farm = farm
         self.moves = {}  # slot -> (source, target)
-        self._make = lambda: farm._start(
-            make(
-                *more, relay=farm._start(Relay()) if is_relayed else None, node_timeout=node_timeout,
-                full_coverage=full_coverage, password=password,
-            )
-        )  # fmt: skip
-        self.nodes = [self._make() for _ in range(masters * (1 + replicas))]
+        self._new = lambda: make(
+            *more, relay=farm._start(Relay()) if is_relayed else None, node_timeout=node_timeout, password=password
+        )
+        self.nodes = [self._new() for _ in range(masters * (1 + replicas))]
         first = self.nodes[:masters]
         bounds = [SLOTS * n // masters for n in range(masters + 1)]
         for n, node in enumerate(first):
-            node.call("CLUSTER", "SET-CONFIG-EPOCH", n + 1)
-            add_slots(node, range(bounds[n], bounds[n + 1]))
+            node.is_quick = True
+            farm._start(node)
+            wait_until(lambda: node.cluster_info()["cluster_state"] == "ok", "a replica of nothing is content", SECONDS)
+            with node.connect() as conn:
+                done = conn.ask("CLUSTER RESET SOFT", add_slots(range(bounds[n], bounds[n + 1])), f"CLUSTER SET-CONFIG-EPOCH {n + 1}")
+            assert done == ["OK"] * 3, done
+        for node in self.nodes[masters:]:
+            farm._start(node)
         for node in self.nodes[1:]:
             self._meet(node, self.nodes[0])
         wait_until(self._all_know_all, "every node knows every node", SECONDS)
         for n, node in enumerate(self.nodes[masters:]):
             assert node.call("CLUSTER", "REPLICATE", first[n % masters].id) == "OK"
         self.wait_ok()
+        if full_coverage:
+            for node in self.nodes:
+                assert node.call("CONFIG", "SET", "cluster-require-full-coverage", "yes") == "OK"
+            self.wait_ok()
 
     def _meet(self, node, other):
         assert node.call("CLUSTER", "MEET", "127.0.0.1", other.port) == "OK"
@@ -215,7 +235,7 @@ class Cluster:
         )
 
     def is_ok(self):
-        """True if every node that runs says ok, all say the same owners, and replicas are linked to their masters."""
+        """True if every node that runs says ok, all say the same owners and masters, and replicas are linked to these."""
         if not self._all_know_all():
             return False
         tables, lost = [], {"fail", "fail?"}
@@ -225,7 +245,8 @@ class Cluster:
                 return False
             if "slave" in rows[node.id]["flags"] and node.info("master_link_status") != "up":
                 return False
-            tables.append({slot: id for id, row in rows.items() for slot in row["slots"]})
+            owners = {slot: id for id, row in rows.items() for slot in row["slots"]}
+            tables.append((owners, {one.id: rows[one.id]["master"] for one in self.live()}))
         return all(table == tables[0] for table in tables)
 
     def wait_ok(self, seconds=SECONDS):
@@ -324,7 +345,7 @@ class Cluster:
 
     def add_master(self):
         """Another master, which serves no slot yet."""
-        node = self._make()
+        node = self.farm._start(self._new())
         self._meet(node, self.live()[0])
         self.nodes.append(node)
         self.wait_ok()
@@ -356,13 +377,11 @@ class Cluster:
             assert other.call("CLUSTER", "FORGET", node.id) == "OK"
 
 
-def add_slots(node, slots):
+def add_slots(slots):
+    """The command for these."""
     if at_least(7, 0):
-        words = [bound for pair in ranges(slots) for bound in pair]
-        done = node.call("CLUSTER", "ADDSLOTSRANGE", *words)
-    else:
-        done = node.call("CLUSTER", "ADDSLOTS", *slots)
-    assert done == "OK", done
+        return ["CLUSTER", "ADDSLOTSRANGE", *(bound for pair in ranges(slots) for bound in pair)]
+    return ["CLUSTER", "ADDSLOTS", *slots]
 
 
 def weir_before(cluster, **config):
