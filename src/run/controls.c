@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/choice.h"
+#include "run/cluster_rows.h"
+#include "run/cluster_words.h"
 #include "run/members.h"
 #include "run/replica_poll.h"
 #include "run/sentinel_view.h"
@@ -32,10 +34,13 @@ struct controls {
     bool is_replicated;      /* there may be several servers, of which one at a time is the master */
     char text[SOURCES_TEXT]; /* the servers as configured, for the log */
     struct members members;
-    struct sentinels *sentinels; /* NULL: the servers are configured */
-    struct node *kin;            /* all nodes share its contention */
-    struct topology *topology;   /* one reference */
-    struct member **rows;        /* of the topology's nodes; of the home NULL while there is no master; heap */
+    struct sentinels *sentinels;           /* NULL: the servers are configured */
+    struct cluster *cluster;               /* NULL: the upstream is none */
+    char cluster_text[CLUSTER_WORDS_ROOM]; /* which part of its slots is served, as people were told last */
+    uint16_t told[SLOT_COUNT]; /* of a cluster: the row of each slot, as the view has been told of it last */
+    struct node *kin;          /* all nodes share its contention */
+    struct topology *topology; /* one reference */
+    struct member **rows;      /* of the topology's nodes; of the home NULL while there is no master; heap */
     unsigned n_polls;
     uint64_t asked_ns; /* when a member was asked last for its role beside the polls */
     struct choice choice;
@@ -105,6 +110,18 @@ static bool is_replica(const struct controls *controls, const struct member *mem
            !node_is_demoted(node) && node_role(node) == ROLE_REPLICA;
 }
 
+/* `rows` and the topology are controls' from now on. */
+static void set_topology(struct controls *controls, struct topology *topology, struct member **rows)
+{
+    free(controls->rows);
+    topology_put(controls->topology);
+    controls->rows = rows;
+    controls->topology = topology;
+    sum_maxclients(controls);
+    if (controls->is_started)
+        controls->ops->on_topology(controls->arg);
+}
+
 /* The home is this member from now on, or none. Its node, or other rows, may be others. */
 static void publish(struct controls *controls, struct member *home)
 {
@@ -121,18 +138,15 @@ static void publish(struct controls *controls, struct member *home)
             nodes[n++] = finder_node(members->all[i]->finder);
         }
     struct topology *topology = topology_new(nodes, n);
-    bool is_same = is_same_topology(controls, topology);
-    free(controls->rows);
     free(nodes);
     node_put(first);
-    controls->rows = rows;
-    topology_put(is_same ? topology : controls->topology);
-    if (is_same)
+    if (!is_same_topology(controls, topology)) {
+        set_topology(controls, topology, rows);
         return;
-    controls->topology = topology;
-    sum_maxclients(controls);
-    if (controls->is_started)
-        controls->ops->on_topology(controls->arg);
+    }
+    free(controls->rows);
+    controls->rows = rows;
+    topology_put(topology);
 }
 
 /* ---- which member is the master ---- */
@@ -195,11 +209,17 @@ static void ask_beside_polls(struct controls *controls, uint64_t now_ns)
     finder_ask_role(asked->finder);
 }
 
-static void drop_leaving(struct members *members)
+static void drop_leaving(struct controls *controls)
 {
-    for (size_t i = members->n; i > 0; i--)
-        if (members->all[i - 1]->is_leaving)
-            members_drop(members, members->all[i - 1]);
+    struct members *members = &controls->members;
+    for (size_t i = members->n; i > 0; i--) {
+        struct member *member = members->all[i - 1];
+        if (!member->is_leaving)
+            continue;
+        if (controls->cluster != NULL)
+            cluster_forget(controls->cluster, member);
+        members_drop(members, member);
+    }
 }
 
 static void make_choice(struct controls *controls, uint64_t now_ns)
@@ -260,7 +280,7 @@ static void choose(struct controls *controls)
         publish(controls, before);
     ask_beside_polls(controls, now_ns);
     follow_story(controls, before, now_ns);
-    drop_leaving(&controls->members);
+    drop_leaving(controls);
     bool is_news = choice->home != before || (choice->home == NULL && choice->why != why);
     if (is_news && (controls->is_settled || are_heard(controls)))
         tell_home(controls);
@@ -270,15 +290,125 @@ static void choose(struct controls *controls)
         settle(controls);
 }
 
+static void follow_cluster(struct controls *controls);
+
 static void on_choose(uv_timer_t *timer)
 {
-    choose(timer->data);
+    struct controls *controls = timer->data;
+    if (controls->cluster != NULL)
+        follow_cluster(controls);
+    else
+        choose(controls);
 }
 
 /* Later: within a call of its finder a member is not to be given up. */
 static void choose_soon(struct controls *controls)
 {
     uv_timer_start(&controls->timers[CHOOSE], on_choose, 0, 0);
+}
+
+/* ---- a cluster ---- */
+
+/* Nothing comes from a node any more in whose place there is another: clients that wait there are closed. */
+static void demote_lost(struct controls *controls, const struct topology *topology)
+{
+    for (size_t i = 0; i < controls->topology->n_rows; i++) {
+        struct member *member = controls->rows[i];
+        struct node *node = controls->topology->rows[i].node;
+        bool is_kept = false;
+        for (size_t j = 0; j < topology->n_rows && !is_kept; j++)
+            is_kept = topology->rows[j].node == node;
+        if (is_kept || member == NULL || !finder_word(member->finder).is_lost)
+            continue;
+        node_demote(node);
+        if (finder_node(member->finder) == node && !member->is_leaving)
+            finder_give_up(member->finder);
+    }
+}
+
+static void tell_changes(const struct controls *controls, const struct topology *now)
+{
+    const struct topology *before = controls->topology;
+    char what[CLUSTER_WORDS_ROOM], line[CLUSTER_WORDS_ROOM + SOURCES_TEXT + 16];
+    for (size_t i = 0; before->slots != NULL && i < before->n_masters; i++)
+        if (cluster_words_print_change(before, now, i, what)) {
+            snprintf(line, sizeof line, "upstream %s: %s", controls->text, what);
+            controls->ops->on_news(controls->arg, LOG_WARN, line, line);
+        }
+}
+
+/* Once per change. */
+static void tell_service(struct controls *controls)
+{
+    char text[CLUSTER_WORDS_ROOM], line[CLUSTER_WORDS_ROOM + SOURCES_TEXT + 16];
+    bool is_whole = cluster_words_print(controls->cluster, text);
+    if (strcmp(text, controls->cluster_text) == 0 || !cluster_is_settled(controls->cluster))
+        return;
+    snprintf(controls->cluster_text, sizeof controls->cluster_text, "%s", text);
+    snprintf(line, sizeof line, "upstream %s: %s", controls->text, text);
+    controls->ops->on_news(controls->arg, is_whole ? LOG_INFO : LOG_WARN, line, line);
+}
+
+/* The rows are handed over. Without a master the home is a node without an address. */
+static void publish_rows(struct controls *controls, struct cluster_rows *rows)
+{
+    struct node *nobody = NULL;
+    if (rows->n == 0) {
+        nobody = home_node(controls, NULL);
+        rows->rows[0] = (struct topology_row){.node = nobody, .master = 0};
+        rows->n = rows->n_masters = 1;
+    }
+    if (!cluster_rows_are_same(rows, controls->topology)) {
+        struct topology *topology = topology_new_cluster(rows->rows, rows->n, rows->n_masters, rows->slots);
+        for (uint16_t slot = 0; slot < SLOT_COUNT; slot++)
+            controls->told[slot] = slot_map_row(topology->slots, slot);
+        demote_lost(controls, topology);
+        tell_changes(controls, topology);
+        set_topology(controls, topology, rows->members);
+        rows->members = NULL;
+        rows->slots = NULL;
+    }
+    node_put(nobody);
+}
+
+/* Members have been heard, or lost. */
+static void follow_cluster(struct controls *controls)
+{
+    struct cluster_rows rows;
+    struct member *before = home_of(controls);
+    cluster_sort_members(controls->cluster, controls->topology);
+    cluster_rows_make(&rows, controls->cluster, before, controls->topology);
+    publish_rows(controls, &rows);
+    cluster_rows_fini(&rows);
+    cluster_sort_members(controls->cluster, controls->topology);
+    drop_leaving(controls);
+    if (home_of(controls) != NULL && home_of(controls) != before)
+        hand_table(controls, home_of(controls));
+    if (!controls->is_started)
+        return;
+    tell_service(controls);
+    if (cluster_is_settled(controls->cluster))
+        settle(controls);
+}
+
+static void on_question(void *arg)
+{
+    struct controls *controls = arg;
+    (void)cluster_rows_note_redirects(controls->cluster, controls->topology, controls->told);
+}
+
+static void on_answer(void *arg)
+{
+    choose_soon(arg);
+}
+
+static void on_news(void *arg, enum log_level level, const char *about, const char *line);
+
+static const struct cluster_ops cluster_ops = {.on_question = on_question, .on_answer = on_answer, .on_news = on_news};
+
+static bool has_several(const struct controls *controls)
+{
+    return controls->is_replicated || controls->cluster != NULL;
 }
 
 static void on_poll(uv_timer_t *timer)
@@ -297,7 +427,9 @@ static void on_poll(uv_timer_t *timer)
 static void on_node(void *arg, struct member *member)
 {
     struct controls *controls = arg;
-    if (controls->is_replicated)
+    if (controls->cluster != NULL)
+        cluster_note_member(controls->cluster, member);
+    if (has_several(controls))
         choose_soon(controls);
     else
         publish(controls, member);
@@ -313,7 +445,9 @@ static void on_table(void *arg, struct member *member)
 static void on_word(void *arg, struct member *member)
 {
     struct controls *controls = arg;
-    if (controls->is_replicated)
+    if (controls->cluster != NULL)
+        cluster_note_member(controls->cluster, member);
+    if (has_several(controls))
         choose_soon(controls);
     else if (member->is_settled)
         settle(controls);
@@ -323,7 +457,7 @@ static void on_word(void *arg, struct member *member)
 static void on_rejected(void *arg, struct member *member, const char *why)
 {
     const struct controls *controls = arg;
-    if (member == home_of(controls) || home_of(controls) == NULL)
+    if (member == home_of(controls) || home_of(controls) == NULL || controls->cluster != NULL)
         log_error("upstream %s cannot be served: %s", member->key, why);
     else
         log_info("upstream %s, which is not the master, cannot be served: %s", member->key, why);
@@ -370,7 +504,13 @@ static const struct replica_poll_ops poll_ops = {.finder = finder_of};
 static void on_asked(uv_async_t *async)
 {
     const struct controls *controls = async->data;
+    bool is_wanted =
+        controls->cluster != NULL && atomic_load_explicit(&controls->upstream->is_topology_asked, memory_order_acquire);
+    for (size_t i = 0; controls->cluster != NULL && i < controls->members.n && !is_wanted; i++)
+        is_wanted = node_is_asked(finder_node(controls->members.all[i]->finder));
     members_look(&controls->members);
+    if (is_wanted)
+        cluster_want(controls->cluster);
 }
 
 static void print_sources(char *out, size_t room, const struct sources *sources)
@@ -378,6 +518,8 @@ static void print_sources(char *out, size_t room, const struct sources *sources)
     size_t n = 0;
     if (sources->form == SOURCES_SENTINEL)
         n += (size_t)snprintf(out, room, "sentinel:%s@", sources->master_name);
+    else if (sources->form == SOURCES_CLUSTER)
+        n += (size_t)snprintf(out, room, "cluster:");
     for (size_t i = 0; i < sources->n && n < room; i++) {
         char text[ADDRESS_TEXT];
         address_print(&sources->addresses[i], text, sizeof text);
@@ -437,14 +579,19 @@ struct controls *controls_open(struct loop *loop, const struct controls_settings
     controls->rows = mem_zalloc(1, sizeof(struct member *));
     controls->kin = new_nobody(controls, NULL);
     controls->topology = topology_new(&controls->kin, 1);
-    finder.kind = controls->is_replicated ? FINDER_MEMBER : FINDER_ALONE;
-    finder.kin = controls->kin;
+    bool is_cluster = settings->sources->form == SOURCES_CLUSTER;
+    finder.kind = controls->is_replicated || is_cluster ? FINDER_MEMBER : FINDER_ALONE;
+    finder.kin = is_cluster ? NULL : controls->kin; /* each node of a cluster has a fair queue of its own */
     members_init(&controls->members, loop, &finder, &members_ops, controls);
     if (settings->sources->form == SOURCES_SENTINEL)
         open_sentinels(controls, settings);
     else
         add_sources(controls, settings->sources);
-    if (!controls->is_replicated)
+    if (is_cluster)
+        controls->cluster = cluster_open(loop, controls->upstream, &controls->members, &cluster_ops, controls);
+    if (is_cluster)
+        follow_cluster(controls);
+    else if (!controls->is_replicated)
         publish(controls, controls->members.all[0]);
     init_handles(controls);
     return controls;
@@ -457,6 +604,8 @@ void controls_start(struct controls *controls)
     members_start(&controls->members);
     if (controls->sentinels != NULL)
         sentinels_start(controls->sentinels);
+    if (controls->cluster != NULL)
+        cluster_start(controls->cluster);
     if (controls->upstream->reads.reads != READS_MASTER)
         controls->poll = replica_poll_open(controls->loop, controls->upstream, &poll_ops, controls);
     if (controls->is_replicated)
@@ -529,6 +678,11 @@ bool controls_are_replicated(const struct controls *controls)
     return controls->is_replicated;
 }
 
+const struct cluster *controls_cluster(const struct controls *controls)
+{
+    return controls->cluster;
+}
+
 static size_t row_of(const struct controls *controls, const struct member *member)
 {
     for (size_t row = 0; row < controls->topology->n_rows; row++)
@@ -575,6 +729,8 @@ void controls_close(struct controls *controls)
     members_fini(&controls->members);
     if (controls->sentinels != NULL)
         sentinels_close(controls->sentinels);
+    if (controls->cluster != NULL)
+        cluster_close(controls->cluster);
     uv_close((uv_handle_t *)&controls->asked, on_closed);
     for (unsigned i = 0; i < TIMERS; i++)
         uv_close((uv_handle_t *)&controls->timers[i], on_closed);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "run/cluster.h"
 #include "run/config_sources.h"
 #include "run/failover_story.h"
 #include "run/finder.h"
@@ -74,6 +75,9 @@ const struct finder *controls_finder(const struct controls *controls, size_t row
 
 /* Several servers may be the upstream, of which one at a time is the master. */
 bool controls_are_replicated(const struct controls *controls);
+
+/* NULL: the upstream is none. */
+const struct cluster *controls_cluster(const struct controls *controls);
 
 #define CONTROLS_NO_ROW SIZE_MAX
 

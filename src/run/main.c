@@ -261,10 +261,7 @@ static int run(const struct options *options, struct command_table *builtin, con
     last_words_open();
     struct config *config = config_read(&file, builtin);
     int status = config != NULL ? EXIT_SYSTEM : EXIT_CONFIG;
-    if (config != NULL && config->sources.form == SOURCES_CLUSTER) {
-        report(NULL, true, "weir stands in front of no cluster yet: write upstream = HOST:PORT");
-        status = EXIT_CONFIG;
-    } else if (config != NULL && open_log(config)) {
+    if (config != NULL && open_log(config)) {
         tell_remarks(&remarks, true);
         if (config->is_default)
             log_info("no configuration file (-c FILE): forwarding 127.0.0.1:6380 to 127.0.0.1:6379, no limits");

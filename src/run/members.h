@@ -22,6 +22,9 @@ struct member {
     bool is_settled;             /* the first attempt is over, however it went */
     bool is_leaving;             /* it is to be dropped, as its owner says */
     struct finder_word word;     /* as its finder has said it last */
+    bool is_entry;               /* of a cluster: an entry point, as configured */
+    bool has_told;               /* of a cluster: it has answered CLUSTER NODES, or was silent */
+    char nodes_why[160];         /* why that answer does not count; "": it does, or there was none */
     uint64_t changed_ns;         /* when its role changed last, or whether it can be reached; 0: never */
 };
 
