@@ -130,7 +130,7 @@ static bool is_in_message(const struct client *client)
 bool client_is_owed(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
-    return client->rider.in_flight > 0 || client->rider.is_returning ||
+    return client->rider.in_flight > 0 || client->rider.is_returning || client_extra(client)->n_compounds > 0 ||
            (lane != NULL && (lane->ends_run != RUN_GOES_ON || lane_is_ending(lane)));
 }
 

@@ -97,6 +97,8 @@ struct extra {
     struct unanswered unanswered; /* its requests under way on lanes that keep (keep.h) */
     struct again *again;          /* of what came back to it (again.h); NULL: nothing has */
     struct proxy_header *header;  /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
+    struct compounds *compounds;  /* on a cluster: its requests that became several (compound.h); NULL: none yet */
+    uint32_t n_compounds;         /* how many of these */
     struct spread *spread;        /* on a cluster: its places and hops (spread.h); NULL: none yet */
 };
 
@@ -118,6 +120,7 @@ enum own_lane {
 };
 
 struct again;
+struct compounds;
 struct session;
 struct proxy_header;
 struct read_side;

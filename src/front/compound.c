@@ -1,23 +1,339 @@
 #include "front/compound.h"
 
+#include <stdlib.h>
+
 #include "front/account.h"
 #include "front/answer.h"
+#include "front/compound_parts.h"
+#include "front/meter.h"
+#include "front/places.h"
+#include "front/session.h"
+#include "front/timing.h"
+#include "front/wait_coverage.h"
 #include "limit/keys.h"
 
 #define CROSSING SLICE("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
+#define NO_CURSOR SLICE("-ERR invalid cursor\r\n")
+
+#define COMPOUNDS_MAX 64 /* of one client at a time (chosen): as many as are in few writes of a library */
+
+static enum fanout fanout_for(const struct request *request)
+{
+    return (enum fanout)request->command->fanout;
+}
+
+/* True if its keys lie in several slots. */
+static bool is_crossing(const struct request *request)
+{
+    return keys_slot(request->command, request->bytes, request->argc) == KEYS_CROSSING;
+}
+
+static bool is_for_many(enum fanout fanout)
+{
+    return fanout == FANOUT_MASTERS || fanout == FANOUT_NODES || fanout == FANOUT_SCAN;
+}
 
 bool compound_takes(const struct client *client, const struct request *request)
 {
-    return !transaction_is_open(&client->transaction) && !pin_has(client, PIN_PASSTHROUGH) &&
-           keys_slot(request->command, request->bytes, request->argc) == KEYS_CROSSING;
+    if (transaction_is_open(&client->transaction) || pin_has(client, PIN_PASSTHROUGH) ||
+        request->command->flow != FLOW_ONE || session_may_only_subscribe(client))
+        return false;
+    return (is_for_many(fanout_for(request)) && !request->is_large) || is_crossing(request);
+}
+
+/* ---- a client's compounds ---- */
+
+/* NULL: out of memory, and the client is closed. */
+static struct compounds *need_compounds(struct client *client)
+{
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL || extra->compounds != NULL)
+        return extra != NULL ? extra->compounds : NULL;
+    extra->compounds = calloc(1, sizeof *extra->compounds);
+    if (extra->compounds == NULL)
+        client_close_starved(client);
+    else
+        list_init(&extra->compounds->all);
+    return extra->compounds;
+}
+
+static struct compound_source *take_source(struct compounds *compounds)
+{
+    struct compound_source *source = compounds->sources;
+    if (source == NULL)
+        return calloc(1, sizeof *source);
+    compounds->sources = source->next;
+    return source;
+}
+
+/* True if its reply still has a position among the client's: they have not been forgotten meanwhile. */
+static bool has_position(const struct compound *compound)
+{
+    return compound->source != NULL && compound->source->source.n_runs > 0;
+}
+
+/* It has no position any more. */
+static void leave_source(struct compound *compound)
+{
+    struct compounds *compounds = compound->client->extra->compounds;
+    if (compound->source == NULL)
+        return;
+    compound->source->next = compounds->sources;
+    compounds->sources = compound->source;
+    compound->source = NULL;
+}
+
+static void compound_free(struct compound *compound)
+{
+    struct compounds *compounds = compound->client->extra->compounds;
+    list_take(&compound->in_client);
+    leave_source(compound);
+    compound->client->extra->n_compounds--;
+    compounds->bytes -= compound->bytes;
+    pool_note_less(&compound->client->front->loop->pool, compound->bytes);
+    parts_free(compound);
+    slot_split_fini(&compound->split);
+    scan_order_fini(&compound->order);
+    bytes_fini(&compound->request);
+    free(compound);
+}
+
+/* ---- the end of one ---- */
+
+static void answer(struct compound *compound)
+{
+    struct client *client = compound->client;
+    struct build out;
+    build_init(&out, false);
+    parts_join(compound, &out);
+    account_answered(client, compound->counted);
+    timing_not_sent(client, compound->tag, compound->arrived_ns, compound->waited_us);
+    if (out.is_broken)
+        client_close_starved(client);
+    else if (!compound->is_muted)
+        account_bytes_out(client, out.len, compound->counted);
+    if (!client_is_closed(client) && has_position(compound))
+        client_answer_apart(client, &compound->source->source, slice_of(out.at, compound->is_muted ? 0 : out.len));
+    build_fini(&out);
+}
+
+/* Whatever waits for the end of calls looks again. */
+static void go_on(struct client *client, bool was_lent)
+{
+    if (client_is_closed(client))
+        return;
+    if (was_lent)
+        client_resume(client, WAIT_ANSWER);
+    if (client_waits_for(client, WAIT_REPLIES))
+        client_resume(client, WAIT_REPLIES);
+    else if (client_is_leaving(client))
+        link_wake(&client->link);
+}
+
+void compound_over(struct compound *compound)
+{
+    struct client *client = compound->client;
+    bool was_lent = compound->is_lent;
+    if (!compound->is_lost && !client_is_closed(client))
+        answer(compound);
+    compound_free(compound);
+    go_on(client, was_lent);
+}
+
+/* ---- the beginning of one ---- */
+
+/* By addresses, which are the same for every weir before the cluster. False: out of memory. */
+static bool order_masters(struct compound *compound)
+{
+    const struct topology *topology = compound->client->front->nodes.topology;
+    struct slice *names = malloc(topology->n_masters * sizeof *names);
+    for (size_t i = 0; names != NULL && i < topology->n_masters; i++)
+        names[i] = slice_str(topology->rows[i].node->text);
+    bool is_done = names != NULL && scan_order_init(&compound->order, names, (uint32_t)topology->n_masters);
+    free(names);
+    return is_done;
+}
+
+enum made {
+    MADE,
+    MADE_NOT, /* Redis will refuse it: it goes as it is to the home node */
+    MADE_STARVED,
+};
+
+static enum made fill(struct compound *compound, const struct request *request)
+{
+    if (!bytes_add(&compound->request, request->bytes, SIZE_MAX))
+        return MADE_STARVED;
+    if (compound->fanout == FANOUT_SCAN)
+        return order_masters(compound) ? MADE : MADE_STARVED;
+    if (is_for_many((enum fanout)compound->fanout))
+        return MADE;
+    switch (slot_split_init(&compound->split, request->command, bytes_slice(&compound->request), request->argc)) {
+    case SLOT_SPLIT_DONE:
+        return MADE;
+    case SLOT_SPLIT_NONE:
+        return MADE_NOT;
+    case SLOT_SPLIT_STARVED:
+        break;
+    }
+    return MADE_STARVED;
+}
+
+/* NULL: out of memory, and the client is closed. */
+static struct compound *make(struct client *client, const struct request *request)
+{
+    struct compounds *compounds = need_compounds(client);
+    struct compound *compound = compounds != NULL ? calloc(1, sizeof *compound) : NULL;
+    if (compound == NULL) {
+        client_close_starved(client);
+        return NULL;
+    }
+    const struct command *command = request->command;
+    *compound = (struct compound){
+        .client = client,
+        .tag = timing_tag(client, command, request->argc),
+        .arrived_ns = client->rider.arrived_ns,
+        .waited_us = client->rider.waited_us,
+        .fanout = command->fanout,
+        .join = command->join,
+        .counted = request->counted,
+        .is_lent = is_for_many(fanout_for(request)) && !command->is_shareable,
+    };
+    list_push(&compounds->all, &compound->in_client);
+    client->extra->n_compounds++;
+    return compound;
+}
+
+/* The gate has let it pass. */
+static enum route start(struct client *client, const struct request *request)
+{
+    struct compound *compound = make(client, request);
+    if (compound == NULL)
+        return ROUTE_STOP;
+    if (fill(compound, request) != MADE || (compound->source = take_source(client->extra->compounds)) == NULL) {
+        compound_free(compound);
+        client_close_starved(client);
+        return ROUTE_STOP;
+    }
+    if (compound->fanout == FANOUT_SCAN && !scan_cursor_read(&compound->order, request->args[0], &compound->place)) {
+        compound_free(compound);
+        account_answered(client, request->counted);
+        return answer_with(client, NO_CURSOR);
+    }
+    if (!client_begin_apart(client, &compound->source->source)) {
+        compound_free(compound);
+        return ROUTE_STOP;
+    }
+    compound->is_muted = reply_mode_take(&client->reply_mode);
+    if (compound->is_lent)
+        client_wait(client, WAIT_ANSWER);
+    if (request->command->is_pausable)
+        coverage_note_write(client);
+    if (!parts_start(compound, request))
+        compound_free(compound);
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+}
+
+/* ROUTE_GOES_ON: it has passed, and counts as sent. */
+static enum route ask_gate(struct client *client, struct request *request, bool is_sent)
+{
+    struct verdict verdict;
+    bool has_waited = meter_is_waiting(client);
+    enum route result = answer_unless_passed(client, NULL, request, &verdict);
+    if (result != ROUTE_GOES_ON)
+        return result;
+    request->counted = verdict.counted;
+    if (is_sent)
+        answer_count(client, request,
+                     has_waited            ? RESULT_DELAYED
+                     : verdict.is_shadowed ? RESULT_SHADOW
+                                           : RESULT_FORWARDED);
+    return ROUTE_GOES_ON;
+}
+
+/* True if the client's keys may be sent in parts. */
+static bool may_split(const struct client *client, const struct request *request)
+{
+    enum cross_slot how = client->front->nodes.commons.upstream->cross_slot;
+    switch (fanout_for(request)) {
+    case FANOUT_SLOTS:
+        return how != CROSS_SLOT_REFUSE && !request->is_large;
+    case FANOUT_WRITTEN:
+        return how == CROSS_SLOT_SPLIT_ALL && !request->is_large;
+    default:
+        return false;
+    }
+}
+
+static enum route refuse(struct client *client, struct request *request)
+{
+    enum route result = ask_gate(client, request, false);
+    if (result != ROUTE_GOES_ON)
+        return result;
+    account_answered(client, request->counted);
+    return answer_error(client, NULL, request, CROSSING);
+}
+
+/* True if something must be answered before it. */
+static bool must_wait(struct client *client, const struct request *request)
+{
+    bool is_lent = is_for_many(fanout_for(request)) && !request->command->is_shareable;
+    return client->rider.in_flight > 0 || client_extra(client)->n_compounds >= COMPOUNDS_MAX ||
+           (is_lent && spread_in_flight(client_spread(client)) > 0);
 }
 
 enum route compound_run(struct client *client, struct request *request)
 {
-    struct verdict verdict;
-    enum route result = answer_unless_passed(client, NULL, request, &verdict);
-    if (result != ROUTE_GOES_ON)
-        return result;
-    account_answered(client, verdict.counted);
-    return answer_error(client, NULL, request, CROSSING);
+    if (!is_for_many(fanout_for(request)) && !may_split(client, request))
+        return refuse(client, request);
+    if (must_wait(client, request)) {
+        client_wait_for_replies(client);
+        return ROUTE_WAIT;
+    }
+    enum route result = ask_gate(client, request, true);
+    return result == ROUTE_GOES_ON ? start(client, request) : result;
+}
+
+/* ---- the client ---- */
+
+static struct compound *compound_at(struct list *at)
+{
+    return container_of(at, struct compound, in_client);
+}
+
+void compounds_go_on(struct client *client)
+{
+    struct compounds *compounds = client_extra(client)->compounds;
+    if (compounds == NULL)
+        return;
+    for (struct list *at = compounds->all.next, *next; at != &compounds->all; at = next) {
+        next = at->next;
+        parts_go_on(compound_at(at));
+        if (client_is_closed(client))
+            return;
+    }
+}
+
+void compounds_leave(struct client *client)
+{
+    struct compounds *compounds = client_extra(client)->compounds;
+    if (compounds == NULL)
+        return;
+    for (struct list *at = compounds->all.next, *next; at != &compounds->all; at = next) {
+        next = at->next;
+        parts_leave(compound_at(at));
+    }
+}
+
+void compounds_free(struct client *client)
+{
+    struct compounds *compounds = client_extra(client)->compounds;
+    if (compounds == NULL)
+        return;
+    for (struct compound_source *source = compounds->sources, *next; source != NULL; source = next) {
+        next = source->next;
+        free(source);
+    }
+    free(compounds);
+    client->extra->compounds = NULL;
 }

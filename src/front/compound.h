@@ -1,13 +1,18 @@
 /*
  * A request that becomes several calls on a cluster, and has one reply: a command whose keys lie in several slots, one for
- * every master, SCAN, WAIT.
+ * every master, SCAN.
  *
  *   request   MGET a b c           one position among the client's replies, one charge, one entry of the slow log
- *   parts     MGET a c | MGET b    a hop for each (hop.h), in parallel, each at its own node
+ *   parts     MGET a c | MGET b    in parallel, each at its own node: hops (hop.h) on shared lanes, or lent lanes (lent.h)
  *   reply     a b c                joined (resp/join.h) when the last part is answered; an error of one part is the reply
  *
  * Not atomic. A command of several slots that cannot be split hears CROSSSLOT, as from Redis Cluster itself.
- * The worker's thread.
+ * A part of one slot that hears TRYAGAIN goes on key by key. Parts on lent lanes begin when all that the client asked
+ * before is answered, and what it asks next waits for them.
+ *
+ * Invariants: no part's value is replaced by a nil. What the parts have answered counts against output-limit until the
+ * client has it. `counted` is given back once, with the reply. Owner: the client (extra.compounds), its parts' memory is the
+ * compound's; the worker's thread.
  */
 #ifndef WEIR_FRONT_COMPOUND_H
 #define WEIR_FRONT_COMPOUND_H
@@ -25,5 +30,14 @@ bool compound_takes(const struct client *client, const struct request *request);
 
 /* As a step of route: it has not been charged. */
 __attribute__((warn_unused_result)) enum route compound_run(struct client *client, struct request *request);
+
+/* The client's link was woken. Safe without any. */
+void compounds_go_on(struct client *client);
+
+/* The client is closed: parts on lent lanes are let go; hops_leave lets go the others. Safe without any. */
+void compounds_leave(struct client *client);
+
+/* Nothing calls the client any more. Safe without any. */
+void compounds_free(struct client *client);
 
 #endif

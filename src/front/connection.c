@@ -9,6 +9,7 @@
 #include "front/account.h"
 #include "front/again.h"
 #include "front/binding.h"
+#include "front/compound.h"
 #include "front/decisions.h"
 #include "front/drain.h"
 #include "front/feed.h"
@@ -363,6 +364,7 @@ static void finish_when_answered(struct client *client)
     pacing_stop(client);
     end_raw(client);
     again_go_on(client);
+    compounds_go_on(client);
     if (client_is_owed(client)) {
         client->rider.wants_idle = true;
         return;
@@ -394,6 +396,7 @@ static void on_close(struct client *client, enum client_state was)
     login_end(client);
     outage_end(client);
     again_stop(client);
+    compounds_leave(client);
     list_take(&client->rider.waiting);
     timeouts_leave(client, was);
     memory_pressure_forget(client);
@@ -421,6 +424,7 @@ static void drop_extra(struct client *client)
     read_side_free(client->extra->read_side);
     again_free(client);
     replies_clear(&client->extra->replies);
+    compounds_free(client);
     gather_drop(client);
     free(client->extra->passage);
     free(client->extra->ending);
@@ -546,6 +550,7 @@ static void on_wake(struct link *link)
     }
     client_resume_woken(client, WAIT_WORKER);
     again_go_on(client);
+    compounds_go_on(client);
     lane_choice_release(client);
     feed_again(client);
     half_close_check(client);

@@ -242,7 +242,7 @@ static void unpause_answered(const struct answer *a)
 
 /* ---- ACL LOAD, ACL SETUSER default ..., CONFIG SET requirepass ...: what a connection without a login may do ---- */
 
-static bool admits(const struct request *request)
+bool stateful_admits(const struct request *request)
 {
     return request->argc == 2 || request->is_large || has_word(request, SLICE("default")) ||
            has_word(request, SLICE("requirepass"));
@@ -250,13 +250,13 @@ static bool admits(const struct request *request)
 
 static void admit_sent(const struct sending *s)
 {
-    if (admits(s->request))
+    if (stateful_admits(s->request))
         s->call->flags |= CALL_ADMITS;
 }
 
 static void admit_queued(const struct sending *s)
 {
-    if (admits(s->request))
+    if (stateful_admits(s->request))
         transaction_note_admission(&s->client->transaction);
 }
 

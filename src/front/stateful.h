@@ -42,6 +42,9 @@ struct stateful {
 
 const struct stateful *stateful_row(enum effect effect);
 
+/* Of EFFECT_ADMIT: true if the request may change which user connections that do not log in are. */
+bool stateful_admits(const struct request *request);
+
 /* A call with CALL_LOOK has been answered. */
 void stateful_answered(struct client *client, const struct call *call, const struct glimpse *reply);
 

@@ -1,5 +1,7 @@
 #include "limit/scan_cursor.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define CHECK_BITS 12
@@ -108,6 +110,11 @@ bool scan_cursor_next(const struct scan_order *order, const struct scan_place *p
         return false;
     *next = number << CHECK_BITS | order->check;
     return true;
+}
+
+struct slice scan_cursor_print(uint64_t cursor, char out[SCAN_CURSOR_ROOM])
+{
+    return slice_of(out, (size_t)snprintf(out, SCAN_CURSOR_ROOM, "%" PRIu64, cursor));
 }
 
 /* ---- replies ---- */

@@ -48,6 +48,10 @@ __attribute__((warn_unused_result)) bool scan_cursor_next(const struct scan_orde
                                                           const struct scan_place *place, struct slice text,
                                                           uint64_t *next);
 
+/* A cursor as text, in `out`. */
+#define SCAN_CURSOR_ROOM 24
+struct slice scan_cursor_print(uint64_t cursor, char out[SCAN_CURSOR_ROOM]);
+
 /* A reply of SCAN: the cursor in it, and what follows. False: it is no such reply. */
 __attribute__((warn_unused_result)) bool scan_reply_read(struct slice reply, struct slice *cursor, struct slice *rest);
 

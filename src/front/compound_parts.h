@@ -1,0 +1,90 @@
+/*
+ * The parts of a compound (compound.h): what each is sent, where it goes, and its reply.
+ *
+ * A part is over once: when its reply is there, or when it is lost. A part of several keys that hears TRYAGAIN becomes as
+ * many single keys, whose replies are joined to its own. The worker's thread.
+ */
+#ifndef WEIR_FRONT_COMPOUND_PARTS_H
+#define WEIR_FRONT_COMPOUND_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/list.h"
+#include "front/hop.h"
+#include "front/lent.h"
+#include "limit/fanout.h"
+#include "limit/scan_cursor.h"
+#include "limit/slot_split.h"
+
+struct compound;
+
+struct portion {
+    struct compound *compound;
+    struct portion *whole; /* of which this is one key; NULL: it is none */
+    struct portion *keys;  /* the single keys that it has become; heap; NULL: it has not */
+    uint32_t n_left;       /* of these, not over */
+    uint32_t index;        /* in the compound; of a single key its index in the request */
+    struct bytes reply;    /* heap */
+    union {
+        struct hop hop;
+        struct lent lent; /* compound.is_lent */
+    } way;
+};
+
+/* Where the reply stands among the client's: kept for reuse, for front/replies.h may remember it after its run has ended. */
+struct compound_source {
+    struct reply_source source;
+    struct compound_source *next; /* in compounds.sources */
+};
+
+/* All of one client. */
+struct compounds {
+    struct list all;                 /* struct compound, oldest first */
+    struct compound_source *sources; /* that none has now; heap */
+    uint64_t bytes;                  /* of replies that are kept */
+};
+
+struct compound {
+    struct list in_client; /* compounds.all */
+    struct client *client;
+    struct compound_source *source; /* NULL: it has no position yet, or any more */
+    struct bytes request;           /* a copy, while it is under way */
+    struct slot_split split;        /* FANOUT_SLOTS, FANOUT_WRITTEN */
+    struct scan_order order;        /* FANOUT_SCAN */
+    struct scan_place place;
+    struct portion *parts;
+    uint32_t n_parts;
+    uint32_t n_left; /* parts that are not over, and one while they are being started */
+    uint64_t bytes;  /* of replies that are kept */
+    uint64_t tag;
+    uint64_t arrived_ns;
+    uint32_t waited_us;
+    uint8_t fanout; /* enum fanout */
+    uint8_t join;   /* enum join */
+    uint8_t counted;
+    bool is_lent;  /* its parts go on lent lanes */
+    bool is_muted; /* nobody hears its reply */
+    bool is_lost;  /* a part will not be answered: the client is closed, or about to be */
+};
+
+/* compound.c: all parts are over. */
+void compound_over(struct compound *compound);
+
+/* Begin: parts go to their slots, to the masters, to all nodes. False: out of memory, and the client is closed. */
+bool parts_start(struct compound *compound, const struct request *request);
+
+/* One is over that was counted in n_left. The compound may be gone afterwards. */
+void parts_end_one(struct compound *compound);
+
+/* What the parts have answered, as one reply. */
+void parts_join(const struct compound *compound, struct build *out);
+
+/* Parts on lent lanes look again; are let go. */
+void parts_go_on(struct compound *compound);
+void parts_leave(struct compound *compound);
+
+void parts_free(struct compound *compound);
+
+#endif

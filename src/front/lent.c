@@ -1,0 +1,266 @@
+#include "front/lent.h"
+
+#include "base/err.h"
+#include "front/lane_claim.h"
+#include "front/place.h"
+#include "front/session.h"
+#include "front/stateful.h"
+#include "upstream/lend.h"
+
+#define WRONGPASS SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+
+static struct lent *lent_of(struct rider *rider)
+{
+    return container_of(rider, struct lent, rider);
+}
+
+/* ---- its end ---- */
+
+/* Nothing of it is anywhere any more. */
+static void lent_end(struct lent *lent)
+{
+    list_take(&lent->rider.waiting);
+    list_take(&lent->link.woken);
+    bytes_fini(&lent->refusal);
+    node_put(lent->node);
+    lent->node = NULL;
+}
+
+static void lent_answer(struct lent *lent, struct slice reply)
+{
+    struct bytes kept = lent->reply;
+    lent->reply = (struct bytes){0};
+    lent_end(lent);
+    lent->ops->on_reply(lent, reply);
+    bytes_fini(&kept);
+}
+
+static void lent_lose(struct lent *lent)
+{
+    bytes_fini(&lent->reply);
+    lent_end(lent);
+    lent->ops->on_lost(lent);
+}
+
+void lent_leave(struct lent *lent)
+{
+    if (!lent_is_on(lent))
+        return;
+    if (lent->rider.lane != NULL)
+        lane_forget(lent->rider.lane, &lent->rider);
+    lent->rider.lane = NULL;
+    bytes_fini(&lent->reply);
+    lent_end(lent);
+}
+
+/* ---- from the lane ---- */
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct lent *lent = lent_of(rider);
+    if (bytes_add(&lent->reply, slice_of(data, n), SIZE_MAX))
+        lent->ops->on_more(lent, n);
+    else
+        client_close_starved(lent->client);
+}
+
+static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+{
+    struct lent *lent = lent_of(rider);
+    if (end == END_LOGIN_REFUSED)
+        reply = WRONGPASS;
+    lent->refusal.len = 0;
+    if (!bytes_add(&lent->refusal, reply, GREETED_MAX))
+        lent->refusal.len = 0;
+    link_wake(&lent->link);
+}
+
+/* What it has sent may have been run. */
+static void on_lost(struct rider *rider, const struct lane *lane)
+{
+    struct lent *lent = lent_of(rider);
+    (void)lane;
+    rider->lane = NULL;
+    rider->in_flight = 0;
+    if (!lent->is_sent) {
+        link_wake(&lent->link);
+        return;
+    }
+    struct client *client = lent->client;
+    lent_lose(lent);
+    client_cut_for(client, CLOSED_UPSTREAM);
+}
+
+static void ignore(struct rider *rider)
+{
+    (void)rider;
+}
+
+static void on_unread(struct rider *rider, uint64_t bytes)
+{
+    (void)rider;
+    (void)bytes;
+}
+
+static struct room_share share(const struct rider *rider)
+{
+    const struct lent *lent = container_of((struct rider *)(uintptr_t)rider, struct lent, rider);
+    return lane_claim_share(&lent->client->rider);
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_refused = on_refused,
+    .on_heavy = ignore,
+    .on_blocking = ignore,
+    .on_unread = on_unread,
+    .on_lost = on_lost,
+    .share = share,
+    .to_link = (ptrdiff_t)offsetof(struct lent, link) - (ptrdiff_t)offsetof(struct lent, rider),
+};
+
+/* ---- its way ---- */
+
+/* True if its node is still one of the topology's. */
+static bool has_row(const struct lent *lent)
+{
+    const struct nodes *nodes = &lent->client->front->nodes;
+    for (size_t i = 0; i < nodes->n; i++)
+        if (nodes->rows[i] == lent->row)
+            return lanes_node(&lent->row->lanes) == lent->node;
+    return false;
+}
+
+/* There is no lane now: it is looked for again in a moment, or weir's error is the reply. */
+static void look_again(struct lent *lent)
+{
+    struct lanes *lanes = &lent->row->lanes;
+    if (lent->client->front->loop->now_ns < lent->over_ns) {
+        if (lanes->down != ERR_NONE)
+            lanes_hurry(lanes);
+        lanes_wake_soon(lanes, &lent->rider);
+        return;
+    }
+    if (lent->refusal.len > 0) {
+        struct bytes refusal = lent->refusal;
+        lent->refusal = (struct bytes){0};
+        lent_answer(lent, bytes_slice(&refusal));
+        bytes_fini(&refusal);
+        return;
+    }
+    lent_answer(lent, err_text(lanes_why_none(lanes)));
+}
+
+/* True if the node has taken the client's words. Else the client's link, or its own, will be woken; or it is over. */
+static bool is_let_in(struct lent *lent)
+{
+    struct place *place = place_get(lent->client, lent->row);
+    struct lane *lane;
+    if (place == NULL)
+        return false;
+    switch (place_find_lane(place, NULL, &lane)) {
+    case LANE_FOUND:
+        return true;
+    case LANE_NOT_YET:
+    case LANE_UNPROVEN:
+        break;
+    case LANE_NONE:
+        if (client_is_closed(lent->client))
+            break;
+        if (lent->client->front->loop->now_ns >= lent->over_ns || place_lack(place) == ERR_NONE)
+            lent_answer(lent, place_why_none(place));
+        else
+            look_again(lent);
+        place_forget_refusal(place);
+        break;
+    }
+    return false;
+}
+
+static bool borrow(struct lent *lent)
+{
+    struct lanes *lanes = &lent->row->lanes;
+    const struct lane_key key = session_key(lent->client, lent->node);
+    return lend_private(lanes, &key, &lent->rider, NULL, false) != NULL;
+}
+
+static void send_request(struct lent *lent)
+{
+    struct lane *lane = lent->rider.lane;
+    struct call *call = lane_call_special(lane, &lent->rider, FLOW_ONE, 1, lent->tag);
+    if (call == NULL) {
+        client_close_starved(lent->client);
+        return;
+    }
+    if (lent->admits)
+        call->flags |= CALL_ADMITS;
+    if (lent->may_forge)
+        lane_distrust(lane);
+    lent->is_sent = true;
+    lent->rider.wants_idle = true;
+    lane_send(lane, &lent->rider, lent->request.at, lent->request.len);
+}
+
+/* The reply has come: the lane is reset, and kept for another. */
+static void give_back(struct lent *lent)
+{
+    struct lane *lane = lent->rider.lane;
+    lent->rider.lane = NULL;
+    lend_take_back_as_is(lane);
+    lent_answer(lent, bytes_slice(&lent->reply));
+}
+
+void lent_go_on(struct lent *lent)
+{
+    if (!lent_is_on(lent) || client_is_closed(lent->client))
+        return;
+    if (lent->is_sent) {
+        if (lent->rider.lane != NULL && lent->rider.in_flight == 0)
+            give_back(lent);
+        return;
+    }
+    if (lent->rider.lane == NULL) {
+        if (!has_row(lent)) {
+            lent_answer(lent, err_text(ERR_UPSTREAM_UNAVAILABLE));
+            return;
+        }
+        if (!is_let_in(lent))
+            return;
+        if (!borrow(lent)) {
+            look_again(lent);
+            return;
+        }
+    }
+    struct lane *lane = lent->rider.lane;
+    if (!lane_is_ready(lane) || lane_is_congested(lane))
+        lane_wait(lane, &lent->rider);
+    else
+        send_request(lent);
+}
+
+static void on_wake(struct link *link)
+{
+    lent_go_on(container_of(link, struct lent, link));
+}
+
+static const struct link_ops link_ops = {.on_wake = on_wake};
+
+void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *client, const struct request *request,
+                struct nodes_row *row, struct slice bytes)
+{
+    *lent = (struct lent){
+        .rider = {.ops = &rider_ops},
+        .ops = ops,
+        .client = client,
+        .row = row,
+        .node = node_get(lanes_node(&row->lanes)),
+        .request = bytes,
+        .over_ns = client->front->loop->now_ns + client->front->rules->failover_wait_ns,
+        .tag = 0,
+        .may_forge = request->command->may_forge,
+        .admits = request_effect(request) == EFFECT_ADMIT && stateful_admits(request),
+    };
+    list_init(&lent->rider.waiting);
+    link_init_hollow(&lent->link, client->front->loop, &link_ops);
+    lent_go_on(lent);
+}
