@@ -199,7 +199,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     adopt_room(front);
     pacing_init(front);
     nodes_start(&front->nodes);
-    front->quota = quota_new(&front_home(front)->lanes, &front->turns, &settings->quota, decisions_done);
+    front->quota = quota_new(&front->nodes, &front->turns, &settings->quota, decisions_done);
 }
 
 /* Clients come to another home node: to each it is as if it had just connected there. */
@@ -207,7 +207,6 @@ static void move_home(struct front *front)
 {
     struct list *next;
     front->nodes.commons.n_broken++; /* what a client has written elsewhere no WAIT here can speak for */
-    quota_move(front->quota, &front_home(front)->lanes);
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         struct client *client = container_of(at, struct client, in_front);
         next = at->next;
@@ -220,6 +219,7 @@ static void adopt_topology(struct front *front)
 {
     const struct node *before = front_home_node(front);
     nodes_adopt(&front->nodes, front->topology);
+    quota_adopt(front->quota);
     if (front_home_node(front) != before)
         move_home(front);
     (void)outage_wake(front, UINT_MAX);

@@ -111,5 +111,6 @@ enum away away_decide(const struct decision *decision, const struct quota_settin
 
 bool away_means(const struct decision *decision, struct slice error)
 {
-    return decision->is_down_by_error && unable_of(error) != UNABLE_NO;
+    enum unable unable = unable_of(error);
+    return decision->is_down_by_error && (unable == UNABLE_NOT_RUN || unable == UNABLE_TO_DECIDE);
 }

@@ -16,6 +16,7 @@ struct batch *batch_new(const struct quota_algorithm *algorithm, struct slice wo
     if (batch == NULL)
         return NULL;
     list_init(&batch->in_exchange);
+    list_init(&batch->in_slot);
     batch->algorithm = algorithm;
     batch->n_words = n_words;
     batch->work_us = work_us;
@@ -71,6 +72,14 @@ static void relink(struct list *moved, const struct list *old)
     moved->prev->next = moved;
 }
 
+/* The index names those that there are. */
+static void index_anew(struct batch *batch)
+{
+    memset(batch->index, 0, batch->n_slots * sizeof batch->index[0]);
+    for (uint32_t i = 0; i < batch->n; i++)
+        *find_slot(batch, first_call(&batch->entries[i])->key, batch->entries[i].hash) = (uint16_t)(i + 1);
+}
+
 static bool grow(struct batch *batch)
 {
     uint32_t room = batch->room > 0 ? 2 * batch->room : FIRST_ROOM;
@@ -91,8 +100,7 @@ static bool grow(struct batch *batch)
     batch->room = room;
     batch->index = index;
     batch->n_slots = room * SLOTS_PER_ENTRY;
-    for (uint32_t i = 0; i < batch->n; i++)
-        *find_slot(batch, first_call(&entries[i])->key, entries[i].hash) = (uint16_t)(i + 1);
+    index_anew(batch);
     return true;
 }
 
@@ -183,6 +191,39 @@ bool batch_add(struct batch *batch, struct decision *decision, uint64_t hash, ui
     list_push(&entry->calls, &decision->in_entry);
     entry->n++;
     return true;
+}
+
+void batch_put_in_order(struct list *batches, struct batch *batch)
+{
+    struct list *at = batches->prev;
+    while (at != batches && container_of(at, struct batch, in_exchange)->order > batch->order)
+        at = at->prev;
+    list_push(at->next, &batch->in_exchange);
+}
+
+struct batch *batch_split(struct batch *batch)
+{
+    struct batch_entry *last = &batch->entries[batch->n - 1];
+    struct batch *part =
+        batch_new(batch->algorithm, slice_of(batch->words, batch->words_len), batch->n_words, batch->work_us);
+    if (part == NULL || !grow(part)) {
+        if (part != NULL)
+            batch_free(part);
+        return NULL;
+    }
+    part->node = batch->node;
+    part->slot = batch->slot;
+    part->order = batch->order;
+    part->asked_ns = batch->asked_ns;
+    part->is_whole = batch->is_whole;
+    memcpy(part->seen, batch->seen, sizeof part->seen);
+    part->entries[0] = *last;
+    relink(&part->entries[0].calls, &last->calls);
+    part->n = 1;
+    batch->n--;
+    index_anew(part);
+    index_anew(batch);
+    return part;
 }
 
 /* ---- sending ---- */
@@ -278,7 +319,7 @@ bool batch_send(struct batch *batch, struct script_conn *conn)
         write_delete(batch, &writer);
     else
         write_script_call(batch, script, &writer);
-    bool is_sent = script_conn_ask(conn, request, (size_t)(writer.at - request));
+    bool is_sent = script_conn_ask(conn, batch->is_asking, request, (size_t)(writer.at - request));
     free(request);
     return is_sent;
 }

@@ -28,11 +28,20 @@ struct batch_entry {
     uint64_t bits;    /* several keys: a bit for the hash of each; different keys may share a bit */
 };
 
+struct script_node;
+
 struct batch {
     struct list in_exchange;
-    uint64_t order;    /* of the exchange's batches, as they were begun */
-    uint64_t until_ns; /* Redis has not run it, and it is asked again until then; 0: it has not been refused */
-    char *refusal;     /* the last error by which it was refused; heap; NULL: none */
+    struct list in_slot;      /* among those to be sent whose slot is near; itself while it is not one of those */
+    struct script_node *node; /* the exchange's: where it is to be sent, or was */
+    uint16_t slot;            /* of all its keys; 0 unless the upstream is a cluster */
+    uint8_t n_hops;           /* how often a cluster has sent it to another node */
+    bool is_asking;           /* its node takes the slot from another one, which has said ASK */
+    uint64_t order;           /* of the exchange's batches, as they were begun */
+    uint64_t until_ns;        /* Redis has not run it, and it is asked again until then; 0: it has not been refused */
+    uint64_t again_ns;        /* while it is held: when it is asked again */
+    uint64_t pause_ns;        /* before that; grows */
+    char *refusal;            /* the last error by which it was refused; heap; NULL: none */
     const struct quota_algorithm *algorithm; /* without a script: it is sent as UNLINK of one call's keys */
     uint64_t asked_ns;                       /* of its calls, the least */
     uint64_t sent_ns;
@@ -70,6 +79,15 @@ uint64_t batch_note_key(struct batch *batch, uint64_t hash);
  */
 __attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct decision *decision, uint64_t hash,
                                                    uint64_t bits);
+
+/* Into a list by in_exchange, behind all that were begun before it. */
+void batch_put_in_order(struct list *batches, struct batch *batch);
+
+/*
+ * Move its last entry into a batch of its own, which has its place in the order. NULL: out of memory, and nothing is
+ * changed. Only while it is in no list, and has more than one.
+ */
+struct batch *batch_split(struct batch *batch);
 
 static inline enum script batch_script(const struct batch *batch)
 {

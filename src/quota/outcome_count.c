@@ -5,7 +5,7 @@ static void count_for(const struct decision *decision, const struct exchange *ex
 {
     if (tally == NULL)
         return;
-    uint64_t now_ns = script_conn_now_ns(&exchange->conn);
+    uint64_t now_ns = exchange_now_ns(exchange);
     uint64_t ns = decision->arrived_ns > 0 && now_ns > decision->arrived_ns ? now_ns - decision->arrived_ns : 0;
     enum tally_result result = decision->is_failed ? TALLY_ERROR
                                : !is_limited       ? TALLY_PASSED

@@ -36,7 +36,7 @@ struct quota {
 
 static uint64_t now_of(const struct quota *quota)
 {
-    return script_conn_now_ns(&quota->exchange.conn);
+    return exchange_now_ns(&quota->exchange);
 }
 
 static uint64_t hash_of(const struct decision *decision)
@@ -221,7 +221,7 @@ static bool recall(const struct decision *decision, uint64_t hash, struct quota_
     return quota_is_rated(&decision->ask) &&
            denials_find(quota->denials, decision->key, hash, decision->database, quota_changes(quota->settings, hash),
                         now_of(quota), &decision->ask, outcome) &&
-           !exchange_concerns(&quota->exchange, decision->key, hash);
+           !exchange_concerns(&quota->exchange, decision, hash);
 }
 
 /* Again, or for the first time. */
@@ -310,10 +310,10 @@ static void note_charged(struct quota *quota, const struct quota_ask *asked, str
     entry->changes++; /* what is remembered of the others is behind that */
 }
 
-static void on_numbers(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
+static void on_numbers(void *arg, const struct batch *batch, struct batch_entry *entry,
                        const int64_t *numbers, const struct quota_hold *holds)
 {
-    struct quota *quota = container_of(exchange, struct quota, exchange);
+    struct quota *quota = arg;
     const struct decision *first = container_of(entry->calls.next, struct decision, in_entry);
     struct quota_memory memory;
     uint32_t n = entry->n;
@@ -326,7 +326,7 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
         forget_denials(quota);
     for (uint32_t k = 0; k < n; k++) {
         struct quota_outcome outcome;
-        struct decision *decision = exchange_take(entry);
+        struct decision *decision = batch_take(entry);
         if (asked.rule.kind == QUOTA_ANEW) {
             renewal_go_on(decision, k == 0 && numbers[0] > 0);
             ask(decision, hash_of(decision));
@@ -373,7 +373,7 @@ static void on_failed(struct decision *decision, struct slice error, bool is_dow
     }
 }
 
-static const struct exchange_ops exchange_ops = {
+static const struct batch_ops batch_ops = {
     .on_numbers = on_numbers,
     .on_deleted = on_deleted,
     .on_failed = on_failed,
@@ -449,7 +449,7 @@ bool quota_decides(const struct command *command)
 
 /* ---- the worker's ---- */
 
-struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
+struct quota *quota_new(struct nodes *nodes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done)
 {
     struct quota *quota = mem_zalloc(1, sizeof *quota);
@@ -458,15 +458,15 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     quota->on_done = on_done;
     giving_back_init(&quota->giving_back, alarms);
     quota->denials = denials_new();
-    exchange_init(&quota->exchange, lanes, alarms, login_get(lanes->base.commons->own.newest), settings, &exchange_ops);
-    release_listener_init(&quota->listener, lanes, alarms, login_get(lanes->base.commons->own.newest), try);
+    exchange_init(&quota->exchange, nodes, alarms, settings, (struct batch_owner){&batch_ops, quota});
+    release_listener_init(&quota->listener, nodes, alarms, try);
     return quota;
 }
 
-void quota_move(struct quota *quota, struct lanes *lanes)
+void quota_adopt(struct quota *quota)
 {
-    exchange_move(&quota->exchange, lanes);
-    release_listener_move(&quota->listener, lanes);
+    exchange_adopt(&quota->exchange);
+    release_listener_adopt(&quota->listener);
 }
 
 /* All clients have gone: what is left belongs to nobody. */

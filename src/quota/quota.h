@@ -17,7 +17,7 @@
 #include "quota/decision.h"
 #include "quota/exchange.h"
 #include "quota/settings.h"
-#include "upstream/lanes.h"
+#include "upstream/nodes.h"
 
 struct quota;
 
@@ -27,11 +27,11 @@ typedef void (*quota_on_done)(struct decision *decision);
 #define QUOTA_ALARMS (1 + EXCHANGE_ALARMS) /* that it needs itself; each call reserves its own */
 
 /* `alarms` have room for QUOTA_ALARMS. */
-struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
+struct quota *quota_new(struct nodes *nodes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done);
 
-/* From now on at the node that these lead to: the scripts, and what they publish. */
-void quota_move(struct quota *quota, struct lanes *lanes);
+/* The worker has adopted another topology: limits are decided by its nodes from now on. */
+void quota_adopt(struct quota *quota);
 
 void quota_free(struct quota *quota);
 

@@ -129,6 +129,17 @@ static void subscribe_if_ready(struct release_listener *listener)
         lane_wait(rider->lane, rider);
 }
 
+/* Of a cluster the next master; else the home node. */
+static void choose_next(struct release_listener *listener)
+{
+    const struct nodes *nodes = listener->nodes;
+    size_t n = nodes->topology->n_masters, next = nodes->topology->pubsub;
+    for (size_t i = 0; i < n; i++)
+        if (&nodes->rows[i]->lanes == listener->base.lanes)
+            next = (i + 1) % n;
+    listener->base.lanes = &nodes->rows[next]->lanes;
+}
+
 /* As long as a call waits. */
 static void open_if_needed(struct release_listener *listener)
 {
@@ -136,8 +147,10 @@ static void open_if_needed(struct release_listener *listener)
         return;
     if (listener->base.is_open || weir_lane_open(&listener->base, listener->login, LANE_SCRIPT))
         subscribe_if_ready(listener);
-    else
+    else {
+        choose_next(listener);
         try_later(listener);
+    }
 }
 
 static void on_again(struct alarm *alarm)
@@ -151,6 +164,7 @@ static void on_lost(struct rider *rider, const struct lane *lane)
     struct release_listener *listener = release_listener_of(rider);
     weir_lane_lost(&listener->base);
     forget(listener);
+    choose_next(listener);
     wake(listener, false, SLICE(""));
 }
 
@@ -161,6 +175,7 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     (void)reply;
     weir_lane_lost(&listener->base);
     forget(listener);
+    choose_next(listener);
     try_later(listener);
 }
 
@@ -180,19 +195,27 @@ static void on_link_wake(struct link *link)
 
 static const struct link_ops link_ops = {.on_wake = on_link_wake};
 
-void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct alarms *alarms,
-                           struct login *login, void (*on_wake)(struct decision *decision))
+void release_listener_init(struct release_listener *listener, struct nodes *nodes, struct alarms *alarms,
+                           void (*on_wake)(struct decision *decision))
 {
-    *listener =
-        (struct release_listener){.login = login, .alarms = alarms, .again.on_due = on_again, .on_wake = on_wake};
+    struct lanes *lanes = &nodes_pubsub_row(nodes)->lanes;
+    *listener = (struct release_listener){.nodes = nodes,
+                                          .login = login_get(nodes->commons.own.newest),
+                                          .alarms = alarms,
+                                          .again.on_due = on_again,
+                                          .on_wake = on_wake};
     weir_lane_init(&listener->base, lanes, &rider_ops, &link_ops);
     list_init(&listener->waiting);
 }
 
-void release_listener_move(struct release_listener *listener, struct lanes *lanes)
+void release_listener_adopt(struct release_listener *listener)
 {
+    const struct nodes *nodes = listener->nodes;
+    for (size_t i = 0; i < nodes->topology->n_masters; i++)
+        if (&nodes->rows[i]->lanes == listener->base.lanes)
+            return;
     close_lane(listener);
-    listener->base.lanes = lanes;
+    choose_next(listener);
     alarm_stop(listener->alarms, &listener->again);
     wake(listener, false, SLICE(""));
     if (listener->channel != NULL)

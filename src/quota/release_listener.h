@@ -2,6 +2,9 @@
  * The calls of one worker that wait until a holder releases (LIMIT ACQUIRE ... WAIT). Each release is published in
  * Redis; as long as a call waits weir is subscribed to that channel.
  *
+ * On a cluster the subscription is at any one master: the nodes tell each other all that is published. When it is lost it
+ * is made at the next master.
+ *
  * A missed message only delays: each call also tries again when the first holder's time is over. Where the subscription
  * could not be made it is tried again, a little later, and then all that wait ask once more.
  */
@@ -13,13 +16,15 @@
 #include "base/bytes.h"
 #include "net/alarms.h"
 #include "quota/decision.h"
+#include "upstream/nodes.h"
 #include "upstream/weir_lane.h"
 
 struct release_listener {
-    struct weir_lane base; /* where it is subscribed, to the node that LIMIT's scripts run on */
-    struct login *login;   /* that it logs in by, one reference; NULL: not at all */
-    struct list waiting;   /* struct decision, by in_listener; also while they ask again */
-    char *channel;         /* heap; NULL: none yet */
+    struct weir_lane base; /* where it is subscribed */
+    struct nodes *nodes;
+    struct login *login; /* that it logs in by, one reference; NULL: not at all */
+    struct list waiting; /* struct decision, by in_listener; also while they ask again */
+    char *channel;       /* heap; NULL: none yet */
     struct reply_scan scan;
     struct bytes frame; /* the frame being received, as far as it has come */
     bool is_subscribed;
@@ -28,11 +33,12 @@ struct release_listener {
     void (*on_wake)(struct decision *decision); /* it should ask again */
 };
 
-/* Takes over the reference on `login`. In `alarms` there is room for one. */
-void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct alarms *alarms,
-                           struct login *login, void (*on_wake)(struct decision *decision));
-/* From now on to the node that these lead to: calls that wait ask again. */
-void release_listener_move(struct release_listener *listener, struct lanes *lanes);
+/* In `alarms` there is room for one. */
+void release_listener_init(struct release_listener *listener, struct nodes *nodes, struct alarms *alarms,
+                           void (*on_wake)(struct decision *decision));
+
+/* The worker has adopted another topology. If the subscription's node has gone, calls that wait ask again. */
+void release_listener_adopt(struct release_listener *listener);
 
 void release_listener_fini(struct release_listener *listener);
 

@@ -17,6 +17,9 @@
 /* Sent alone: from clients that are not logged in Redis takes no long requests, and closes instead of answering. */
 #define FIRST 0
 
+/* The argument of a call without an effect: the ASKING before a question. */
+#define ASKING 1
+
 static struct script_conn *conn_of(struct rider *rider)
 {
     return container_of(rider, struct script_conn, base.rider);
@@ -189,10 +192,8 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
         keep_first(conn, reply);
     else if (call->effect == EFFECT_LOADED)
         keep_sha(conn, call->argument, reply);
-    else
+    else if (call->argument != ASKING)
         conn->ops->on_reply(conn, reply);
-    if (conn->next != NULL)
-        script_conn_wake(conn);
 }
 
 /* ---- coming and going ---- */
@@ -201,9 +202,6 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
 static void forget(struct script_conn *conn)
 {
     weir_lane_lost(&conn->base);
-    if (conn->next != NULL)
-        conn->base.lanes = conn->next;
-    conn->next = NULL;
     conn->is_let_in = false;
     conn->whole_ns = 0;
     conn->n_sent = 0;
@@ -268,10 +266,20 @@ static void on_wake(struct link *link)
 static const struct link_ops link_ops = {.on_wake = on_wake};
 
 void script_conn_init(struct script_conn *conn, struct lanes *lanes, struct login *login,
-                      const struct script_conn_ops *ops)
+                      const struct script_conn *like, const struct script_conn_ops *ops)
 {
     *conn = (struct script_conn){.ops = ops, .login = login};
+    if (like != NULL && has_shas(like)) {
+        memcpy(conn->shas, like->shas, sizeof conn->shas);
+        conn->n_loads = SCRIPT_COUNT;
+    }
     weir_lane_init(&conn->base, lanes, &rider_ops, &link_ops);
+}
+
+void script_conn_close(struct script_conn *conn)
+{
+    weir_lane_close(&conn->base);
+    forget(conn);
 }
 
 void script_conn_fini(struct script_conn *conn)
@@ -362,34 +370,8 @@ static void load_again(struct script_conn *conn)
         conn->n_loads = 0;
 }
 
-/* False: something has been asked at the old node, and is not answered yet. */
-static bool has_moved(struct script_conn *conn)
-{
-    if (conn->next == NULL)
-        return true;
-    if (conn->base.is_open && conn->base.rider.in_flight > 0)
-        return false;
-    weir_lane_close(&conn->base);
-    forget(conn);
-    conn->n_lost = 0;
-    circuit_close(&conn->circuit);
-    return true;
-}
-
-void script_conn_move(struct script_conn *conn, struct lanes *lanes)
-{
-    conn->next = lanes;
-    if (!has_moved(conn))
-        return;
-    keep_refusal(conn, SLICE(""));
-    conn->is_away = false;
-    script_conn_wake(conn);
-}
-
 enum script_conn_state script_conn_find(struct script_conn *conn)
 {
-    if (!has_moved(conn))
-        return SCRIPT_CONN_NOT_YET;
     if (!conn->base.is_open && !open_lane(conn))
         return SCRIPT_CONN_NONE;
     struct lane *lane = conn->base.rider.lane;
@@ -438,7 +420,11 @@ struct slice script_conn_sha(const struct script_conn *conn, enum script script)
     return slice_of(conn->shas[script], SCRIPT_SHA_LEN);
 }
 
-bool script_conn_ask(struct script_conn *conn, const char *request, size_t n)
+/* ASKING holds for the next request of the connection: nothing is sent between the two. */
+bool script_conn_ask(struct script_conn *conn, bool is_asking, const char *request, size_t n)
 {
+    static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+    if (is_asking && !send_call(conn, EFFECT_NONE, ASKING, asking, sizeof asking - 1))
+        return false;
     return send_call(conn, EFFECT_NONE, 0, request, n);
 }

@@ -34,7 +34,6 @@ struct script_conn_ops {
 struct script_conn {
     const struct script_conn_ops *ops;
     struct weir_lane base;
-    struct lanes *next;  /* where it is opened once what was asked is answered; NULL: it stays */
     struct login *login; /* that it logs in by, one reference; NULL: not at all */
     char shas[SCRIPT_COUNT][SCRIPT_SHA_LEN + 1];
     unsigned n_loads;   /* how many SCRIPT LOADs were answered; SCRIPT_COUNT: all of shas are known */
@@ -56,9 +55,12 @@ enum script_conn_state {
     SCRIPT_CONN_NONE,    /* the upstream is away, does not answer (one may be being opened), or refuses */
 };
 
-/* Takes over the reference on `login`; NULL: it does not log in. */
+/*
+ * Takes over the reference on `login`; NULL: it does not log in. `like`: another connection, of which the scripts' hashes
+ * are taken if they are known there; or NULL.
+ */
 void script_conn_init(struct script_conn *conn, struct lanes *lanes, struct login *login,
-                      const struct script_conn_ops *ops);
+                      const struct script_conn *like, const struct script_conn_ops *ops);
 
 /* Its state; opens it if need be. */
 enum script_conn_state script_conn_find(struct script_conn *conn);
@@ -125,17 +127,15 @@ void script_conn_wake(struct script_conn *conn);
 /* The script's SHA1 for EVALSHA; only when it is ready. */
 struct slice script_conn_sha(const struct script_conn *conn, enum script script);
 
-/* Send a question: a complete request. False: out of memory. */
-__attribute__((warn_unused_result)) bool script_conn_ask(struct script_conn *conn, const char *request, size_t n);
+/*
+ * Send a question: a complete request. is_asking: with ASKING before it in the same piece, which has no answer here.
+ * False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool script_conn_ask(struct script_conn *conn, bool is_asking, const char *request,
+                                                         size_t n);
 
-/* From now on to the node that these lead to: what is asked next goes there, behind the answers to what was asked. */
-void script_conn_move(struct script_conn *conn, struct lanes *lanes);
-
-/* True if answers of the old node are still to come. */
-static inline bool script_conn_is_leaving(const struct script_conn *conn)
-{
-    return conn->next != NULL;
-}
+/* The connection is closed; no callback follows but on_change. */
+void script_conn_close(struct script_conn *conn);
 
 /* Gives up the connection; no callback follows. */
 void script_conn_fini(struct script_conn *conn);

@@ -7,9 +7,10 @@ static const struct row {
     const char *code;
     enum unable unable;
 } rows[] = {
-    {"-READONLY", UNABLE_NOT_RUN},     {"-LOADING", UNABLE_NOT_RUN}, {"-MASTERDOWN", UNABLE_NOT_RUN},
-    {"-OOM", UNABLE_TO_DECIDE},        {"-BUSY", UNABLE_TO_DECIDE},  {"-MISCONF", UNABLE_TO_DECIDE},
-    {"-NOREPLICAS", UNABLE_TO_DECIDE},
+    {"-READONLY", UNABLE_NOT_RUN},     {"-LOADING", UNABLE_NOT_RUN},          {"-MASTERDOWN", UNABLE_NOT_RUN},
+    {"-OOM", UNABLE_TO_DECIDE},        {"-BUSY", UNABLE_TO_DECIDE},           {"-MISCONF", UNABLE_TO_DECIDE},
+    {"-NOREPLICAS", UNABLE_TO_DECIDE}, {"-MOVED", UNABLE_REDIRECTED},         {"-ASK", UNABLE_REDIRECTED},
+    {"-TRYAGAIN", UNABLE_TRY_AGAIN},   {"-CLUSTERDOWN", UNABLE_CLUSTER_DOWN},
 };
 
 static bool has_code(struct slice text, const char *code)
@@ -32,5 +33,7 @@ enum unable unable_of(struct slice error)
     if (error.len < sizeof wrapped - 1 || memcmp(error.at, wrapped, sizeof wrapped - 1) != 0)
         return of_code(error);
     const char *code = memmem(error.at, error.len, ": -", 3);
-    return code != NULL ? of_code(slice_of(code + 2, (size_t)(error.at + error.len - code) - 2)) : UNABLE_NO;
+    enum unable unable =
+        code != NULL ? of_code(slice_of(code + 2, (size_t)(error.at + error.len - code) - 2)) : UNABLE_NO;
+    return unable == UNABLE_NOT_RUN || unable == UNABLE_TO_DECIDE ? unable : UNABLE_NO;
 }
