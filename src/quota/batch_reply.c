@@ -109,6 +109,6 @@ void batch_drop(struct batch *batch)
 {
     for (uint32_t i = 0; i < batch->n; i++)
         while (!list_is_empty(&batch->entries[i].calls))
-            decision_free(batch_take(&batch->entries[i]));
+            decision_drop(batch_take(&batch->entries[i]));
     batch_free(batch);
 }

@@ -299,6 +299,22 @@ struct decision *decision_answered(struct quota *quota, struct slice reply, void
     return decision;
 }
 
+struct decision *decision_part(struct decision *whole, struct slice key)
+{
+    struct decision *decision = calloc(1, sizeof *decision);
+    if (decision == NULL)
+        return NULL;
+    init(decision, whole->quota, NULL, false);
+    decision->ask = (struct quota_ask){.rule.kind = whole->ask.rule.kind};
+    decision->key = key;
+    decision->n_keys = 1;
+    decision->asked_ns = whole->asked_ns;
+    decision->failover_wait_ns = whole->failover_wait_ns;
+    decision->whole = whole;
+    whole->n_open++;
+    return decision;
+}
+
 bool decision_reserve(struct decision *decision, struct alarms *alarms)
 {
     if (!alarms_reserve(alarms, 1))
@@ -321,4 +337,12 @@ void decision_free(struct decision *decision)
     free(decision->parts);
     free(decision->asks);
     free(decision);
+}
+
+void decision_drop(struct decision *decision)
+{
+    struct decision *whole = decision->whole;
+    decision_free(decision);
+    if (whole != NULL && --whole->n_open == 0)
+        decision_free(whole);
 }

@@ -67,7 +67,11 @@ struct decision {
     uint8_t kind, n_renewed; /* ... of several keys how many are done, */
     struct slice all_keys;   /* ... and `key` */
     uint8_t refusing;        /* several keys: bits of those that had no room */
-    void *owner;             /* NULL: the client has gone */
+    /* RESET of several keys on a cluster: a deletion for each, which is a decision of its own. */
+    struct decision *whole; /* of such a part the call; NULL: it is a call */
+    uint32_t n_open;        /* of the call: parts without an answer */
+    int64_t n_deleted;      /* keys that existed, of those that are answered */
+    void *owner;            /* NULL: the client has gone */
     /* For the owner's measurements: since when it was the next of its client, how long limits made it wait, its tag. */
     uint64_t arrived_ns; /* 0: not measured */
     uint32_t waited_us;
@@ -104,10 +108,16 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
 /* One that is done already, with this reply. NULL: out of memory. */
 struct decision *decision_answered(struct quota *quota, struct slice reply, void *owner);
 
+/* The part of a call that asks for this one key of it, a bulk of decision->key. NULL: out of memory. */
+struct decision *decision_part(struct decision *whole, struct slice key);
+
 /* Reserve room for its alarm. False: out of memory. */
 __attribute__((warn_unused_result)) bool decision_reserve(struct decision *decision, struct alarms *alarms);
 
 /* It is in no list, and its alarm is not set. */
 void decision_free(struct decision *decision);
+
+/* The same of one whose client has gone, and of the call that it is the last part of. */
+void decision_drop(struct decision *decision);
 
 #endif

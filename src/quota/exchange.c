@@ -24,6 +24,17 @@ uint16_t exchange_slot(const struct exchange *exchange, const struct decision *d
     return slot_of(decision->n_keys == 0 || argv_next(&keys, &key) ? key : decision->key);
 }
 
+bool exchange_is_crossing(const struct exchange *exchange, const struct decision *decision)
+{
+    struct slice key;
+    struct argv_walk keys = keys_of(decision);
+    uint16_t slot = exchange_slot(exchange, decision);
+    while (exchange->routes.is_cluster && argv_next(&keys, &key))
+        if (slot_of(key) != slot)
+            return true;
+    return false;
+}
+
 uint64_t exchange_hash(const struct exchange *exchange, struct slice key)
 {
     return hash_bytes(exchange->settings->key, key);

@@ -58,6 +58,9 @@ static inline uint64_t exchange_now_ns(const struct exchange *exchange)
 /* The slot of the call's keys, which have one; 0 unless the upstream is a cluster. */
 uint16_t exchange_slot(const struct exchange *exchange, const struct decision *decision);
 
+/* True if the keys of a call on several keys have different slots: no node decides them together. */
+bool exchange_is_crossing(const struct exchange *exchange, const struct decision *decision);
+
 /*
  * Ask about its keys at the end of this iteration; the time for that began at decision->asked_ns. `hash` is
  * exchange_hash of decision->key. False: out of memory.

@@ -62,13 +62,43 @@ static void done(struct decision *decision)
 }
 
 /* An error reply, whole. */
-static void done_with(struct decision *decision, struct slice error)
+static void build_failure(struct decision *decision, struct slice error)
 {
     struct slice text = error.len > 1 ? slice_of(error.at + 1, error.len - 1) : slice_of("", 0);
     while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
         text.len--;
     build_error(&decision->reply, text.len > 0 ? text : SLICE("ERR"));
     decision->is_failed = true;
+}
+
+/* A part of a call is over; the last of them is the end of the call. */
+static void end_part(struct decision *whole)
+{
+    if (--whole->n_open > 0)
+        return;
+    whole->is_asking = false;
+    if (!whole->is_failed)
+        build_int(&whole->reply, whole->n_deleted);
+    done(whole);
+}
+
+/* The first error of its parts is the call's. */
+static void fail_part(struct decision *whole, struct slice error)
+{
+    if (!whole->is_failed)
+        build_failure(whole, error);
+    end_part(whole);
+}
+
+static void done_with(struct decision *decision, struct slice error)
+{
+    struct decision *whole = decision->whole;
+    if (whole != NULL) {
+        decision_free(decision);
+        fail_part(whole, error);
+        return;
+    }
+    build_failure(decision, error);
     done(decision);
 }
 
@@ -214,6 +244,30 @@ static void ask(struct decision *decision, uint64_t hash)
         forget_denials(quota);
 }
 
+/* On a cluster keys of several slots are no one command, and several of one slot are refused while that moves. */
+static bool has_parts(const struct decision *decision)
+{
+    return decision->quota->exchange.routes.is_cluster && decision->ask.rule.kind == QUOTA_RESET &&
+           decision->n_keys > 1;
+}
+
+static void ask_parts(struct decision *whole)
+{
+    struct slice key;
+    struct argv_walk keys = {whole->key.at, whole->key.at + whole->key.len, whole->n_keys};
+    const char *begin = keys.at;
+    whole->is_asking = true;
+    whole->n_open = 1; /* until all are asked */
+    for (; argv_next(&keys, &key); begin = keys.at) {
+        struct decision *part = decision_part(whole, slice_of(begin, (size_t)(keys.at - begin)));
+        if (part != NULL)
+            ask(part, hash_of(part));
+        else if (!whole->is_failed)
+            build_failure(whole, err_text(ERR_OUT_OF_MEMORY));
+    }
+    end_part(whole);
+}
+
 /* Answer from memory; not while a question about the key is under way, which comes first and may charge it. */
 static bool recall(const struct decision *decision, uint64_t hash, struct quota_outcome *outcome)
 {
@@ -240,6 +294,8 @@ static void try(struct decision *decision)
         release_listener_add(&quota->listener, decision);
     if (recall(decision, hash, &outcome))
         decide(decision, &outcome);
+    else if (has_parts(decision))
+        ask_parts(decision);
     else
         ask(decision, hash);
 }
@@ -310,8 +366,8 @@ static void note_charged(struct quota *quota, const struct quota_ask *asked, str
     entry->changes++; /* what is remembered of the others is behind that */
 }
 
-static void on_numbers(void *arg, const struct batch *batch, struct batch_entry *entry,
-                       const int64_t *numbers, const struct quota_hold *holds)
+static void on_numbers(void *arg, const struct batch *batch, struct batch_entry *entry, const int64_t *numbers,
+                       const struct quota_hold *holds)
 {
     struct quota *quota = arg;
     const struct decision *first = container_of(entry->calls.next, struct decision, in_entry);
@@ -344,9 +400,16 @@ static void on_numbers(void *arg, const struct batch *batch, struct batch_entry 
 
 static void on_deleted(struct decision *decision, int64_t n)
 {
+    struct decision *whole = decision->whole;
     forget_denials(decision->quota);
-    build_int(&decision->reply, n);
-    done(decision);
+    if (whole == NULL) {
+        build_int(&decision->reply, n);
+        done(decision);
+        return;
+    }
+    whole->n_deleted += n;
+    decision_free(decision);
+    end_part(whole);
 }
 
 static void on_failed(struct decision *decision, struct slice error, bool is_down)
@@ -398,6 +461,11 @@ struct decision *quota_begin(struct quota *quota, const struct quota_context *co
         return NULL;
     if (!decision_reserve(decision, quota->alarms)) {
         build_error(error, SLICE("ERR out of memory"));
+        decision_free(decision);
+        return NULL;
+    }
+    if (decision->n_parts > 0 && exchange_is_crossing(&quota->exchange, decision)) {
+        build_error(error, SLICE("CROSSSLOT Keys in request don't hash to the same slot"));
         decision_free(decision);
         return NULL;
     }
