@@ -229,6 +229,7 @@ static void admit_nodes(struct taking *t)
     for (size_t i = 0; i < t->answer->n; i++)
         if (t->numbers[i] == CLUSTER_NOBODY)
             t->numbers[i] = add_node(t->view, t->answer->nodes[i].id);
+    t->view->nodes[t->numbers[t->answer->myself]].asked_ns = t->view->asked_ns; /* whichever node was meant */
 }
 
 /* Of an answer that contradicts what is known only what is new of a node counts. */
