@@ -93,7 +93,7 @@ static void find_masterless(struct findings *findings, const struct snapshot *s)
 static void find_lost(struct findings *findings, const struct snapshot *s)
 {
     struct finding *finding = NULL;
-    for (size_t i = 0; s->is_replicated && i < s->n_nodes; i++) {
+    for (size_t i = 0; (s->is_replicated || s->is_cluster) && i < s->n_nodes; i++) {
         const struct snapshot_node *node = &s->nodes[i];
         if (node->use == USED_FOR_ALL || node_state_is_up(node->health.state))
             continue;
@@ -142,6 +142,11 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
 /* For another reason, as at the start. */
 static void find_unready(struct findings *findings, const struct snapshot *s)
 {
+    if (s->partly[0] != '\0') {
+        struct finding *finding = add(findings, FINDING_BAD, "upstream-tile");
+        text_add(&finding->title, SLICE("Slots are not served"));
+        text_add(&finding->more, slice_str(s->partly));
+    }
     if (s->not_ready[0] == '\0' || s->is_draining || !node_state_is_up(s->health.state))
         return;
     struct finding *finding = add(findings, FINDING_BAD, "upstream-tile");

@@ -137,7 +137,10 @@ static void show_readiness(struct answer *answer, const struct snapshot *snapsho
     if (clock_ns() > snapshot->taken_ns + STALE_NS)
         why = "the main thread has not reported for 10 s";
     answer->status = why[0] == '\0' ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
-    text_print(&answer->text, "%s\n", why[0] == '\0' ? "ready" : why);
+    if (why[0] == '\0' && snapshot->partly[0] != '\0')
+        text_print(&answer->text, "ready: %s\n", snapshot->partly);
+    else
+        text_print(&answer->text, "%s\n", why[0] == '\0' ? "ready" : why);
 }
 
 static const struct page {

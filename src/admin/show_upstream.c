@@ -32,7 +32,7 @@ void show_upstream_info(struct sheet *s)
 void show_masters(struct sheet *s)
 {
     for (size_t i = 0; i < s->snapshot->n_nodes; i++)
-        put(s, LABELS({"upstream", s->snapshot->nodes[i].address}), s->snapshot->nodes[i].use == USED_FOR_ALL);
+        put(s, LABELS({"upstream", s->snapshot->nodes[i].address}), s->snapshot->nodes[i].use >= USED_FOR_SLOTS);
 }
 
 void show_has_master(struct sheet *s)

@@ -33,14 +33,14 @@ void snapshot_put(struct snapshot *snapshot)
 const char *node_use_name(enum node_use use)
 {
     static const char *const names[] = {
-        [USED_FOR_NOTHING] = "nothing", [USED_FOR_READS] = "reads", [USED_FOR_ALL] = "all"};
+        [USED_FOR_NOTHING] = "nothing", [USED_FOR_READS] = "reads", [USED_FOR_SLOTS] = "slots", [USED_FOR_ALL] = "all"};
     return names[use];
 }
 
 const struct snapshot_node *snapshot_home(const struct snapshot *snapshot)
 {
     for (size_t i = 0; i < snapshot->n_nodes; i++)
-        if (snapshot->nodes[i].use == USED_FOR_ALL)
+        if (snapshot->nodes[i].use >= USED_FOR_SLOTS)
             return &snapshot->nodes[i];
     return NULL;
 }

@@ -124,7 +124,8 @@ struct snapshot_try {
 enum node_use {
     USED_FOR_NOTHING,
     USED_FOR_READS,
-    USED_FOR_ALL, /* it is the master, or the only one */
+    USED_FOR_SLOTS, /* it is a master of a cluster, which serves some of the slots */
+    USED_FOR_ALL,   /* it is the master, or the only one */
 };
 
 #define SNAPSHOT_NO_LAG UINT64_MAX
@@ -137,7 +138,9 @@ struct snapshot_node {
     struct snapshot_try tries[SNAPSHOT_TRIES];
     unsigned n_tries;
     enum node_use use;
-    uint64_t epoch;           /* by which sentinels name it the master; 0: none */
+    uint64_t epoch;           /* by which sentinels name it the master, or its config epoch in a cluster; 0: none */
+    unsigned slots;           /* of a cluster, that it serves */
+    unsigned slots_moving;    /* of these, and of others', that are on their way from it or to it, as far as is known */
     uint64_t lag_ms;          /* of a replica, behind the master; SNAPSHOT_NO_LAG: not known, or none */
     uint64_t behind_bytes;    /* what the replica lacks of what its master has told; with lag_ms */
     uint64_t changed_unix_ms; /* when its role changed last, or whether it can be reached; 0: never */
@@ -152,7 +155,7 @@ static inline bool node_state_is_up(enum node_state state)
     return state < NODE_SILENT;
 }
 
-/* "all", "reads", "nothing" */
+/* "all", "slots", "reads", "nothing" */
 const char *node_use_name(enum node_use use);
 
 /* "up", "busy", "paused", "silent", "away" */
@@ -184,11 +187,15 @@ struct snapshot {
     bool is_shadow;  /* mode = shadow */
     bool is_draining;
     char not_ready[SNAPSHOT_TEXT]; /* why it is not ready; "": it is */
+    char partly[SNAPSHOT_TEXT];    /* of a cluster, which part of the slots is served; "": all, or it is not ready */
 
     char upstream[SNAPSHOT_TEXT];  /* the home node's address */
     struct snapshot_health health; /* the worst of all nodes */
     struct lane_counts lanes;      /* summed over all nodes */
     bool is_replicated;            /* several servers, of which one at a time is the master */
+    bool is_cluster;               /* several masters share the slots */
+    unsigned slots_served;         /* of a cluster, that have a master */
+    unsigned slots_up;             /* of these, whose master can be reached */
     struct snapshot_node *nodes;   /* none before sentinels have named any */
     size_t n_nodes;
 

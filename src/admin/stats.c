@@ -86,6 +86,10 @@ static void write_place(struct text *out, const struct snapshot_node *node)
 {
     json_string(out, "use", node_use_name(node->use));
     json_number(out, "epoch", node->epoch);
+    if (node->use == USED_FOR_SLOTS) {
+        json_number(out, "slots", node->slots);
+        json_number(out, "slots_moving", node->slots_moving);
+    }
     if (node->lag_ms != SNAPSHOT_NO_LAG) {
         json_real(out, "lag_seconds", (double)node->lag_ms / 1000.0);
         json_number(out, "behind_bytes", node->behind_bytes);
@@ -98,6 +102,11 @@ static void write_upstream(struct text *out, const struct snapshot *s)
     json_open_object(out, "upstream");
     write_node(out, s->upstream, &s->health, &s->lanes);
     json_flag(out, "replicated", s->is_replicated);
+    json_flag(out, "cluster", s->is_cluster);
+    if (s->is_cluster) {
+        json_number(out, "slots_served", s->slots_served);
+        json_number(out, "slots_up", s->slots_up);
+    }
     json_open_list(out, "nodes");
     for (size_t i = 0; i < s->n_nodes; i++) {
         json_open_row(out);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "run/census_limits.h"
 #include "run/census_nodes.h"
+#include "run/cluster_words.h"
 #include "run/fullness.h"
 
 #define NS_IN_S 1e9
@@ -63,9 +64,33 @@ static void take_listeners(struct snapshot *s, const struct census *census)
 
 /* ---- the rest ---- */
 
+/* A cluster can be used while some slots can: the others have a word of their own (census_tell_part). */
+static void explain_cluster(const struct census *census, const struct cluster *cluster, char why[CENSUS_WHY_ROOM])
+{
+    char words[CLUSTER_WORDS_ROOM];
+    why[0] = '\0';
+    if (cluster_words_look(cluster).n_up > 0)
+        return;
+    (void)cluster_words_print(cluster, words);
+    snprintf(why, CENSUS_WHY_ROOM, "upstream %.150s: %.350s", controls_text(census->controls), words);
+}
+
+void census_tell_part(const struct census *census, char part[CENSUS_WHY_ROOM])
+{
+    const struct cluster *cluster = census->controls != NULL ? controls_cluster(census->controls) : NULL;
+    char words[CLUSTER_WORDS_ROOM];
+    part[0] = '\0';
+    if (cluster != NULL && cluster_words_look(cluster).n_up > 0 && !cluster_words_print(cluster, words))
+        snprintf(part, CENSUS_WHY_ROOM, "%s", words);
+}
+
 /* Why the home node cannot be used; "": it can. What else there is may be away. */
 static void explain_upstream(const struct census *census, char why[CENSUS_WHY_ROOM])
 {
+    if (controls_cluster(census->controls) != NULL) {
+        explain_cluster(census, controls_cluster(census->controls), why);
+        return;
+    }
     const char *text = topology_home(census->topology)->text;
     const char *no_master = controls_why_no_master(census->controls);
     const char *unfit = controls_why(census->controls, TOPOLOGY_HOME);
@@ -118,7 +143,8 @@ bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
 static void take_upstream(struct snapshot *s, const struct census *census)
 {
     snprintf(s->upstream, sizeof s->upstream, "%s", topology_home(census->topology)->text);
-    census_is_ready(census, s->not_ready);
+    if (census_is_ready(census, s->not_ready))
+        census_tell_part(census, s->partly);
     s->is_draining = census->is_stopping;
 }
 

@@ -13,6 +13,9 @@
 /* Does weir serve clients, in the sense of /readyz? If not, `why` says why. */
 bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM]);
 
+/* Of a cluster that is not served in full, which part is; else "". */
+void census_tell_part(const struct census *census, char part[CENSUS_WHY_ROOM]);
+
 /* What clients get while it is not ready, because of its upstream. */
 const char *census_clients_get(const struct census *census);
 

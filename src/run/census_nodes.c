@@ -2,8 +2,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "run/cluster_words.h"
 
 /* ---- how a node is ---- */
 
@@ -52,7 +54,8 @@ static void sum_workers(const struct census *census, sum_fn sum_of, size_t row, 
 /* Of several servers each has its own counts alone: one that is the master now has not sent what its predecessor has. */
 static sum_fn summing(const struct census *census)
 {
-    bool are_several = census->controls != NULL && controls_are_replicated(census->controls);
+    bool are_several = census->controls != NULL &&
+                       (controls_are_replicated(census->controls) || controls_cluster(census->controls) != NULL);
     return are_several ? nodes_sum_row : nodes_sum;
 }
 
@@ -112,12 +115,52 @@ static void take_about(struct snapshot_node *to, const struct about *about, uint
 }
 
 /* A replica that is too far behind its master is not read from. */
-static enum node_use use_of(size_t row, const struct node *node, uint64_t now_ns)
+static enum node_use use_of(const struct census *census, size_t row, const struct node *node, uint64_t now_ns)
 {
+    if (census->topology->slots != NULL && row < census->topology->n_masters)
+        return USED_FOR_SLOTS;
     if (row == TOPOLOGY_HOME)
         return USED_FOR_ALL;
     bool is_read = row != CONTROLS_NO_ROW && reach_is_in_sync(&node->reach, now_ns, node->upstream->reads.lag_max_ns);
     return is_read ? USED_FOR_READS : USED_FOR_NOTHING;
+}
+
+/* A row of the snapshot for each node of the view; NULL: the node is no member. */
+static struct snapshot_node *row_of_node(struct snapshot *s, const struct cluster *cluster, size_t number)
+{
+    const struct member *member = cluster_member(cluster, number);
+    for (size_t i = 0; member != NULL && i < s->n_nodes; i++)
+        if (strcmp(s->nodes[i].address, member->key) == 0)
+            return &s->nodes[i];
+    return NULL;
+}
+
+static void count_moving(struct snapshot_node *node)
+{
+    if (node != NULL)
+        node->slots_moving++;
+}
+
+static void take_slots(struct snapshot *s, const struct cluster *cluster)
+{
+    const struct cluster_view *view = cluster_known(cluster);
+    struct cluster_service service = cluster_words_look(cluster);
+    s->slots_served = (unsigned)service.n_served;
+    s->slots_up = (unsigned)service.n_up;
+    for (size_t i = 0; i < cluster_view_count(view); i++) {
+        struct snapshot_node *node = row_of_node(s, cluster, i);
+        if (node == NULL)
+            continue;
+        node->slots = cluster_view_node(view, i)->n_slots;
+        node->epoch = cluster_view_node(view, i)->epoch;
+    }
+    for (uint16_t slot = 0; slot < SLOT_COUNT; slot++) {
+        uint16_t other;
+        if (cluster_view_state(view, slot, &other) == SLOT_STABLE)
+            continue;
+        count_moving(row_of_node(s, cluster, cluster_view_owner(view, slot)));
+        count_moving(row_of_node(s, cluster, other));
+    }
 }
 
 static void take_server(struct snapshot_node *to, const struct census *census, const struct controls_server *server,
@@ -129,7 +172,7 @@ static void take_server(struct snapshot_node *to, const struct census *census, c
     else
         about = (struct about){.node = finder_node(server->finder), .control = finder_control(server->finder)};
     snprintf(to->address, sizeof to->address, "%s", server->key);
-    to->use = use_of(server->row, about.node, s->taken_ns);
+    to->use = use_of(census, server->row, about.node, s->taken_ns);
     to->epoch = server->epoch;
     if (server->changed_ns != 0)
         to->changed_unix_ms = clock_unix_ms() - (s->taken_ns - server->changed_ns) / NS_PER_MS;
@@ -171,6 +214,10 @@ static void take_whole(struct snapshot *s, const struct census *census)
     if (s->health.state != NODE_AWAY && home.control != NULL)
         s->health.silence_ns = control_silence_ns(home.control, s->taken_ns);
     s->is_replicated = census->controls != NULL && controls_are_replicated(census->controls);
+    const struct cluster *cluster = census->controls != NULL ? controls_cluster(census->controls) : NULL;
+    s->is_cluster = cluster != NULL;
+    if (cluster != NULL)
+        take_slots(s, cluster);
     for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++) {
         struct nodes_sum sum = {0};
         nodes_sum_all(&crew_front(census->crew, w)->nodes, &sum);

@@ -24,8 +24,10 @@ struct cluster {
     void *arg;
     struct cluster_view *view;
     struct cluster_pace pace;
-    struct member *asked; /* has been asked, and has not answered yet; NULL: none */
-    size_t next;          /* the member that is asked next where the view names none */
+    struct member *asked;   /* has been asked, and has not answered yet; NULL: none */
+    size_t next;            /* the member that is asked next where the view names none */
+    struct member **sorted; /* of each node of the view, as it was sorted last; heap */
+    size_t n_sorted;
     bool is_tls;
     bool is_known; /* a node has answered */
     bool is_started;
@@ -52,7 +54,13 @@ static bool address_of(const struct cluster *cluster, const struct cluster_view_
     return address->host[0] != '\0' && address->port != 0;
 }
 
-struct member *cluster_member(const struct cluster *cluster, const struct cluster_view_node *node)
+struct member *cluster_member(const struct cluster *cluster, size_t number)
+{
+    return number < cluster->n_sorted ? cluster->sorted[number] : NULL;
+}
+
+/* NULL: the node has no address, or is not dialled. */
+static struct member *find_member(const struct cluster *cluster, const struct cluster_view_node *node)
 {
     struct address address;
     char key[ADDRESS_TEXT];
@@ -89,6 +97,14 @@ static bool has_row(const struct topology *topology, const struct member *member
     return false;
 }
 
+static void note_members(struct cluster *cluster)
+{
+    cluster->n_sorted = cluster_view_count(cluster->view);
+    cluster->sorted = mem_realloc(cluster->sorted, cluster->n_sorted + 1, sizeof(struct member *));
+    for (size_t i = 0; i < cluster->n_sorted; i++)
+        cluster->sorted[i] = find_member(cluster, cluster_view_node(cluster->view, i));
+}
+
 void cluster_sort_members(struct cluster *cluster, const struct topology *now)
 {
     struct members *members = cluster->members;
@@ -108,6 +124,7 @@ void cluster_sort_members(struct cluster *cluster, const struct topology *now)
             member = members_add(members, key, &address);
         member->is_leaving = false;
     }
+    note_members(cluster);
 }
 
 /* ---- what is answered ---- */
@@ -245,7 +262,7 @@ static bool ask_known(struct cluster *cluster)
         uint16_t number = cluster_view_next(cluster->view);
         if (number == CLUSTER_NOBODY)
             return false;
-        struct member *member = cluster_member(cluster, cluster_view_node(cluster->view, number));
+        struct member *member = cluster_member(cluster, number);
         cluster_view_note_asked(cluster->view, number, clock_ns());
         if (member != NULL && ask(cluster, member))
             return true;
@@ -301,7 +318,7 @@ static bool is_broken(const struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
         const struct cluster_view_node *node = cluster_view_node(cluster->view, i);
-        const struct member *member = node->n_slots > 0 ? cluster_member(cluster, node) : NULL;
+        const struct member *member = cluster_member(cluster, i);
         if (node->id[0] != '\0' && node->n_slots > 0 &&
             (node->is_failed || member == NULL || finder_word(member->finder).lost_ns != 0))
             return true;
@@ -335,6 +352,9 @@ void cluster_note_member(struct cluster *cluster, const struct member *member)
 void cluster_forget(struct cluster *cluster, const struct member *member)
 {
     end_question(cluster, member, PACE_SILENT);
+    for (size_t i = 0; i < cluster->n_sorted; i++)
+        if (cluster->sorted[i] == member)
+            cluster->sorted[i] = NULL;
 }
 
 /* ---- what is known ---- */
@@ -432,6 +452,7 @@ static void on_timer_closed(uv_handle_t *handle)
     if (--cluster->n_timers > 0)
         return;
     cluster_view_free(cluster->view);
+    free(cluster->sorted);
     free(cluster);
 }
 

@@ -56,8 +56,8 @@ void cluster_forget(struct cluster *cluster, const struct member *member);
 
 const struct cluster_view *cluster_known(const struct cluster *cluster);
 
-/* The member of a node of the view; NULL: it is none. */
-struct member *cluster_member(const struct cluster *cluster, const struct cluster_view_node *node);
+/* The member of the node of this number in the view, as it was sorted last; NULL: it is none. */
+struct member *cluster_member(const struct cluster *cluster, size_t number);
 
 /* True if clients may read there: a replica of a master that serves slots. */
 bool cluster_reads(const struct cluster *cluster, const struct cluster_view_node *node);

@@ -84,7 +84,7 @@ static void add_masters(struct cluster_rows *rows, const struct cluster *cluster
     uint16_t *numbers = mem_zalloc(n + 1, sizeof *numbers);
     for (size_t i = 0; i < n; i++) {
         const struct cluster_view_node *node = node_at(cluster, i);
-        struct member *member = node->n_slots > 0 ? cluster_member(cluster, node) : NULL;
+        struct member *member = node->n_slots > 0 ? cluster_member(cluster, i) : NULL;
         if (member != NULL && row_of_member(rows, member) == SLOT_UNSERVED)
             numbers[add(rows, member, node)] = (uint16_t)i;
     }
@@ -100,7 +100,7 @@ static void add_replicas(struct cluster_rows *rows, const struct cluster *cluste
 {
     for (size_t i = 0; i < cluster_view_count(cluster_known(cluster)); i++) {
         const struct cluster_view_node *node = node_at(cluster, i);
-        struct member *member = cluster_reads(cluster, node) ? cluster_member(cluster, node) : NULL;
+        struct member *member = cluster_reads(cluster, node) ? cluster_member(cluster, i) : NULL;
         if (member == NULL || row_of[node->master] == SLOT_UNSERVED || row_of_member(rows, member) != SLOT_UNSERVED ||
             !node_has_address(finder_node(member->finder)))
             continue;

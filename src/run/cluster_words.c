@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_away(const struct cluster *cluster, const struct cluster_view_node *node)
+static bool is_away(const struct cluster *cluster, size_t number)
 {
-    const struct member *member = cluster_member(cluster, node);
+    const struct member *member = cluster_member(cluster, number);
     return member == NULL || finder_word(member->finder).is_lost;
 }
 
@@ -23,7 +23,7 @@ struct cluster_service cluster_words_look(const struct cluster *cluster)
         if (!serves(node))
             continue;
         service.n_masters++;
-        if (is_away(cluster, node))
+        if (is_away(cluster, i))
             continue;
         service.n_masters_up++;
         service.n_up += node->n_slots;
@@ -39,7 +39,7 @@ static void print_away(const struct cluster *cluster, char *out, size_t room)
     out[0] = '\0';
     for (size_t i = 0; i < cluster_view_count(view) && n < room; i++) {
         const struct cluster_view_node *node = cluster_view_node(view, i);
-        if (serves(node) && is_away(cluster, node))
+        if (serves(node) && is_away(cluster, i))
             n += (size_t)snprintf(out + n, room - n, "%s%.100s:%u", n > 0 ? ", " : "",
                                   node->host[0] != '\0' ? node->host : node->hostname, (unsigned)node->port);
     }

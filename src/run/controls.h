@@ -76,6 +76,9 @@ const struct finder *controls_finder(const struct controls *controls, size_t row
 /* Several servers may be the upstream, of which one at a time is the master. */
 bool controls_are_replicated(const struct controls *controls);
 
+/* The upstream as configured. Of one server its address. */
+const char *controls_text(const struct controls *controls);
+
 /* NULL: the upstream is none. */
 const struct cluster *controls_cluster(const struct controls *controls);
 

@@ -545,8 +545,10 @@ static void start_workers(struct proxy *proxy)
     watchdog_start(&proxy->watchdog, &proxy->loop, proxy->crew);
     memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
     apply_rules(proxy); /* a reload may have come before the workers */
-    log_info("forwarding to %s with %u worker%s, lanes %s", topology_home(proxy->topology)->text, config->workers,
-             config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
+    const char *text = controls_cluster(proxy->controls) != NULL ? controls_text(proxy->controls)
+                                                                 : topology_home(proxy->topology)->text;
+    log_info("forwarding to %s with %u worker%s, lanes %s", text, config->workers, config->workers == 1 ? "" : "s",
+             config->lanes_private ? "private" : "shared");
     report(proxy);
     ending_await(&proxy->ending);
     succession_serve(&proxy->succession, &proxy->loop);

@@ -58,12 +58,21 @@ void sd_notify_hold(bool is_held_now)
 
 /* ---- the status ---- */
 
+static void tell_forwarding(const struct census *census, char words[SD_NOTIFY_ROOM])
+{
+    char part[CENSUS_WHY_ROOM];
+    const char *text = controls_cluster(census->controls) != NULL ? controls_text(census->controls)
+                                                                  : topology_home(census->topology)->text;
+    census_tell_part(census, part);
+    snprintf(words, SD_NOTIFY_ROOM, "forwarding to %s%s%s", text, part[0] != '\0' ? ": " : "", part);
+}
+
 void sd_notify_tell(struct sd_notify *notify, const struct census *census)
 {
     char why[CENSUS_WHY_ROOM], words[SD_NOTIFY_ROOM];
     bool is_first = census->crew != NULL && !census->is_stopping && !notify->has_begun;
     if (census_is_ready(census, why))
-        snprintf(words, sizeof words, "forwarding to %s", topology_home(census->topology)->text);
+        tell_forwarding(census, words);
     else
         snprintf(words, sizeof words, "%s", why);
     notify->has_begun |= is_first;

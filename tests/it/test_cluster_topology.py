@@ -1,12 +1,105 @@
 """`upstream = cluster:a, b`: weir learns the nodes of a Redis Cluster, and follows what becomes of them."""
 
-from kit.cluster import Cluster, weir_before
+import re
+import time
+
+import pytest
+from kit.admin import ADMIN, get, stats
+from kit.cluster import SLOTS, Cluster, slot_of
+from kit.fake_node import HANG, FakeNode, node_id, nodes_reply, row
+from kit.harness import free_port, wait_until
+
+HURRY = {"WEIR_HURRY": "10"}  # in calm the topology is asked for every second
+SECONDS = 20
+
+
+def before(cluster, upstream=None, **more):
+    return cluster.farm.weir(upstream or cluster.upstream, **{"workers": 1, "env": HURRY, "sections": ADMIN, **more})
+
+
+def served(weir):
+    """By the address of each master that weir sends commands to, how many slots it serves."""
+    return {node["address"]: node["slots"] for node in stats(weir)["upstream"]["nodes"] if node["use"] == "slots"}
+
+
+def table(cluster):
+    return {node.upstream: len(cluster.slots_of(node)) for node in cluster.masters}
+
+
+def wait_table(weir, cluster, what, seconds=SECONDS):
+    wanted = table(cluster)
+    wait_until(lambda: served(weir) == wanted, what, seconds)
+
+
+def readyz(weir):
+    return get(weir, "/readyz")[::2]
+
+
+def questions(nodes):
+    """How often these have been asked CLUSTER NODES."""
+    found = [re.search(r"cmdstat_cluster\|nodes:calls=(\d+)", str(node.call("INFO", "commandstats"))) for node in nodes]
+    return sum(int(match[1]) for match in found if match)
 
 
 def test_the_nodes_are_learnt_from_an_entry_point(farm):
-    made = Cluster(farm, masters=3)
-    weir = weir_before(made, upstream=made.entries(made.nodes[1]), workers=1)
+    made = Cluster(farm)
+    weir = before(made, made.entries(made.nodes[1]))
     weir.wait_for_log("3 masters serve all 16384 slots")
-    weir.wait_for_log("ready")
-    assert f"forwarding to {made.nodes[1].upstream}" in weir.log(), weir.log()
+    assert served(weir) == table(made) and len(served(weir)) == 3
+    assert readyz(weir) == (200, "ready\n")
+    told = stats(weir)["upstream"]
+    assert told["cluster"] and told["slots_up"] == told["slots_served"] == SLOTS
+    weir.stop()
+
+
+def test_a_slot_on_its_way_and_its_end(farm):
+    made = Cluster(farm)
+    weir = before(made)
+    source, target = made.masters[:2]
+    slot = slot_of(made.key_at(source))
+    made.begin_move(slot, target)
+
+    def moving():
+        return {node["address"] for node in stats(weir)["upstream"]["nodes"] if node["slots_moving"] == 1}
+
+    wait_until(lambda: moving() == {source.upstream, target.upstream}, "the slot is seen on its way", SECONDS)
+    made.end_move(slot)
+    wait_table(weir, made, "the slot is seen at its new owner")
+    wait_until(lambda: not moving(), "it is on its way no more", SECONDS)
+    weir.stop()
+
+
+def test_a_shard_that_fails_over(farm):
+    """kill -9 of a master: the replica is seen within node-timeout and 3 s; the other shards' rows stay meanwhile."""
+    made = Cluster(farm, replicas=1)
+    weir = before(made)
+    lost = made.masters[0]
+    slots = made.kill(lost)
+    killed = time.monotonic()
+    assert len(served(weir)) == 3, "what fails leaves the rows as they are"
+    heir = made.wait_served(slots)
+    wait_until(lambda: heir.upstream in served(weir) and lost.upstream not in served(weir), "the failover is seen", SECONDS)
+    took = time.monotonic() - killed
+    assert took < 1 + 3, took
+    weir.wait_for_log(f"{lost.upstream} serves no slots any more, {heir.upstream} serves slot")
+    wait_until(lambda: readyz(weir) == (200, "ready\n"), "all slots are served", SECONDS)
+    lost.start()
+    made.wait_ok()
+    made.failover(lost)
+    wait_table(weir, made, "and back by hand")
+    weir.stop()
+
+
+def test_a_shard_that_is_away(farm):
+    """weir stays ready for the other slots, and says which part that is."""
+    made = Cluster(farm)
+    weir = before(made)
+    lost = made.masters[2]
+    slots = len(made.kill(lost))
+    part = f"{SLOTS - slots} of {SLOTS} slots are served; {slots} are away with {lost.upstream}"
+    wait_until(lambda: readyz(weir) == (200, f"ready: {part}\n"), "the part is named", SECONDS)
+    weir.wait_for_log(part)
+    assert any(finding["title"] == "Slots are not served" for finding in stats(weir)["findings"])
+    lost.start()
+    wait_until(lambda: readyz(weir) == (200, "ready\n"), "it is back", SECONDS)
     weir.stop()

@@ -1,0 +1,115 @@
+/* The topology of a cluster follows what its nodes say. */
+#include "run/controls.h"
+#include "run/controls_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/cluster_rows.h"
+
+/* Nothing comes from a node any more in whose place there is another: clients that wait there are closed. */
+static void demote_lost(struct controls *controls, const struct topology *topology)
+{
+    for (size_t i = 0; i < controls->topology->n_rows; i++) {
+        struct member *member = controls->rows[i];
+        struct node *node = controls->topology->rows[i].node;
+        bool is_kept = false;
+        for (size_t j = 0; j < topology->n_rows && !is_kept; j++)
+            is_kept = topology->rows[j].node == node;
+        if (is_kept || member == NULL || !finder_word(member->finder).is_lost)
+            continue;
+        node_demote(node);
+        if (finder_node(member->finder) == node && !member->is_leaving)
+            finder_give_up(member->finder);
+    }
+}
+
+static void tell_changes(const struct controls *controls, const struct topology *now)
+{
+    const struct topology *before = controls->topology;
+    char what[CLUSTER_WORDS_ROOM], line[CLUSTER_WORDS_ROOM + SOURCES_TEXT + 16];
+    for (size_t i = 0; before->slots != NULL && i < before->n_masters; i++)
+        if (cluster_words_print_change(before, now, i, what)) {
+            snprintf(line, sizeof line, "upstream %s: %s", controls->text, what);
+            controls->ops->on_news(controls->arg, LOG_WARN, line, line);
+        }
+}
+
+/* Once per change. */
+static void tell_service(struct controls *controls)
+{
+    char text[CLUSTER_WORDS_ROOM], line[CLUSTER_WORDS_ROOM + SOURCES_TEXT + 16];
+    bool is_whole = cluster_words_print(controls->cluster, text);
+    if (strcmp(text, controls->cluster_text) == 0 || !cluster_is_settled(controls->cluster))
+        return;
+    snprintf(controls->cluster_text, sizeof controls->cluster_text, "%s", text);
+    snprintf(line, sizeof line, "upstream %s: %s", controls->text, text);
+    controls->ops->on_news(controls->arg, is_whole ? LOG_INFO : LOG_WARN, line, line);
+}
+
+/* The rows are handed over. Without a master the home is a node without an address. */
+static void publish_rows(struct controls *controls, struct cluster_rows *rows)
+{
+    struct node *nobody = NULL;
+    if (rows->n == 0) {
+        nobody = controls_home_node(controls, NULL);
+        rows->rows[0] = (struct topology_row){.node = nobody, .master = 0};
+        rows->n = rows->n_masters = 1;
+    }
+    if (!cluster_rows_are_same(rows, controls->topology)) {
+        struct topology *topology = topology_new_cluster(rows->rows, rows->n, rows->n_masters, rows->slots);
+        for (uint16_t slot = 0; slot < SLOT_COUNT; slot++)
+            controls->told[slot] = slot_map_row(topology->slots, slot);
+        demote_lost(controls, topology);
+        tell_changes(controls, topology);
+        controls_set_topology(controls, topology, rows->members);
+        rows->members = NULL;
+        rows->slots = NULL;
+    }
+    node_put(nobody);
+}
+
+void controls_follow_cluster(struct controls *controls)
+{
+    struct cluster_rows rows;
+    struct member *before = controls_home(controls);
+    cluster_sort_members(controls->cluster, controls->topology);
+    cluster_rows_make(&rows, controls->cluster, before, controls->topology);
+    publish_rows(controls, &rows);
+    cluster_rows_fini(&rows);
+    cluster_sort_members(controls->cluster, controls->topology);
+    controls_drop_leaving(controls);
+    if (controls_home(controls) != NULL && controls_home(controls) != before)
+        controls_hand_table(controls, controls_home(controls));
+    if (!controls->is_started)
+        return;
+    tell_service(controls);
+    if (cluster_is_settled(controls->cluster))
+        controls_settle(controls);
+}
+
+static void on_question(void *arg)
+{
+    struct controls *controls = arg;
+    (void)cluster_rows_note_redirects(controls->cluster, controls->topology, controls->told);
+}
+
+static void on_answer(void *arg)
+{
+    controls_choose_soon(arg);
+}
+
+static void on_news(void *arg, enum log_level level, const char *about, const char *line)
+{
+    const struct controls *controls = arg;
+    controls->ops->on_news(controls->arg, level, about, line);
+}
+
+static const struct cluster_ops cluster_ops = {.on_question = on_question, .on_answer = on_answer, .on_news = on_news};
+
+void controls_open_cluster(struct controls *controls)
+{
+    controls->cluster = cluster_open(controls->loop, controls->upstream, &controls->members, &cluster_ops, controls);
+    controls_follow_cluster(controls);
+}
