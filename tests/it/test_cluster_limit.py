@@ -1,0 +1,313 @@
+"""LIMIT commands before a Redis Cluster: each is decided by the node of its key's slot, also while slots move and nodes die."""
+
+import threading
+
+import pytest
+from kit.cluster import Cluster, slot_of, weir_before
+from kit.decisions import admitted, decide, decision, decisions, fresh, place
+from kit.harness import Farm, wait_until
+from kit.resp import Error, pipeline
+
+CROSSING = Error("CROSSSLOT Keys in request don't hash to the same slot")
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """A cluster that stays as it is, and a weir before it."""
+    farm = Farm()
+    cluster = Cluster(farm)
+    yield cluster, weir_before(cluster, workers=2)
+    farm.close()
+
+
+@pytest.fixture
+def cluster(shared):
+    return shared[0]
+
+
+@pytest.fixture
+def conn(shared):
+    with shared[1].connect() as conn:
+        yield conn
+
+
+def slot_in(key):
+    """The slot of what Redis has for a key."""
+    return slot_of(f"limit:{key}")
+
+
+def keys_at(cluster, node, n, name="k"):
+    """So many keys of different slots whose limits this node decides."""
+    slots, found, taken = cluster.slots_of(node), [], set()
+    for i in range(100_000):
+        key = f"{fresh(name)}"
+        slot = slot_in(key)
+        if slot in slots and slot not in taken:
+            taken.add(slot)
+            found.append(key)
+        if len(found) == n:
+            return found
+    raise AssertionError("too few keys")
+
+
+def neighbours(cluster, node, n):
+    """A slot of the node, and so many keys whose limits are in it."""
+    slot = slot_in("{%s}" % cluster.tag_at(node))
+    tag = fresh("{%s}" % cluster.tag_at(node))
+    return slot, [f"{tag}-{i}" for i in range(n)]
+
+
+# ---- where it is decided ----
+
+COMMANDS = [
+    "LIMIT FUNNEL {} 5/h", "LIMIT BUCKET {} 5/h BURST 5", "LIMIT SLIDING {} 5/h", "LIMIT SLIDING {} 5/h APPROX",
+    "LIMIT FIXED {} 5/h", "LIMIT THROTTLE {} 4 1 3600", "CL.THROTTLE {} 4 1 3600",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_algorithm_over_three_masters(cluster, conn, command):
+    """As many pass as one server lets pass, for each key; and each node has the keys of its own slots alone."""
+    keys = [key for node in cluster.masters for key in keys_at(cluster, node, 10)]
+    replies = conn.ask(*(command.format(key) for key in keys for _ in range(8)))
+    assert [reply[0] for reply in replies] == ([0] * 5 + [1] * 3) * len(keys)
+    for i, node in enumerate(cluster.masters):
+        there = {key.decode() for key in node.keys()}
+        assert {f"limit:{key}" for key in keys[10 * i : 10 * i + 10]} <= there
+        assert {slot_of(key) for key in there} <= cluster.slots_of(node)
+
+
+def test_warmup_bans_and_named_limits(cluster, shared):
+    """What else is decided by scripts; a named limit's key has its tag where the prefix has one."""
+    weir = weir_before(cluster, limit_prefix="{all}:", sections="[limit sign-up]\nsliding = 2/h\n")
+    with weir.connect() as conn:
+        assert [decide(conn, f"LIMIT CHECK sign-up {fresh()}").limited for _ in range(5)] == [0] * 5
+        owner = cluster.owner(slot_of("{all}"))
+        assert sum(key.startswith(b"{all}:sign-up:") for key in owner.keys()) == 5
+        one, other = fresh(), fresh()
+        call = f"LIMIT ALL FUNNEL {one} 2/h AND FIXED {other} 1/h"
+        assert [reply[0] for reply in conn.ask(call, call)] == [0, 1], "they share a slot"
+        assert conn.call("LIMIT", "RESET", one, other) == 2
+
+
+@pytest.mark.cluster
+def test_two_workers_share_what_there_is(shared):
+    """Many connections, on both workers: exactly as much passes as the limit has."""
+    cluster, weir = shared
+    keys = [key for node in cluster.masters for key in keys_at(cluster, node, 3)]
+    conns = [weir.connect() for _ in range(8)]
+    for conn in conns:
+        conn.send(pipeline(*(f"LIMIT FUNNEL {key} 20/d" for _ in range(5) for key in keys)))
+    found = {key: 0 for key in keys}
+    for conn in conns:
+        for _ in range(5):
+            for key in keys:
+                found[key] += decision(conn.read()).limited == 0
+        conn.close()
+    assert set(found.values()) == {20}, found
+
+
+def test_order_for_one_client(cluster, conn):
+    """Commands about keys of several nodes in one pipeline: each sees what stands before it, and replies keep their order."""
+    keys = [key for node in cluster.masters for key in keys_at(cluster, node, 2)]
+    take, commands, wanted = "LIMIT FUNNEL {} 1/d", [], []
+    for key in keys:
+        commands += [f"LIMIT RESET {key}", take, take, f"LIMIT RESET {key}", take, f"LIMIT SLIDING {key} 1/d", f"LIMIT RESET {key}"]
+        commands = [command.format(key) for command in commands]
+        wanted += [0, 0, 1, 1, 0, "WRONGTYPE", 1]
+    replies = conn.ask(*commands)
+    said = [r if isinstance(r, int) else r.split()[0] if isinstance(r, Error) else decision(r).limited for r in replies]
+    assert said == wanted
+
+
+def test_scripts_flushed_on_one_node(cluster, conn):
+    """NOSCRIPT of one node is repaired there."""
+    keys = [keys_at(cluster, node, 1)[0] for node in cluster.masters]
+    assert admitted(decisions(conn, *(f"LIMIT SLIDING {key} 2/d" for key in keys))) == 3
+    assert cluster.masters[1].call("SCRIPT", "FLUSH") == "OK"
+    assert admitted(decisions(conn, *(f"LIMIT SLIDING {key} 2/d" for key in keys for _ in range(2)))) == 3
+
+
+# ---- several keys ----
+
+
+def test_keys_of_several_slots_are_refused_before_anything_is_taken(cluster, conn):
+    one, other = (keys_at(cluster, node, 1)[0] for node in cluster.masters[:2])
+    call = f"LIMIT ALL FUNNEL {one} 1/d AND FUNNEL {other} 1/d"
+    assert conn.ask(call, call, "PING") == [CROSSING, CROSSING, "PONG"]
+    assert not any(f"limit:{key}".encode() in node.keys() for node in cluster.masters for key in (one, other))
+    same = f"LIMIT ALL FUNNEL {{{one}}}a 1/d AND FUNNEL {{{one}}}b 1/d"
+    assert [reply[0] for reply in conn.ask(same, same)] == [0, 1]
+
+
+def test_reset_is_split(cluster, conn):
+    """As many as there are, over all nodes; the same key twice counts once; and a denial is not remembered behind it."""
+    keys = [key for node in cluster.masters for key in keys_at(cluster, node, 5)]
+    takes = [f"LIMIT FUNNEL {key} 1/d" for key in keys]
+    assert admitted(decisions(conn, *takes)) == 15
+    replies = conn.ask(*takes, "LIMIT RESET " + " ".join(keys + keys[:3] + [fresh()]), *takes, "LIMIT RESET " + " ".join(keys), "PING")
+    assert [decision(r).limited for r in replies[:15]] == [1] * 15
+    assert replies[15] == 15 and replies[-2:] == [15, "PONG"]
+    assert [decision(r).limited for r in replies[16:31]] == [0] * 15
+
+
+def test_acquire_waits_at_each_node(shared):
+    """A holder that releases wakes who waits, wherever the key is."""
+    cluster, weir = shared
+    with weir.connect() as holder, weir.connect() as waiter:
+        for node in cluster.masters:
+            key = keys_at(cluster, node, 1)[0]
+            held = place(holder.call("LIMIT", "ACQUIRE", key, 1, 100_000))
+            waiter.send(pipeline(f"LIMIT ACQUIRE {key} 1 100000 WAIT 100000"))
+            wait_until(lambda: any(n.waiting()[1] > 0 for n in cluster.masters), "it listens")
+            assert holder.call("LIMIT", "RELEASE", key, held.token) == 1
+            got = place(waiter.read())
+            assert got.limited == 0 and holder.call("LIMIT", "RENEW", key, got.token, 1000) == 1
+
+
+# ---- slots that move ----
+
+MOVING = [COMMANDS[0], *(pytest.param(command, marks=pytest.mark.cluster) for command in COMMANDS[1:5])]
+
+
+@pytest.fixture
+def moving(farm):
+    cluster = Cluster(farm)
+    return cluster, weir_before(cluster, redirect_timeout="1s")
+
+
+@pytest.mark.parametrize("command", MOVING)
+def test_totals_while_a_slot_moves_step_by_step(moving, command):
+    """Of each key exactly as much passes as its limit has, at whichever node it is decided."""
+    cluster, weir = moving
+    source, target = cluster.masters[:2]
+    slot, keys = neighbours(cluster, source, 6)
+    passed = dict.fromkeys(keys, 0)
+
+    def take(n=1):
+        some = [key for _ in range(n) for key in keys]
+        with weir.connect() as conn:
+            replies = conn.ask(*(command.format(key) for key in some))
+        for key, reply in zip(some, replies):
+            assert not isinstance(reply, Error), reply
+            passed[key] += reply[0] == 0
+
+    take()
+    cluster.begin_move(slot, target)
+    keys.append(f"{keys[0]}-new")
+    passed[keys[-1]] = 0
+    take()
+    cluster.move_keys(slot, 3)
+    take()
+    cluster.move_keys(slot, 2)
+    take()
+    cluster.end_move(slot)
+    take(3)
+    assert set(passed.values()) == {5}, passed
+    assert cluster.owner(slot).id == target.id
+    cluster.begin_move(slot, source)
+    cluster.move_keys(slot, 2)
+    cluster.cancel_move(slot)
+    take(2)
+    assert set(passed.values()) == {5}, passed
+
+
+def test_several_keys_while_their_slot_moves(moving):
+    """They wait for the slot; in the end they pass once, or are refused as limit-when-down says. RESET always goes."""
+    cluster, weir = moving
+    source, target = cluster.masters[:2]
+    slot, (one, other, third) = neighbours(cluster, source, 3)
+    call = f"LIMIT ALL FUNNEL {one} 2/d AND FUNNEL {other} 2/d"
+    with weir.connect() as conn, weir.connect() as waiter:
+        assert [reply[0] for reply in conn.ask(call, f"LIMIT FUNNEL {third} 2/d")] == [0, 0]
+        cluster.begin_move(slot, target)
+        cluster.move_keys(slot, keys=[f"limit:{one}"])
+        assert isinstance(conn.call(*call.split()), Error), "until redirect-timeout is over"
+        assert conn.call("LIMIT", "RESET", third, fresh("{%s}" % one)) == 1
+        waiter.send(pipeline(call, call, call))
+        cluster.end_move(slot)
+        assert [waiter.read()[0] for _ in range(3)] == [0, 1, 1]
+        assert conn.call("LIMIT", "RESET", one, other, third) == 2
+
+
+def hammer(weir, keys, amount, stop, found):
+    with weir.connect() as conn:
+        while not stop.is_set():
+            replies = conn.ask(*(f"LIMIT FUNNEL {key} {amount}/d" for key in keys))
+            for key, reply in zip(keys, replies):
+                one = decision(reply)
+                found.append((key, one if isinstance(one, Error) else one.limited))
+
+
+@pytest.mark.cluster
+def test_totals_under_a_reshard(moving):
+    """Slots with their limits move to and fro under load: no error, and not one passes too many or too few."""
+    cluster, weir = moving
+    source, target = cluster.masters[:2]
+    keys = keys_at(cluster, source, 8) + keys_at(cluster, target, 2)
+    stop, found = threading.Event(), []
+    threads = [threading.Thread(target=hammer, args=(weir, keys, 400, stop, found)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(3):
+            for key in keys[:8]:
+                cluster.move(slot_in(key), target)
+            for key in keys[:8]:
+                cluster.move(slot_in(key), source)
+        wait_until(lambda: sum(result == 0 for _, result in list(found)) >= 400 * len(keys), "all has passed")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not [result for _, result in found if isinstance(result, Error)]
+    passed = {key: sum(k == key and result == 0 for k, result in found) for key in keys}
+    assert set(passed.values()) == {400}, passed
+
+
+# ---- nodes that go ----
+
+
+def test_a_dead_shard(farm):
+    """Only limits of its slots are answered as limit-when-down says."""
+    cluster = Cluster(farm)
+    weir = weir_before(cluster, failover_wait="100ms", sections="[limit open]\nfunnel = 1/d\nwhen-down = allow\n")
+    dead, *others = cluster.masters
+    with weir.connect() as conn:
+        theirs = [key for node in others for key in keys_at(cluster, node, 3)]
+        lost = keys_at(cluster, dead, 3)
+        assert admitted(decisions(conn, *(f"LIMIT FUNNEL {key} 9/d" for key in theirs + lost))) == 9
+        slots = cluster.kill(dead)
+        named = next(key for key in (fresh() for _ in range(10_000)) if slot_of(f"limit:open:{key}") in slots)
+
+        def ask():
+            return conn.ask(*(f"LIMIT FUNNEL {key} 9/d" for key in theirs + lost), f"LIMIT CHECK open {named}")
+
+        wait_until(lambda: all(isinstance(r, Error) for r in ask()[6:9]), "the node is known to be away")
+        replies = ask()
+        assert admitted([decision(reply) for reply in replies[:6]]) == 6 and decision(replies[9]).limited == 0
+        assert all(isinstance(reply, Error) for reply in replies[6:9])
+        dead.start()
+        cluster.wait_ok()
+        wait_until(lambda: not any(isinstance(r, Error) for r in ask()), "and is back")
+
+
+@pytest.mark.cluster
+def test_a_failover_of_a_shard(farm):
+    """CLUSTER FAILOVER: nothing fails, and no limit gives more than it has."""
+    cluster = Cluster(farm, replicas=1)
+    weir = weir_before(cluster, failover_wait="5s")
+    old = cluster.masters[0]
+    keys = keys_at(cluster, old, 4)
+    stop, found = threading.Event(), []
+    thread = threading.Thread(target=hammer, args=(weir, keys, 100_000, stop, found))
+    thread.start()
+    try:
+        wait_until(lambda: len(found) > 100, "it works")
+        cluster.failover(cluster.replicas_of(old)[0])
+        n = len(found)
+        wait_until(lambda: len(found) > n + 200, "it works again")
+    finally:
+        stop.set()
+        thread.join()
+    assert {result for _, result in found} == {0}
