@@ -25,6 +25,12 @@ uint32_t *aside_confirmed(struct lane *lane, struct slice word)
     return NULL;
 }
 
+bool aside_ends_unasked(const struct lane *lane, const struct call *call, struct slice word)
+{
+    bool is_asked = call != NULL && call->flow == FLOW_UNSUBSCRIBE;
+    return !is_asked && lane->shard_channels > 0 && slice_eq(word, SLICE("sunsubscribe"));
+}
+
 void aside_note_confirmation(struct lane *lane, uint32_t *count)
 {
     int64_t total = glimpse_last_integer(&lane->glimpse);

@@ -24,6 +24,12 @@ static inline bool aside_is_confirmed(const struct call *call)
 uint32_t *aside_confirmed(struct lane *lane, struct slice word);
 
 /*
+ * True of a confirmation with this word that answers no call, NULL if there is none: a node of a cluster says sunsubscribe,
+ * unasked, of channels whose slot has moved to another node.
+ */
+bool aside_ends_unasked(const struct lane *lane, const struct call *call, struct slice word);
+
+/*
  * The frame in lane->glimpse confirms what is counted there. It ends in the number of subscriptions left: channels and
  * patterns together, shard channels apart.
  */

@@ -330,7 +330,13 @@ static bool end_frame(struct lane *lane)
     struct slice word = is_list ? glimpse_first_bulk(&lane->glimpse) : slice_of(NULL, 0);
     bool confirms = aside_is_confirmed(call);
     uint32_t *count = confirms ? aside_confirmed(lane, word) : NULL;
+    bool is_unasked = aside_ends_unasked(lane, call, word);
+    lane->errs_late = count == &lane->shard_channels;
 
+    if (is_unasked) {
+        aside_note_confirmation(lane, &lane->shard_channels);
+        return end_aside(lane);
+    }
     if (count != NULL) {
         if (call->n == 0) /* UNSUBSCRIBE of everything: a frame each, and one if there is nothing */
             call->n = *count > 0 ? *count : 1;
@@ -446,10 +452,11 @@ static const char *take_unheard(struct lane *lane, const char *p, const char *en
     return p + used;
 }
 
-/* A push that nobody has asked for is nobody's either. */
+/* A push that nobody has asked for is nobody's either; nor is a second answer to SUNSUBSCRIBE (lane.errs_late). */
 static const char *take_dropped(struct lane *lane, const char *p, const char *end)
 {
     const char *next = take_unheard(lane, p, end);
+    lane->errs_late = false;
     if (next != NULL && !lane_is_in_frame(lane))
         count_add(&lane->base->counts.pushes_dropped, 1);
     return next;
@@ -468,6 +475,8 @@ static inline enum lane_framing framing_of(struct lane *lane, struct slice bytes
     bool is_push = bytes.at[0] == '>';
     if (aside_is_monitored(lane, bytes) && own_words_in_line(bytes))
         return FRAMING_OWN_WORDS;
+    if (call == NULL && lane->errs_late && bytes.at[0] == '-')
+        return FRAMING_DROPPED;
     if (is_push && may_push(lane) && !wants_push(lane))
         return FRAMING_DROPPED;
     if (!is_push && is_plain(lane) && !(lane->keeps && wants_frames(call)))

@@ -207,6 +207,7 @@ struct lane {
     struct greeting greeting;
     bool keeps;       /* shared, and a call that Redis refused may go back to its rider: rider_ops.on_not_run */
     bool is_parted;   /* Redis has been sent the end of weir's side; set by lane_part */
+    bool errs_late;   /* SUNSUBSCRIBE was just answered: where its slot has moved meanwhile an error may follow */
     bool is_listed;   /* others of its owner's user may point at it: node->owned has it */
     bool is_spent;    /* no other client may have it after its owner; set by lane_spend, for good */
     bool has_name;    /* its owner's name is on it, by CLIENT SETNAME or HELLO */
