@@ -19,8 +19,7 @@
 /* While frames can come to it unasked, or it is to hear what ends that, a client cannot be held. */
 static bool may_wait(const struct client *client)
 {
-    return !pin_has(client, PIN_PASSTHROUGH) &&
-           !(client_has_own_lane(client) && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane));
+    return !pin_has(client, PIN_PASSTHROUGH) && !client_is_subscribed(client);
 }
 
 bool account_waits_long(const struct client *client)

@@ -99,6 +99,8 @@ struct extra {
     struct proxy_header *header;  /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
     struct compounds *compounds;  /* on a cluster: its requests that became several (compound.h); NULL: none yet */
     uint32_t n_compounds;         /* how many of these */
+    struct subscriptions *subscriptions; /* on a cluster: what it has subscribed to (subscribe.h); NULL: nothing */
+    uint32_t n_subscribed;        /* of those, as Redis counts them: channels, patterns and shard channels */
     struct spread *spread;        /* on a cluster: its places and hops (spread.h); NULL: none yet */
 };
 
@@ -122,6 +124,7 @@ enum own_lane {
 struct again;
 struct compounds;
 struct session;
+struct subscriptions;
 struct proxy_header;
 struct read_side;
 struct gather;
@@ -284,6 +287,13 @@ static inline struct spread *client_spread(const struct client *client)
 
 /* The same; made when first needed. NULL: out of memory, and the client is closed. */
 struct spread *client_need_spread(struct client *client);
+
+/* True if messages may come to the client unasked: it has subscribed, on its own lane or, on a cluster, by taps. */
+static inline bool client_is_subscribed(const struct client *client)
+{
+    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    return (lane != NULL && lane_is_subscribed(lane)) || client_extra(client)->n_subscribed > 0;
+}
 
 /* To change; made when first needed. NULL: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) struct extra *client_need_extra(struct client *client);

@@ -27,6 +27,7 @@
 #include "front/remains.h"
 #include "front/session.h"
 #include "front/stateful.h"
+#include "front/subscribe.h"
 #include "front/timeouts.h"
 #include "front/timing.h"
 #include "front/vanished.h"
@@ -219,7 +220,7 @@ static bool may_outlive(const struct client *client, const struct lane *lane)
 {
     return client_may_administer(client) && client->rider.in_flight == 0 && client->pins == 0 &&
            !transaction_is_open(&client->transaction) && client_extra(client)->passage == NULL &&
-           !lane_is_subscribed(lane) && !lane_is_monitoring(lane);
+           !lane_is_subscribed(lane) && !client_is_subscribed(client) && !lane_is_monitoring(lane);
 }
 
 /* Called for each of its calls on that lane. An operator that stays keeps its place in the queue for a fair share. */
@@ -373,6 +374,7 @@ static void finish_when_answered(struct client *client)
         return;
     if (client_has_own_lane(client))
         lane_choice_abandon(client);
+    subscribe_leave(client);
     if (client->output == OUTPUT_DROPPED)
         client_close(client);
     else
@@ -392,6 +394,7 @@ static void on_close(struct client *client, enum client_state was)
     if (lane != NULL && (client_has_own_lane(client) || client->rider.in_flight > 0))
         remains_leave(client);
     drop_leases(client);
+    subscribe_leave(client);
     read_side_stop(client);
     login_end(client);
     outage_end(client);
@@ -425,6 +428,7 @@ static void drop_extra(struct client *client)
     again_free(client);
     replies_clear(&client->extra->replies);
     compounds_free(client);
+    subscribe_free(client);
     gather_drop(client);
     free(client->extra->passage);
     free(client->extra->ending);
@@ -553,6 +557,7 @@ static void on_wake(struct link *link)
     compounds_go_on(client);
     lane_choice_release(client);
     feed_again(client);
+    subscribe_go_on(client);
     half_close_check(client);
     if (client->front->drain.is_on)
         client_drain_look(client);
@@ -565,6 +570,7 @@ static void go_on_unheard(struct client *client)
     if (client->rider.absorbed > 0)
         stall_absorbed(&client->front->nodes.commons, &client->rider);
     catch_up(client);
+    subscribe_catch_up(client);
     if (client_is_leaving(client))
         finish_when_answered(client);
     else
@@ -609,6 +615,7 @@ static void on_drained(struct link *link)
     if (client->rider.absorbed > 0)
         stall_absorbed(&client->front->nodes.commons, &client->rider);
     catch_up(client);
+    subscribe_catch_up(client);
 }
 
 /* The handshake of TLS has ended. */

@@ -15,8 +15,8 @@ static bool is_attached(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     return !transaction_is_none(&client->transaction) || pin_has(client, PIN_PASSTHROUGH) ||
-           pin_has(client, PIN_WATCH) ||
-           (lane != NULL && (lane_is_subscribed(lane) || lane_is_monitoring(lane) || lane_is_in_message(lane)));
+           pin_has(client, PIN_WATCH) || client_is_subscribed(client) ||
+           (lane != NULL && (lane_is_monitoring(lane) || lane_is_in_message(lane)));
 }
 
 /* Has it sent something that is not done with? */
@@ -72,7 +72,7 @@ static const char *attachment(const struct client *client)
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     if (lane != NULL && lane_is_monitoring(lane))
         return "monitors";
-    if (lane != NULL && lane_is_subscribed(lane))
+    if (client_is_subscribed(client))
         return "subscribed";
     if (!transaction_is_none(&client->transaction))
         return "in MULTI";

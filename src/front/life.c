@@ -23,6 +23,7 @@
 #include "front/pacing.h"
 #include "front/remains.h"
 #include "front/session.h"
+#include "front/subscribe.h"
 #include "front/timeouts.h"
 #include "front/vanished.h"
 
@@ -215,6 +216,15 @@ static void move_home(struct front *front)
     }
 }
 
+static void adopt_subscriptions(struct front *front)
+{
+    struct list *next;
+    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
+        next = at->next;
+        subscribe_adopt(container_of(at, struct client, in_front));
+    }
+}
+
 static void adopt_topology(struct front *front)
 {
     const struct node *before = front_home_node(front);
@@ -222,6 +232,7 @@ static void adopt_topology(struct front *front)
     quota_adopt(front->quota);
     if (front_home_node(front) != before)
         move_home(front);
+    adopt_subscriptions(front);
     (void)outage_wake(front, UINT_MAX);
     again_wake(front);
 }

@@ -23,6 +23,7 @@
 #include "front/request.h"
 #include "front/session.h"
 #include "front/special.h"
+#include "front/subscribe.h"
 #include "front/unknown.h"
 #include "front/timing.h"
 #include "front/wait_coverage.h"
@@ -459,6 +460,8 @@ static enum route forward(struct client *client, struct request *request)
             result = answer_refusal(client, request);
         if (result != ROUTE_GOES_ON)
             return result;
+        if (subscribe_takes(client, request))
+            return subscribe_run(client, request);
     }
 
     struct lane *lane = NULL;
@@ -500,6 +503,9 @@ static enum route tell_info(struct client *client, struct request *request)
 /* Redis is told on a lane of the client's own, where it may be that nothing of the client's may be sent. */
 static enum route reset(struct client *client, struct request *request)
 {
+    enum route result = subscribe_reset(client);
+    if (result != ROUTE_GOES_ON)
+        return result;
     if (!client_has_own_lane(client))
         return answer_reset(client, request);
     switch (login_renew(client, (request->command->flags & CMD_HANDSHAKE) != 0)) {
@@ -526,6 +532,8 @@ static bool must_wait_for_kept(const struct client *client, const struct request
 
 static enum route route(struct client *client, struct request *request)
 {
+    if (subscribe_is_under_way(client))
+        return subscribe_run(client, request);
     if (must_wait_for_kept(client, request)) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;

@@ -107,8 +107,7 @@ uint8_t session_protocol(const struct client *client)
 
 bool session_may_only_subscribe(const struct client *client)
 {
-    return client_has_own_lane(client) && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane) &&
-           session_protocol(client) == 2;
+    return client_is_subscribed(client) && session_protocol(client) == 2;
 }
 
 bool session_has_no_login(const struct client *client)

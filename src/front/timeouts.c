@@ -254,7 +254,8 @@ static void arm_idle(struct front *front)
 static bool listens(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
-    return pin_has(client, PIN_PASSTHROUGH) || (lane != NULL && (lane_is_subscribed(lane) || lane_is_monitoring(lane)));
+    return pin_has(client, PIN_PASSTHROUGH) || client_is_subscribed(client) ||
+           (lane != NULL && lane_is_monitoring(lane));
 }
 
 /* Is it to be closed as soon as it has read what there is for it? */

@@ -1,0 +1,53 @@
+/*
+ * What a client of a cluster subscribes to, and at which nodes.
+ *
+ *   SUBSCRIBE, PSUBSCRIBE   at the node of classic pub/sub (topology.pubsub), where PUBLISH and PUBSUB go too: counts and
+ *                           order are those of one server. The cluster's bus carries messages of other nodes there.
+ *   __key...                channels and patterns of keyspace notifications, which are local to a node: at all masters. One
+ *                           confirmation, when all have confirmed; messages from all.
+ *   SSUBSCRIBE              at the node of the channels' slot
+ *
+ * Each node has a tap (front/tap.h), one more for shard channels at the node of classic pub/sub. main is never subscribed on
+ * a cluster: commands of a RESP3 subscriber go as if it were none, and a RESP2 one may only subscribe.
+ *
+ * One request at a time: it waits until all calls of the client are answered, and stays in the intake (ROUTE_WAIT) until
+ * Redis has confirmed it, so that a redirect sends it again. The number in each confirmation is the client's own: of shard
+ * channels, of all nodes together.
+ *
+ * A slot that moves: its node says sunsubscribe, unasked. The client does not hear that: the channels have no tap for a
+ * while (orphans), and are subscribed to again at the slot's new node. Messages may be lost in between, as Redis itself
+ * says. If that takes longer than redirect-timeout and failover-wait the client is closed. A node that is lost closes its
+ * subscribers, as Redis would; so does another node of classic pub/sub.
+ *
+ * A request of more than LARGE_REQUEST bytes is refused. Owner: extra.subscriptions; the worker's thread.
+ */
+#ifndef WEIR_FRONT_SUBSCRIBE_H
+#define WEIR_FRONT_SUBSCRIBE_H
+
+#include <stdbool.h>
+
+#include "front/client.h"
+#include "front/request.h"
+
+/* True if subscribe_run carries out or answers the request: on a cluster, outside MULTI. */
+bool subscribe_takes(const struct client *client, const struct request *request);
+
+/* As a step of route: it has not been charged. */
+__attribute__((warn_unused_result)) enum route subscribe_run(struct client *client, struct request *request);
+
+/* True if the client's next request is with subscribe_run already: it has been charged, and must go on there. */
+bool subscribe_is_under_way(const struct client *client);
+
+/* RESET: ROUTE_GOES_ON: nothing of the client's subscriptions is left in Redis. */
+__attribute__((warn_unused_result)) enum route subscribe_reset(struct client *client);
+
+/* The client's link was woken; another topology has been adopted; the client has read its output. Safe on all clients. */
+void subscribe_go_on(struct client *client);
+void subscribe_adopt(struct client *client);
+void subscribe_catch_up(struct client *client);
+
+/* The client is closed; its memory goes. Safe on all clients. */
+void subscribe_leave(struct client *client);
+void subscribe_free(struct client *client);
+
+#endif
