@@ -179,7 +179,7 @@ static enum gate ask_debtor(struct client *client, const struct account *own, si
         return GATE_PASS;
     if (!is_free)
         return wait(client, own, headed_ns(client), &verdict);
-    if (!client_counts(client, UNIT_BYTES_OUT) || client->rider.in_flight == 0)
+    if (!client_counts(client, UNIT_BYTES_OUT) || !client_has_calls(client))
         return GATE_PASS;
     client_wait_for_replies(client);
     return GATE_WAIT;

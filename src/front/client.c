@@ -69,9 +69,19 @@ void client_resume(struct client *client, enum client_wait reason)
     link_wake(&client->link);
 }
 
+void client_want_idle(struct client *client)
+{
+    client->rider.wants_idle |= client->rider.in_flight > 0;
+    if (client_spread(client) != NULL)
+        spread_want_idle(client_spread(client));
+}
+
 void client_wait_for_replies(struct client *client)
 {
-    client->rider.wants_idle = true;
+    struct spread *spread = client_spread(client);
+    client->rider.wants_idle |= client->rider.in_flight > 0 || spread == NULL;
+    if (spread != NULL)
+        spread_want_idle(spread);
     client_wait(client, WAIT_REPLIES);
 }
 
@@ -130,7 +140,7 @@ static bool is_in_message(const struct client *client)
 bool client_is_owed(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
-    return client->rider.in_flight > 0 || client->rider.is_returning || client_extra(client)->n_compounds > 0 ||
+    return client_has_calls(client) || client->rider.is_returning || client_extra(client)->n_compounds > 0 ||
            (lane != NULL && (lane->ends_run != RUN_GOES_ON || lane_is_ending(lane)));
 }
 
@@ -144,11 +154,25 @@ void client_answer(struct client *client, struct slice reply)
         client_answer_now(client, reply);
 }
 
+static void say_behind_places(struct client *client, struct spread *spread, struct slice reply)
+{
+    struct replies *replies = &client->extra->replies;
+    if (spread_end_run(spread, replies) && replies_say(replies, reply))
+        client_limit_unread(client, 0);
+    else
+        client_close_starved(client);
+}
+
 void client_answer_now(struct client *client, struct slice reply)
 {
     if (pin_has(client, PIN_PASSTHROUGH)) {
         log_closed(client, LOG_SITE_CLIENT_CLOSED, "an answer of weir's has no place among its replies");
         client_leave(client);
+        return;
+    }
+    struct spread *spread = client_spread(client);
+    if (spread_in_flight(spread) > 0 || client_extra(client)->n_compounds > 0) {
+        say_behind_places(client, spread, reply);
         return;
     }
     if (client->rider.in_flight == 0 && !is_in_message(client)) {

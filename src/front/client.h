@@ -193,6 +193,10 @@ struct client_ops {
     void (*answer_behind)(struct client *client, struct slice reply);
     /* Bytes for it while requests have come back to it (again.h): they follow those. */
     void (*put_behind)(struct client *client, const char *data, size_t n);
+    /* On a cluster: as rider_ops.on_not_run, of a call at that place. */
+    bool (*on_not_run)(struct place *place, const struct call *call, enum not_run row, struct slice reply);
+    /* Calls of its at a place are lost with their lane. */
+    void (*on_place_lost)(struct client *client);
     /* Nothing more is taken from it: its connection ends once all is answered. */
     void (*on_leaving)(struct client *client);
     /* It has just been closed, and was in state `was`: each part gives back what it holds for it. */
@@ -295,6 +299,12 @@ static inline bool client_is_subscribed(const struct client *client)
     return (lane != NULL && lane_is_subscribed(lane)) || client_extra(client)->n_subscribed > 0;
 }
 
+/* True if calls of its are in flight, on its own rider's lane or at places. */
+static inline bool client_has_calls(const struct client *client)
+{
+    return client->rider.in_flight > 0 || spread_in_flight(client_spread(client)) > 0;
+}
+
 /* To change; made when first needed. NULL: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) struct extra *client_need_extra(struct client *client);
 
@@ -309,6 +319,9 @@ void client_resume(struct client *client, enum client_wait reason);
 
 /* As client_resume, in on_wake alone: requests are taken next. */
 void client_resume_woken(struct client *client, enum client_wait reason);
+
+/* Have its link woken once none of its calls is in flight; at once or never if none is. */
+void client_want_idle(struct client *client);
 
 /* Wait until all calls are answered: WAIT_REPLIES. */
 void client_wait_for_replies(struct client *client);

@@ -22,6 +22,7 @@
 #include "front/memory_pressure.h"
 #include "front/outage.h"
 #include "front/pacing.h"
+#include "front/places.h"
 #include "front/proxied.h"
 #include "front/reads.h"
 #include "front/remains.h"
@@ -124,7 +125,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     if (client_extra(client)->gather != NULL && rider->lane->framing != FRAMING_UNSOLICITED &&
         gather_take(client, data, n))
         return;
-    if (replies_are_idle(&client_extra(client)->replies))
+    if (replies_are_idle(&client_extra(client)->replies) && client_spread(client) == NULL)
         client_output(client, data, n);
     else
         put_in_order(client, rider, data, n);
@@ -231,11 +232,31 @@ static void on_lost(struct rider *rider, const struct lane *lane)
     if (!stays && rider->in_flight > 0)
         front_count_fate(client->front, FATE_LOST);
     again_pass_on(client);
+    if (!stays)
+        places_leave(client);
     lane_choice_abandon(client);
     if (stays)
         return;
     pacing_stop(client);
     client_cut_for(client, CLOSED_UPSTREAM);
+}
+
+static void on_place_lost(struct client *client)
+{
+    front_count_fate(client->front, FATE_LOST);
+    places_leave(client);
+    lane_choice_abandon(client);
+    pacing_stop(client);
+    client_cut_for(client, CLOSED_UPSTREAM);
+}
+
+static bool on_place_not_run(struct place *place, const struct call *call, enum not_run row, struct slice reply)
+{
+    (void)place;
+    (void)call;
+    (void)row;
+    (void)reply;
+    return false;
 }
 
 /* Where AUTH would be queued, or refused, or a push may come before its answer, it is not said (prolong.c). */
@@ -294,8 +315,9 @@ static void on_kept_timed(struct rider *rider, const struct call *call, uint32_t
     unanswered_drop(&client->extra->unanswered, &client->front->loop->pool, n);
 }
 
-static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row)
+static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row, struct slice reply)
 {
+    (void)reply;
     reads_note_refused(client_of_rider(rider));
     return again_take_back(client_of_rider(rider), call, row);
 }
@@ -365,9 +387,11 @@ static void finish_when_answered(struct client *client)
     pacing_stop(client);
     end_raw(client);
     again_go_on(client);
+    places_go_on(client);
     compounds_go_on(client);
     if (client_is_owed(client)) {
         client->rider.wants_idle = true;
+        client_want_idle(client);
         return;
     }
     if (client_extra(client)->n_asked > 0)
@@ -393,6 +417,7 @@ static void on_close(struct client *client, enum client_state was)
     struct lane *lane = client->rider.lane;
     if (lane != NULL && (client_has_own_lane(client) || client->rider.in_flight > 0))
         remains_leave(client);
+    places_leave(client);
     drop_leases(client);
     subscribe_leave(client);
     read_side_stop(client);
@@ -427,6 +452,7 @@ static void drop_extra(struct client *client)
     read_side_free(client->extra->read_side);
     again_free(client);
     replies_clear(&client->extra->replies);
+    places_free(client);
     compounds_free(client);
     subscribe_free(client);
     gather_drop(client);
@@ -533,6 +559,7 @@ static void catch_up(struct client *client)
     client->rider.is_paying = must_pay_first(client);
     if (!client->rider.is_paying && (client_has_own_lane(client) || client->rider.in_flight > 0))
         lane_catch_up(&client->rider);
+    places_catch_up(client);
 }
 
 static void on_wake(struct link *link)
@@ -554,6 +581,7 @@ static void on_wake(struct link *link)
     }
     client_resume_woken(client, WAIT_WORKER);
     again_go_on(client);
+    places_go_on(client);
     compounds_go_on(client);
     lane_choice_release(client);
     feed_again(client);
@@ -649,6 +677,8 @@ const struct client_ops connection_client_ops = {
     .log_closed = session_log_closed,
     .answer_behind = decisions_answer_behind,
     .put_behind = again_put_behind,
+    .on_not_run = on_place_not_run,
+    .on_place_lost = on_place_lost,
     .on_leaving = finish_when_answered,
     .on_close = on_close,
 };
@@ -660,7 +690,7 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     client->generation = front->generation;
     client->entrance = entrance->number;
     client->state = entrance->has_proxy_header || entrance->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
-    client->rider.ops = front->nodes.commons.upstream->is_replicated ? &rider_ops_kept : &rider_ops;
+    client->rider.ops = upstream_keeps(front->nodes.commons.upstream) ? &rider_ops_kept : &rider_ops;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);
     link_adopt(&client->link, front->loop, RANK_CLIENT, fd, peer, &link_ops);

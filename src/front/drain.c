@@ -23,7 +23,7 @@ static bool is_attached(const struct client *client)
 static bool is_unfinished(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
-    return client->rider.in_flight > 0 || client->waits != 0 || reply_mode_skips(&client->reply_mode) ||
+    return client_has_calls(client) || client->waits != 0 || reply_mode_skips(&client->reply_mode) ||
            extra->n_asked > 0 || extra->passage != NULL || extra->order != NULL || replies_bytes(&extra->replies) > 0 ||
            (client->intake != NULL && !intake_is_empty(client->intake)) || link_has_unread(&client->link);
 }
@@ -37,8 +37,7 @@ void client_drain_look(struct client *client)
 {
     if (client->state != CLIENT_OPEN || stays(client))
         return;
-    if (client->rider.in_flight > 0)
-        client->rider.wants_idle = true;
+    client_want_idle(client);
     if (is_attached(client) || is_unfinished(client))
         return;
     client_part(client);
@@ -87,7 +86,7 @@ static const char *attachment(const struct client *client)
 static const char *occupation(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
-    if (client->rider.in_flight > 0)
+    if (client_has_calls(client))
         return "waits for Redis";
     if (extra->n_asked > 0)
         return "waits for Redis to decide LIMIT commands";
@@ -199,7 +198,7 @@ void client_drain_begin(struct front *front, uint64_t tick_ms, bool has_successo
     front->drain.looked_ms = timeouts_now_ms(front);
     for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
         struct client *client = container_of(at, struct client, in_front);
-        client->rider.wants_idle |= client->rider.in_flight > 0;
+        client_want_idle(client);
     }
     uv_timer_start(&front->drain.tick, on_tick, tick_ms, tick_ms);
     client_drain_left(front);

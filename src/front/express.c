@@ -29,8 +29,8 @@ static inline bool is_unburdened(const struct client *client)
     unsigned burdens = (unsigned)client_has_own_lane(client) | !transaction_is_none(&client->transaction) |
                        reply_mode_is_deaf(&client->reply_mode) | client->was_refused | client->is_keyed |
                        subject_is_overflow(client->subject) | client_is_operator(client);
-    return burdens == 0 && extra->n_asked == 0 && extra->n_subscribed == 0 && extra->heavy_until_ns == 0 && is_no_stranger(client) &&
-           !front->settings->lanes_private;
+    return burdens == 0 && extra->n_asked == 0 && extra->n_subscribed == 0 && extra->heavy_until_ns == 0 &&
+           is_no_stranger(client) && !front->settings->lanes_private && !front->nodes.commons.upstream->is_cluster;
 }
 
 /* The lane that its commands would go to; NULL: that must be found out. */

@@ -167,6 +167,8 @@ static void take(struct client *client, struct intake *in)
     client->front->nodes.commons.turn_us = 0;
     client->front->slow.waits = 0;
     pacing_end(client);
+    if (client_spread(client) != NULL)
+        spread_end_batch(client_spread(client), &client->extra->replies);
     outbox_flush(&client->front->nodes.commons.outbox);
 }
 

@@ -86,6 +86,9 @@ struct hop_request {
 __attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client,
                                                    const struct hop_request *request);
 
+/* Another topology has been adopted. */
+void hops_adopt(struct client *client);
+
 /* The client's link was woken: hops that wait look again. Safe without any. */
 void hops_go_on(struct client *client);
 

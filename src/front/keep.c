@@ -2,7 +2,7 @@
 
 #include "front/unanswered.h"
 
-static enum kept_kind kind_of(const struct command *command)
+enum kept_kind keep_kind(const struct command *command)
 {
     if ((command->flags & CMD_WRITE) != 0)
         return KEPT_WRITE;
@@ -13,7 +13,7 @@ bool keep_always(struct client *client, const struct command *command, struct sl
 {
     struct extra *extra = client_want_extra(client);
     return extra != NULL &&
-           unanswered_add(&extra->unanswered, &client->front->loop->pool, kind_of(command), bytes, n) != NULL;
+           unanswered_add(&extra->unanswered, &client->front->loop->pool, keep_kind(command), bytes, n) != NULL;
 }
 
 struct slice keep_bytes(const struct request *request)

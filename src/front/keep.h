@@ -27,6 +27,9 @@ static inline bool keep(struct client *client, const struct lane *lane, const st
     return !lane->keeps || keep_always(client, command, bytes, n);
 }
 
+/* What a request of this command means for those before it that were not run. */
+enum kept_kind keep_kind(const struct command *command);
+
 /* The bytes of a request that does nothing to the client's session; else none: it cannot be sent again. */
 struct slice keep_bytes(const struct request *request);
 

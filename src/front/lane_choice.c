@@ -318,7 +318,7 @@ void lane_choice_abandon(struct client *client)
     leave_own_lane(client);
     client->is_dressed = false;
     keep_nothing(client);
-    if (client->extra != NULL)
+    if (client->extra != NULL && spread_in_flight(client->extra->spread) == 0)
         replies_clear(&client->extra->replies); /* they stood behind answers that will not come */
     coverage_note_elsewhere(client);
     account_calls_lost(client);

@@ -7,7 +7,11 @@
 
 struct room_share lane_claim_share(const struct rider *rider)
 {
-    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    return lane_claim_share_of(container_of((struct rider *)(uintptr_t)rider, struct client, rider));
+}
+
+struct room_share lane_claim_share_of(const struct client *client)
+{
     const struct hash_key key = client->front->settings->share_key;
     char ip[IP_TEXT_MAX];
     const struct ip *peer = &client->link.peer.ip;

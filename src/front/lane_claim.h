@@ -6,8 +6,11 @@
 
 #include "upstream/lane.h"
 
+struct client;
+
 /* An address stands for all who come from it, whoever they say they are. */
 struct room_share lane_claim_share(const struct rider *rider);
+struct room_share lane_claim_share_of(const struct client *client);
 
 /*
  * A lane that carries its requests is its own, or one for its session, or a shared one for HELLO and SELECT to be

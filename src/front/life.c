@@ -21,6 +21,7 @@
 #include "front/login.h"
 #include "front/outage.h"
 #include "front/pacing.h"
+#include "front/places.h"
 #include "front/remains.h"
 #include "front/session.h"
 #include "front/subscribe.h"
@@ -216,12 +217,16 @@ static void move_home(struct front *front)
     }
 }
 
-static void adopt_subscriptions(struct front *front)
+/* Each client's places and subscriptions are where the nodes are now. */
+static void spread_clients(struct front *front)
 {
     struct list *next;
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         next = at->next;
-        subscribe_adopt(container_of(at, struct client, in_front));
+        struct client *client = container_of(at, struct client, in_front);
+        subscribe_adopt(client);
+        if (!client_is_closed(client))
+            places_adopt(client);
     }
 }
 
@@ -232,7 +237,8 @@ static void adopt_topology(struct front *front)
     quota_adopt(front->quota);
     if (front_home_node(front) != before)
         move_home(front);
-    adopt_subscriptions(front);
+    if (front->nodes.commons.upstream->is_cluster)
+        spread_clients(front);
     (void)outage_wake(front, UINT_MAX);
     again_wake(front);
 }

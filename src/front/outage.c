@@ -9,9 +9,11 @@
 
 #define LOOK_NS (100 * NS_PER_MS) /* while Redis is there, and one more connection is not to be had */
 
+/* Those that its next request waits for. */
 static struct lanes *lanes_of_client(const struct client *client)
 {
-    return &front_home(client->front)->lanes;
+    const struct spread *spread = client_spread(client);
+    return &(spread != NULL && spread->target != NULL ? spread->target : front_home(client->front))->lanes;
 }
 
 /*

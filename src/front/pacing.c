@@ -207,6 +207,14 @@ void pacing_count_sent(struct client *client, uint32_t n)
         schedule_forget(paced);
 }
 
+void pacing_note_answered(struct client *client, const struct call *call, uint32_t n)
+{
+    const struct loop *loop = client->front->loop;
+    struct paced *paced = paced_of(client);
+    if (paced != NULL)
+        schedule_answered(paced, n, call->sent_ns, (struct seen){loop->now_ns, loop->looked_ns});
+}
+
 void pacing_forget(struct client *client)
 {
     struct paced *paced = paced_of(client);

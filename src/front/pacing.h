@@ -58,6 +58,12 @@ static inline void pacing_note_sent(struct client *client, uint32_t n)
         pacing_count_sent(client, n);
 }
 
+/*
+ * `n` of its requests at places (front/spread.h) are answered, or have come back: these riders have no number of their own in
+ * the fair queue.
+ */
+void pacing_note_answered(struct client *client, const struct call *call, uint32_t n);
+
 /* What it has under way will not be answered. */
 void pacing_forget(struct client *client);
 

@@ -28,6 +28,9 @@ struct place *place_get(struct client *client, struct nodes_row *row);
 __attribute__((warn_unused_result)) enum finding place_find_lane(struct place *place, const struct command *command,
                                                                  struct lane **lane);
 
+/* The request goes to the lane that was found for it; it has been charged. Out of memory the client is closed. */
+void place_send(struct place *place, struct lane *lane, const struct request *request);
+
 /* Why it has found none, as lane_choice_lack and lane_choice_why_none; place_forget_refusal: it has been told. */
 enum err place_lack(const struct place *place);
 struct slice place_why_none(const struct place *place);

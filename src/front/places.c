@@ -1,16 +1,203 @@
 #include "front/places.h"
 
+#include <stdlib.h>
+
+#include "front/hop.h"
+#include "front/place.h"
+#include "front/session.h"
 #include "limit/keys.h"
+#include "upstream/stall.h"
+
+static struct place *retired_at(const struct list *at)
+{
+    return container_of((struct list *)(uintptr_t)at, struct place, in_retired);
+}
+
+/* ---- which requests ---- */
+
+static bool is_plain(const struct request *request)
+{
+    const struct command *command = request->command;
+    return command->is_shareable && command->flow == FLOW_ONE && command->effect == EFFECT_NONE && command->id != 0 &&
+           !command->is_urgent && !command->blocks && !request->is_large;
+}
+
+static bool is_heavy(const struct client *client)
+{
+    uint64_t until_ns = client_extra(client)->heavy_until_ns;
+    return until_ns != 0 && client->front->loop->now_ns < until_ns;
+}
+
+/* True if the lane of the client's own there watches keys, or Redis would hold the write back for others to wait behind. */
+static bool needs_main_at(const struct client *client, const struct request *request, const struct nodes_row *row)
+{
+    const struct lane *own = client_has_own_lane(client) ? client->rider.lane : NULL;
+    if (pin_has(client, PIN_WATCH) && own != NULL && lane_node(own) == lanes_node(&row->lanes))
+        return true;
+    return request->command->is_pausable && node_is_paused(lanes_node(&row->lanes), client->front->loop->now_ns);
+}
 
 bool places_take(const struct client *client, const struct request *request)
 {
-    (void)client;
-    (void)request;
-    return false;
+    if (!places_are_used(client) || !is_plain(request) || !transaction_is_none(&client->transaction) ||
+        pin_has(client, PIN_PASSTHROUGH) || session_may_only_subscribe(client) || is_heavy(client))
+        return false;
+    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    if (slot < 0 && slot != KEYS_NO_SLOT)
+        return false;
+    const struct nodes_row *row = places_row_for(client, request);
+    return row == NULL || !needs_main_at(client, request, row);
 }
 
 struct nodes_row *places_row_for(const struct client *client, const struct request *request)
 {
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     return slot >= 0 ? nodes_slot_row(&client->front->nodes, (uint16_t)slot) : front_home(client->front);
+}
+
+bool places_must_settle(struct client *client)
+{
+    struct spread *spread = client->extra->spread;
+    uint32_t version = slot_map_version(client->front->nodes.topology->slots);
+    bool has_changed = spread->version != version || spread->is_stale;
+    if (has_changed && spread_in_flight(spread) > 0)
+        return true;
+    spread->version = version;
+    spread->is_stale = false;
+    return false;
+}
+
+/* ---- another topology ---- */
+
+static void retire(struct spread *spread, struct place *place)
+{
+    if (spread->target == place->row)
+        spread->target = NULL;
+    if (place->rider.in_flight > 0 || place->n_hops > 0) {
+        place->rider.wants_idle = true;
+        list_push(&spread->retired, &place->in_retired);
+        return;
+    }
+    if (spread->newest == place)
+        spread->newest = NULL;
+    place_free(place);
+}
+
+static struct place *take_place(struct spread *spread, const struct nodes_row *row)
+{
+    for (size_t i = 0; i < spread->n_places; i++) {
+        struct place *place = spread->places[i];
+        if (place == NULL || place->row != row)
+            continue;
+        spread->places[i] = NULL;
+        return place;
+    }
+    return NULL;
+}
+
+void places_adopt(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    const struct nodes *nodes = &client->front->nodes;
+    if (spread == NULL || spread->n_places == 0)
+        return;
+    struct place **now = calloc(nodes->n, sizeof(struct place *));
+    if (now == NULL) {
+        client_close_starved(client);
+        return;
+    }
+    for (size_t i = 0; i < nodes->n; i++)
+        now[i] = take_place(spread, nodes->rows[i]);
+    for (size_t i = 0; i < spread->n_places; i++)
+        if (spread->places[i] != NULL)
+            retire(spread, spread->places[i]);
+    free(spread->places);
+    spread->places = now;
+    spread->n_places = nodes->n;
+    spread->is_stale = true;
+    hops_adopt(client);
+}
+
+/* ---- the client's link ---- */
+
+static void free_retired(struct spread *spread)
+{
+    struct list *next;
+    for (struct list *at = spread->retired.next; at != &spread->retired; at = next) {
+        struct place *place = retired_at(at);
+        next = at->next;
+        if (place->rider.in_flight > 0 || place->n_hops > 0)
+            continue;
+        if (spread->newest == place)
+            spread->newest = NULL;
+        list_take(&place->in_retired);
+        place_free(place);
+    }
+}
+
+void places_go_on(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    if (spread == NULL)
+        return;
+    hops_go_on(client);
+    if (!list_is_empty(&spread->retired))
+        free_retired(spread);
+}
+
+static void catch_up(struct client *client, struct place *place)
+{
+    if (place->rider.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &place->rider);
+    place->rider.is_paying = client->rider.is_paying;
+    if (!place->rider.is_paying && place->rider.in_flight > 0)
+        lane_catch_up(&place->rider);
+}
+
+void places_catch_up(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    if (spread == NULL)
+        return;
+    for (size_t i = 0; i < spread->n_places; i++)
+        if (spread->places[i] != NULL)
+            catch_up(client, spread->places[i]);
+    for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
+        catch_up(client, retired_at(at));
+}
+
+/* ---- its end ---- */
+
+void places_leave(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    if (spread == NULL)
+        return;
+    replies_clear(&client->extra->replies);
+    hops_leave(client);
+    for (size_t i = 0; i < spread->n_places; i++)
+        if (spread->places[i] != NULL)
+            place_leave(spread->places[i]);
+    for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
+        place_leave(retired_at(at));
+    spread->newest = NULL;
+    spread->is_ended = false;
+}
+
+void places_free(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    if (spread == NULL)
+        return;
+    for (size_t i = 0; i < spread->n_places; i++)
+        if (spread->places[i] != NULL)
+            place_free(spread->places[i]);
+    while (!list_is_empty(&spread->retired)) {
+        struct place *place = retired_at(spread->retired.next);
+        list_take(&place->in_retired);
+        place_free(place);
+    }
+    free(spread->places);
+    free(spread);
+    client->extra->spread = NULL;
 }

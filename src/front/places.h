@@ -24,11 +24,20 @@ bool places_take(const struct client *client, const struct request *request);
  */
 struct nodes_row *places_row_for(const struct client *client, const struct request *request);
 
+/*
+ * True if the next request is to wait until all that is in flight at places is answered: since it was sent a slot's node has
+ * changed. Called after places_row_for, of a client that has a spread.
+ */
+bool places_must_settle(struct client *client);
+
 /* Another topology has been adopted: rows have other numbers, and some are retired. Safe without a spread. */
 void places_adopt(struct client *client);
 
 /* The client's link was woken. Safe without a spread. */
 void places_go_on(struct client *client);
+
+/* The client reads on, or need pay no more: lanes that have stopped reading for its sake go on. Safe without a spread. */
+void places_catch_up(struct client *client);
 
 /*
  * The client is closed, or calls of its are lost: nothing that is in flight is waited for. places_free: and nothing calls

@@ -229,8 +229,23 @@ static uint64_t count_unanswered(const struct lane *lane, const struct rider *ri
     return n;
 }
 
+/* What limits on calls in flight count for the rider alone is not the client's any more. */
+static void take_counted(struct remains *remains, struct meter *meter, const struct lane *lane,
+                         const struct rider *rider)
+{
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        const struct call *call = calls_at(&lane->calls, at);
+        if (call->rider != rider)
+            continue;
+        remains->counted += (call->counted & COUNTED) != 0;
+        remains->counted_shadow += (call->counted & COUNTED_SHADOW) != 0;
+    }
+    meter->counted -= (uint32_t)remains->counted;
+    meter->counted_shadow -= (uint32_t)remains->counted_shadow;
+}
+
 /* NULL: out of memory. */
-static struct remains *make(struct client *client, struct lane *lane)
+static struct remains *make(struct client *client, struct lane *lane, const struct rider *rider)
 {
     struct front *front = client->front;
     struct meter *meter = client->meter;
@@ -245,7 +260,9 @@ static struct remains *make(struct client *client, struct lane *lane)
     remains->subject = client->subject;
     subject_hold(remains->subject);
     subject_note_left(remains->subject, 1);
-    if (meter != NULL) {
+    if (meter != NULL && client_spread(client) != NULL) {
+        take_counted(remains, meter, lane, rider);
+    } else if (meter != NULL) {
         remains->counted = meter->counted;
         remains->counted_shadow = meter->counted_shadow;
         meter->counted = meter->counted_shadow = 0;
@@ -256,17 +273,21 @@ static struct remains *make(struct client *client, struct lane *lane)
     list_init(&remains->rider.waiting);
     link_init_hollow(&remains->link, front->loop, &link_ops);
     list_push(&front->remains, &remains->in_front);
-    remains->n_unanswered = count_unanswered(lane, &client->rider);
+    remains->n_unanswered = count_unanswered(lane, rider);
     return remains;
 }
 
 void remains_leave(struct client *client)
 {
-    struct rider *rider = &client->rider;
+    remains_leave_rider(client, &client->rider);
+}
+
+void remains_leave_rider(struct client *client, struct rider *rider)
+{
     struct lane *lane = rider->lane;
     bool is_under_way = rider->in_flight > 0 || (lane->owner == rider && !lane_is_clean(lane));
     bool goes_on = lane_is_ready(lane) && is_under_way && client->subject != NULL;
-    struct remains *remains = goes_on ? make(client, lane) : NULL;
+    struct remains *remains = goes_on ? make(client, lane, rider) : NULL;
     if (remains == NULL) {
         lane_forget(lane, rider);
         return;

@@ -34,6 +34,9 @@
  */
 void remains_leave(struct client *client);
 
+/* The same of one of the client's riders at places, with calls in flight. */
+void remains_leave_rider(struct client *client, struct rider *rider);
+
 /*
  * True if the client's next request has to wait, since its subject has left too much under way at
  * the node.

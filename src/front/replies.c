@@ -159,7 +159,7 @@ static bool goes_on(const struct replies *replies, const struct reply_source *so
     if (replies->head == replies->tail)
         return false;
     const struct run *last = newest(replies);
-    return last->source == source && !last->is_ended && last->own_bytes == 0;
+    return last->source == source && !last->is_ended && !last->is_closed && last->own_bytes == 0;
 }
 
 bool replies_begin(struct replies *replies, struct reply_source *source, bool is_in_frame)
@@ -180,6 +180,12 @@ bool replies_begin(struct replies *replies, struct reply_source *source, bool is
         source->oldest = position;
     source->newest = position;
     return true;
+}
+
+void replies_close(struct replies *replies, const struct reply_source *source)
+{
+    assert(source->n_runs > 0);
+    run_at(replies, source->newest)->is_closed = true;
 }
 
 bool replies_say(struct replies *replies, struct slice reply)

@@ -55,6 +55,7 @@ struct run {
     uint32_t own_bytes; /* of replies.own: what weir says behind it */
     uint32_t next;      /* position of the next run of its source, if there is one */
     bool is_ended;      /* everything of its has come */
+    bool is_closed;     /* what its source is asked next is another run */
 };
 
 struct replies {
@@ -93,6 +94,9 @@ static inline uint64_t replies_bytes(const struct replies *replies)
  */
 __attribute__((warn_unused_result)) bool replies_begin(struct replies *replies, struct reply_source *source,
                                                        bool is_in_frame);
+
+/* The newest run of the source's has not ended, and what the source is asked next is another run. */
+void replies_close(struct replies *replies, const struct reply_source *source);
 
 /* A reply of weir's own behind all that has been asked; there is a run. False: out of memory. */
 __attribute__((warn_unused_result)) bool replies_say(struct replies *replies, struct slice reply);

@@ -46,7 +46,7 @@ static struct slice lane_of(const struct client *client)
 {
     if (client_has_own_lane(client))
         return SLICE("private");
-    return client->rider.lane != NULL && client->rider.in_flight > 0 ? SLICE("shared") : SLICE("none");
+    return client_has_calls(client) ? SLICE("shared") : SLICE("none");
 }
 
 static void tell(struct build *out, const struct client *client)
@@ -67,7 +67,7 @@ static void tell(struct build *out, const struct client *client)
         build_nil(out);
     report_field(out, "subject", name_of(client, name));
     report_field(out, "lane", lane_of(client));
-    report_number(out, "in_flight", client->rider.in_flight);
+    report_number(out, "in_flight", client->rider.in_flight + spread_in_flight(client_spread(client)));
     report_number(out, "bytes_in", client->link.n_read);
     report_number(out, "bytes_out", client->link.n_written);
     report_field(out, "waits", slice_of(waits, client_waits_print(client->waits, waits)));

@@ -17,7 +17,10 @@
 #include "front/lane_choice.h"
 #include "front/meter.h"
 #include "front/outage.h"
+#include "front/compound.h"
 #include "front/pacing.h"
+#include "front/place.h"
+#include "front/places.h"
 #include "front/payer.h"
 #include "front/reads.h"
 #include "front/request.h"
@@ -370,6 +373,92 @@ static enum route find_lane(struct client *client, struct request *request, stru
     }
 }
 
+/* ---- by places, on a cluster ---- */
+
+#define UNSERVED SLICE("-CLUSTERDOWN Hash slot not served\r\n")
+
+/* An error is not enough for a client that does not hear it: refuse_lane says why. */
+static enum route refuse_at_place(struct client *client, struct request *request, struct slice reply)
+{
+    bool is_unheard = reply_mode_is_deaf(&client->reply_mode);
+    enum route result = answer_error(client, NULL, request, reply);
+    if (!is_unheard || result == ROUTE_STOP)
+        return result;
+    client_leave_for(client, CLOSED_UPSTREAM);
+    return ROUTE_STOP;
+}
+
+/* No node serves its slot: one may, when the topology is known anew. */
+static enum route await_slot(struct client *client, struct request *request)
+{
+    upstream_ask_topology(client->front->nodes.commons.upstream);
+    client->extra->spread->target = NULL;
+    switch (outage_meet(client, ERR_UPSTREAM_UNAVAILABLE, false)) {
+    case OUTAGE_WAITS:
+        return ROUTE_WAIT;
+    case OUTAGE_STARVED:
+        return ROUTE_STOP;
+    default:
+        return refuse_at_place(client, request, UNSERVED);
+    }
+}
+
+/* No lane is to be had at the place. */
+static enum route go_without_place(struct client *client, struct place *place, struct request *request)
+{
+    enum err why = place_lack(place);
+    enum outage_step step = OUTAGE_ERROR;
+    if (client_is_leaving(client))
+        return ROUTE_STOP;
+    if (why == ERR_UPSTREAM_UNAVAILABLE)
+        upstream_ask_topology(client->front->nodes.commons.upstream);
+    if (why != ERR_NONE)
+        step = outage_meet(client, why, false);
+    enum route result = ROUTE_STOP;
+    if (step == OUTAGE_ERROR)
+        result = refuse_at_place(client, request, place_why_none(place));
+    else if (step == OUTAGE_WAITS)
+        result = ROUTE_WAIT;
+    else if (step == OUTAGE_CLOSES)
+        outage_close(client);
+    place_forget_refusal(place);
+    return result;
+}
+
+/* ROUTE_GOES_ON: the lane at the place may be sent the request. */
+static enum route find_place(struct client *client, struct request *request, struct place **place, struct lane **lane)
+{
+    if (client_need_spread(client) == NULL)
+        return ROUTE_STOP;
+    struct nodes_row *row = places_row_for(client, request);
+    if (client->rider.in_flight > 0 || places_must_settle(client)) {
+        client_wait_for_replies(client);
+        return ROUTE_WAIT;
+    }
+    if (row == NULL)
+        return await_slot(client, request);
+    client->extra->spread->target = row;
+    *place = place_get(client, row);
+    if (*place == NULL)
+        return ROUTE_STOP;
+    switch (place_find_lane(*place, request->command, lane)) {
+    case LANE_FOUND:
+        return ROUTE_GOES_ON;
+    case LANE_NOT_YET:
+        return ROUTE_WAIT;
+    default:
+        return client_is_closed(client) ? ROUTE_STOP : go_without_place(client, *place, request);
+    }
+}
+
+/* True if the client's last calls to the node of the request went on a lane that is there still. */
+static bool is_place_at_hand(const struct client *client, const struct request *request)
+{
+    const struct nodes_row *row = places_row_for(client, request);
+    const struct place *place = row != NULL ? spread_place(client_spread(client), row) : NULL;
+    return place != NULL && (place->was_refused || lease_holds(&place->shared));
+}
+
 /*
  * Limits depend on the client's user, which only an auth lane says; and how replies are read depends on the protocol.
  * Returns the error for a request inside MULTI that would change them there; empty: there is none.
@@ -444,6 +533,24 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
     if (asks_for_maintenance(client, request))
         return refuse_maintenance(client, lane, request, unknown_of_container(client, request, unknown));
     return ROUTE_GOES_ON;
+}
+
+/* As forward, by a place. */
+static enum route forward_by_place(struct client *client, struct request *request)
+{
+    enum route result = refuse(client, NULL, request);
+    if (result == ROUTE_GOES_ON && !is_place_at_hand(client, request))
+        result = answer_refusal(client, request);
+    struct place *place = NULL;
+    struct lane *lane = NULL;
+    if (result == ROUTE_GOES_ON)
+        result = find_place(client, request, &place, &lane);
+    if (result == ROUTE_GOES_ON)
+        result = ask_gate(client, NULL, request);
+    if (result != ROUTE_GOES_ON)
+        return result;
+    place_send(place, lane, request);
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
 /*
@@ -530,11 +637,30 @@ static bool must_wait_for_kept(const struct client *client, const struct request
             effect == EFFECT_HELLO || effect == EFFECT_RESET);
 }
 
+/* True if the request goes by neither a place nor hops, and calls are in flight there. */
+static bool must_wait_for_places(const struct client *client, const struct request *request)
+{
+    return spread_in_flight(client_spread(client)) > 0 && !places_take(client, request) &&
+           !compound_takes(client, request);
+}
+
+/* On a cluster: by a place, as several calls, or as on one server. */
+static enum route forward_by_slot(struct client *client, struct request *request)
+{
+    if (compound_takes(client, request)) {
+        if (client->rider.in_flight == 0)
+            return compound_run(client, request);
+        client_wait_for_replies(client);
+        return ROUTE_WAIT;
+    }
+    return places_take(client, request) ? forward_by_place(client, request) : forward(client, request);
+}
+
 static enum route route(struct client *client, struct request *request)
 {
     if (subscribe_is_under_way(client))
         return subscribe_run(client, request);
-    if (must_wait_for_kept(client, request)) {
+    if (must_wait_for_kept(client, request) || must_wait_for_places(client, request)) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
@@ -579,7 +705,7 @@ static enum route route(struct client *client, struct request *request)
     struct hello hello;
     bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !pin_has(client, PIN_PASSTHROUGH);
     if (!is_login)
-        return forward(client, request);
+        return places_are_used(client) ? forward_by_slot(client, request) : forward(client, request);
     enum route result = log_in(client, request, &hello);
     if (result == ROUTE_GOES_ON)
         result = forward(client, request);

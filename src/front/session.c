@@ -77,8 +77,11 @@ struct login *session_login(const struct client *client)
 static uint32_t epoch_at(const struct client *client, const struct node *node)
 {
     const struct read_side *reading = read_side_of(client);
+    const struct place *place = spread_place_at(client_spread(client), node);
     if (node == front_home_node(client->front))
         return client->epoch;
+    if (place != NULL)
+        return place->epoch;
     return reading != NULL && reading->node == node ? reading->epoch : node_epoch(node);
 }
 
@@ -121,6 +124,11 @@ struct nodes_row *session_row(const struct client *client)
 {
     bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
     return has_lane ? nodes_row_of(client->rider.lane) : front_home(client->front);
+}
+
+const struct proof *session_proof(const struct client *client)
+{
+    return &client->session->proof;
 }
 
 static const struct auth_users *users_of(const struct client *client)
@@ -309,6 +317,7 @@ static void drop_kept(struct client *client)
 static void change_lane(struct client *client, bool has_logged_in)
 {
     read_side_end_session(client);
+    spread_end_session(client_spread(client), has_logged_in);
     lease_drop(&client->shared);
     if (has_logged_in)
         drop_kept(client);
@@ -339,6 +348,7 @@ bool session_log_in(struct client *client, struct login *login, const struct pro
 void session_begin(struct client *client)
 {
     client->epoch = node_epoch(front_home_node(client->front));
+    spread_renew_epochs(client_spread(client));
 }
 
 void session_reset(struct client *client)

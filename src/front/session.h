@@ -59,6 +59,9 @@ bool session_has_no_login(const struct client *client);
 /* Where its next request goes, as far as it is bound: to the node of its own lane; else to the home node. */
 struct nodes_row *session_row(const struct client *client);
 
+/* The proof of its words, at the node where it is bound: of a client that has logged in. */
+const struct proof *session_proof(const struct client *client);
+
 /* True if Redis has said, in the present generation of its user, that it is that user; or the client has not logged in. */
 bool session_is_proven(const struct client *client);
 

@@ -56,6 +56,14 @@ static bool begin_run(struct replies *replies, struct place *place)
            replies_begin(replies, &place->source, deliver_is_in_frame_of(place->rider.lane, &place->rider));
 }
 
+/* With the newest call. */
+static void end_run(struct spread *spread, struct replies *replies)
+{
+    (void)lane_end_run(&spread->newest->rider);
+    replies_close(replies, &spread->newest->source);
+    spread->is_ended = true;
+}
+
 bool spread_end_run(struct spread *spread, struct replies *replies)
 {
     struct place *newest = spread->newest;
@@ -65,8 +73,7 @@ bool spread_end_run(struct spread *spread, struct replies *replies)
     }
     if (!begin_run(replies, newest))
         return false;
-    (void)lane_end_run(&newest->rider);
-    spread->is_ended = true;
+    end_run(spread, replies);
     return true;
 }
 
@@ -80,13 +87,12 @@ bool spread_turn_slowly(struct spread *spread, struct replies *replies, struct p
     return true;
 }
 
-void spread_end_batch(struct spread *spread, const struct replies *replies)
+void spread_end_batch(struct spread *spread, struct replies *replies)
 {
     struct place *newest = spread->newest;
     if (newest == NULL || spread->is_ended || replies_are_idle(replies) || newest->source.n_runs == 0)
         return;
-    (void)lane_end_run(&newest->rider);
-    spread->is_ended = true;
+    end_run(spread, replies);
 }
 
 /* ---- all of them ---- */
@@ -105,6 +111,16 @@ void spread_want_idle(struct spread *spread)
         want_idle(retired_at(at));
 }
 
+void spread_end_question(struct place *place)
+{
+    if (place->question.login == NULL)
+        return;
+    doors_forget(&place->question);
+    login_put(place->question.login);
+    place->question.login = NULL;
+    proof_drop(&place->question.proof);
+}
+
 void spread_end_session(struct spread *spread, bool has_logged_in)
 {
     for (size_t i = 0; spread != NULL && i < spread->n_places; i++) {
@@ -114,23 +130,15 @@ void spread_end_session(struct spread *spread, bool has_logged_in)
         lease_drop(&place->shared);
         if (!has_logged_in)
             continue;
+        spread_end_question(place);
         proof_drop(&place->proof);
-        if (place->question.login == NULL)
-            continue;
-        doors_forget(&place->question);
-        login_put(place->question.login);
-        place->question.login = NULL;
-        proof_drop(&place->question.proof);
+        place->was_proven = false;
     }
 }
 
-void spread_set_paced(struct spread *spread, uint32_t paced)
+void spread_renew_epochs(struct spread *spread)
 {
     for (size_t i = 0; spread != NULL && i < spread->n_places; i++)
         if (spread->places[i] != NULL)
-            spread->places[i]->rider.paced = paced;
-    if (spread == NULL)
-        return;
-    for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
-        retired_at(at)->rider.paced = paced;
+            spread->places[i]->epoch = node_epoch(lanes_node(&spread->places[i]->row->lanes));
 }

@@ -48,7 +48,9 @@ struct place {
     struct question question;     /* whether it does; question.login NULL: it is not being asked */
     char *refusal;                /* why no lane could be had, in Redis' words or weir's; heap; NULL: none */
     uint32_t epoch;               /* of the node, when the client came there; see node_epoch */
-    uint32_t n_hops;              /* hops that are in flight on its lane */
+    uint32_t n_hops;              /* hops that are in flight there, ... */
+    const struct lane *hop_lane;  /* ... on this lane, while there are some */
+    bool was_proven;              /* the node has taken the client's words once */
     bool was_refused; /* the lane that it waited for could not be opened, or the login was refused; told once */
 };
 
@@ -62,6 +64,7 @@ struct spread {
     struct place *newest;     /* where the newest call went, while it is in flight; else not to be followed */
     bool is_ended;            /* its run ends with that call: the next call begins another */
     uint32_t version;         /* of the slot map, when what is in flight was sent */
+    bool is_stale;            /* another topology has been adopted since then */
     struct nodes_row *target; /* where the client's next request goes, while it waits for a lane; NULL: the home node */
 };
 
@@ -94,7 +97,7 @@ __attribute__((warn_unused_result)) static inline bool spread_turn(struct spread
 __attribute__((warn_unused_result)) bool spread_end_run(struct spread *spread, struct replies *replies);
 
 /* No more requests are taken for now: replies may fall idle once all is answered. */
-void spread_end_batch(struct spread *spread, const struct replies *replies);
+void spread_end_batch(struct spread *spread, struct replies *replies);
 
 /* Have each rider that has calls in flight resumed once it has none. */
 void spread_want_idle(struct spread *spread);
@@ -102,7 +105,10 @@ void spread_want_idle(struct spread *spread);
 /* The client's session is another; `has_logged_in`: its user, too. Safe on NULL. */
 void spread_end_session(struct spread *spread, bool has_logged_in);
 
-/* Its number in the fair queue has changed. Safe on NULL. */
-void spread_set_paced(struct spread *spread, uint32_t paced);
+/* It is at each node as if it had just connected there. Safe on NULL. */
+void spread_renew_epochs(struct spread *spread);
+
+/* Whether the node takes the client's words is not waited for any more. Safe where that is not being asked. */
+void spread_end_question(struct place *place);
 
 #endif

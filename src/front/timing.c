@@ -89,9 +89,9 @@ static bool note(struct client *client, const struct timed *timed)
 }
 
 /* Of requests that follow one another and are the same but for their arguments one entry says enough. */
-static void log_run(struct client *client, const struct timed *timed)
+static void log_run(struct client *client, const struct lane *lane, const struct timed *timed)
 {
-    const struct tags *tags = &client->rider.lane->tags;
+    const struct tags *tags = &lane->tags;
     bool goes_on = true;
     for (uint32_t i = 0; i < timed->n && goes_on; i++)
         if (i == 0 || tags_at(tags, i) != tags_at(tags, i - 1))
@@ -100,7 +100,11 @@ static void log_run(struct client *client, const struct timed *timed)
 
 void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
 {
-    struct client *client = container_of(rider, struct client, rider);
+    timing_note(container_of(rider, struct client, rider), rider->lane, call, n);
+}
+
+void timing_note(struct client *client, const struct lane *lane, const struct call *call, uint32_t n)
+{
     const struct timed timed = {
         .arrived_ns = call->arrived_ns,
         /* What is large is written at once, and the answer may be here before anything else is. */
@@ -111,7 +115,7 @@ void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
         .n = n,
     };
     if (note(client, &timed))
-        log_run(client, &timed);
+        log_run(client, lane, &timed);
 }
 
 void timing_not_sent(struct client *client, uint64_t tag, uint64_t arrived_ns, uint32_t waited_us)

@@ -24,6 +24,9 @@ static inline uint64_t timing_tag(const struct client *client, const struct comm
 /* Redis has answered n of the client's requests: for rider_ops. */
 void timing_answered(struct rider *rider, const struct call *call, uint32_t n);
 
+/* The same of calls on this lane, by whichever of the client's riders. */
+void timing_note(struct client *client, const struct lane *lane, const struct call *call, uint32_t n);
+
 /* A request of the client that was to be sent again (again.h) is answered without that; measured as its call was. */
 void timing_not_sent(struct client *client, uint64_t tag, uint64_t arrived_ns, uint32_t waited_us);
 

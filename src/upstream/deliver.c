@@ -500,15 +500,15 @@ static inline const char *take_framed(struct lane *lane, const char *p, const ch
 }
 
 /* The oldest request was not run: its rider has it back. False: the reply is passed on. */
-static bool take_back(struct lane *lane, enum not_run row)
+static bool take_back(struct lane *lane, enum not_run row, struct slice reply)
 {
     struct call *call = calls_oldest(&lane->calls);
     struct rider *rider = call->rider;
-    if (rider == NULL || rider->ops->on_not_run == NULL || !rider->ops->on_not_run(rider, call, row))
+    if (rider == NULL || rider->ops->on_not_run == NULL || !rider->ops->on_not_run(rider, call, row, reply))
         return false;
     if (lane_is_closed(lane))
         return true;
-    note_errors(lane, not_run_text(row), 1);
+    note_errors(lane, reply, 1);
     note_ended(lane, call, 1);
     tags_drop(&lane->tags, 1);
     if (--call->n > 0)
@@ -537,7 +537,7 @@ static const char *take_refusal(struct lane *lane, const char *p, const char *en
     }
     lane->held.len = 0;
     lane->frame_bytes = 0;
-    if (look.sight == NOT_RUN_YES && take_back(lane, look.row))
+    if (look.sight == NOT_RUN_YES && take_back(lane, look.row, slice_of(text, look.len)))
         return lane_is_closed(lane) ? NULL : p + (look.len - before);
     lane->framing = (uint8_t)framing_of(lane, slice_of(text, before + n));
     if (before > 0 && take_framed(lane, text, text + before) == NULL)

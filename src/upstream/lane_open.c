@@ -237,7 +237,7 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
     lane->calls.pool = lane->tags.pool = &base->commons->loop->pool;
     lane->owner = owner;
     lane->role = (uint8_t)role;
-    lane->keeps = role == LANE_SHARED && base->commons->upstream->is_replicated;
+    lane->keeps = role == LANE_SHARED && upstream_keeps(base->commons->upstream);
     list_init(&lane->in_list);
     list_init(&lane->waiting);
     *error = node_connect(base->node, &lane->link, base->commons->loop, &link_ops);

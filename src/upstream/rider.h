@@ -69,10 +69,10 @@ struct rider_ops {
      */
     void (*on_timed)(struct rider *rider, const struct call *call, uint32_t n);
     /*
-     * The oldest request on its shared lane was not run: by the noted call, for the reply of that row. True: the rider has
-     * taken it back, with call.counted; its reply is not passed on. NULL: never.
+     * The oldest request on its shared lane was not run: by the noted call, for this reply, which is of that row. True: the
+     * rider has taken it back, with call.counted; its reply is not passed on. NULL: never.
      */
-    bool (*on_not_run)(struct rider *rider, const struct call *call, enum not_run row);
+    bool (*on_not_run)(struct rider *rider, const struct call *call, enum not_run row, struct slice reply);
     /* A call with CALL_LOOK has been answered. */
     void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
     /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */

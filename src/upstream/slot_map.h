@@ -24,6 +24,7 @@ enum slot_state {
 };
 
 struct slot_map {
+    _Atomic uint32_t version; /* another before any entry changes */
     _Atomic uint16_t rows[SLOT_COUNT];
     uint8_t states[SLOT_COUNT]; /* enum slot_state; only shown to operators */
 };
@@ -38,12 +39,19 @@ size_t slot_map_served(const struct slot_map *map);
 /* The row that serves the slot, or SLOT_UNSERVED. */
 static inline uint16_t slot_map_row(const struct slot_map *map, uint16_t slot)
 {
-    return atomic_load_explicit(&map->rows[slot], memory_order_relaxed);
+    return atomic_load_explicit(&map->rows[slot], memory_order_acquire);
+}
+
+/* What slot_map_row has said before holds as long as this is the same. */
+static inline uint32_t slot_map_version(const struct slot_map *map)
+{
+    return atomic_load_explicit(&map->version, memory_order_relaxed);
 }
 
 static inline void slot_map_set(struct slot_map *map, uint16_t slot, uint16_t row)
 {
-    atomic_store_explicit(&map->rows[slot], row, memory_order_relaxed);
+    atomic_fetch_add_explicit(&map->version, 1, memory_order_relaxed);
+    atomic_store_explicit(&map->rows[slot], row, memory_order_release);
 }
 
 #endif

@@ -65,6 +65,12 @@ void upstream_set_tls(struct upstream *upstream, struct tls_context *tls);
 /* A reference for the caller, or NULL. */
 struct tls_context *upstream_tls(struct upstream *upstream);
 
+/* True if a request that a server has not run may go to another: it is kept until it is answered. */
+static inline bool upstream_keeps(const struct upstream *upstream)
+{
+    return upstream->is_replicated || upstream->is_cluster;
+}
+
 /* So long; in a hurry, less. */
 static inline uint64_t upstream_time(const struct upstream *upstream, uint64_t ns)
 {
