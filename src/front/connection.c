@@ -26,6 +26,7 @@
 #include "front/proxied.h"
 #include "front/reads.h"
 #include "front/remains.h"
+#include "front/resubscribe.h"
 #include "front/session.h"
 #include "front/stateful.h"
 #include "front/subscribe.h"
@@ -585,7 +586,7 @@ static void on_wake(struct link *link)
     compounds_go_on(client);
     lane_choice_release(client);
     feed_again(client);
-    subscribe_go_on(client);
+    resubscribe_go_on(client);
     half_close_check(client);
     if (client->front->drain.is_on)
         client_drain_look(client);

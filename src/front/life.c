@@ -23,8 +23,8 @@
 #include "front/pacing.h"
 #include "front/places.h"
 #include "front/remains.h"
+#include "front/resubscribe.h"
 #include "front/session.h"
-#include "front/subscribe.h"
 #include "front/timeouts.h"
 #include "front/vanished.h"
 
@@ -224,7 +224,7 @@ static void spread_clients(struct front *front)
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         next = at->next;
         struct client *client = container_of(at, struct client, in_front);
-        subscribe_adopt(client);
+        resubscribe_adopt(client);
         if (!client_is_closed(client))
             places_adopt(client);
     }

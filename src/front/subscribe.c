@@ -6,121 +6,17 @@
 #include "base/err.h"
 #include "front/account.h"
 #include "front/answer.h"
-#include "front/channels.h"
 #include "front/meter.h"
 #include "front/outage.h"
 #include "front/session.h"
-#include "front/tap.h"
+#include "front/subscriptions.h"
 #include "front/timing.h"
 #include "limit/keys.h"
 #include "resp/argv.h"
-#include "resp/confirmation.h"
-#include "resp/emit.h"
-#include "upstream/aside.h"
 #include "upstream/own_words.h"
-#include "upstream/redirect.h"
 
-#define AGAIN_BYTES 32768   /* of names in one request that subscribes again */
 #define REDIRECTS_MAX 5     /* of one request */
-#define ERROR_BYTES 4096    /* of an error that is kept: Redis' are shorter */
 #define WIDE SLICE("__key") /* what begins so is subscribed to at all masters */
-
-/* How far the client's next request is. */
-enum stage {
-    STAGE_NONE,     /* there is none, or nothing of it has been done */
-    STAGE_BEGUN,    /* it is to be sent */
-    STAGE_ASKED,    /* it has been sent */
-    STAGE_ANSWERED, /* in full, or with subscriptions.error */
-};
-
-/* call.argument: who wants the answer. */
-enum asked {
-    ASKED_BY_CLIENT,
-    ASKED_WIDE,  /* of another master, beside what the client hears of */
-    ASKED_AGAIN, /* at a slot's new node */
-    ASKED_RESET,
-};
-
-struct subscriptions {
-    struct client *client;
-    struct list taps;
-    struct tap *classic;      /* by which the client hears of classic pub/sub; NULL: by none */
-    struct channels channels; /* of shards, and what is subscribed to at all masters */
-    struct bytes error;       /* Redis' error to the request; empty: none */
-    struct rider retry;       /* wakes the client to look again */
-    uint64_t redirected_ns;   /* when the request was first redirected; 0: it has not been */
-    uint64_t orphaned_ns;     /* since when there have been orphans; 0: there are none */
-    uint32_t n_classic;       /* channels and patterns */
-    uint8_t stage;            /* enum stage */
-    uint8_t n_redirects;
-    uint8_t counted;  /* of the request, while no call has it */
-    bool is_charged;  /* the gate has let the request pass */
-    bool has_asked;   /* SUNSUBSCRIBE of everything: a node has answered */
-    bool is_wide_set; /* what the request says of all masters is in channels */
-};
-
-static struct subscriptions *subscriptions_of(const struct client *client)
-{
-    return client_extra(client)->subscriptions;
-}
-
-static struct tap *tap_in(struct list *at)
-{
-    return container_of(at, struct tap, in_taps);
-}
-
-static void count(struct subscriptions *subs)
-{
-    subs->client->extra->n_subscribed = subs->n_classic + subs->channels.n;
-}
-
-static void wake_client(struct rider *rider, enum rider_wait what)
-{
-    (void)what;
-    link_wake(&container_of(rider, struct subscriptions, retry)->client->link);
-}
-
-static struct link *link_of(struct rider *rider)
-{
-    return &container_of(rider, struct subscriptions, retry)->client->link;
-}
-
-static const struct rider_ops retry_ops = {.on_resume = wake_client, .link = link_of};
-
-/* NULL: out of memory, the client is closed. */
-static struct subscriptions *need(struct client *client)
-{
-    struct extra *extra = client_need_extra(client);
-    if (extra == NULL || extra->subscriptions != NULL)
-        return extra != NULL ? extra->subscriptions : NULL;
-    struct subscriptions *subs = calloc(1, sizeof *subs);
-    if (subs == NULL) {
-        client_close_starved(client);
-        return NULL;
-    }
-    subs->client = client;
-    subs->retry.ops = &retry_ops;
-    list_init(&subs->retry.waiting);
-    list_init(&subs->taps);
-    channels_init(&subs->channels);
-    extra->subscriptions = subs;
-    return subs;
-}
-
-static void look_soon(struct subscriptions *subs)
-{
-    lanes_wake_soon(&front_home(subs->client->front)->lanes, &subs->retry);
-}
-
-static struct nodes *nodes_of(const struct subscriptions *subs)
-{
-    return &subs->client->front->nodes;
-}
-
-static struct upstream *upstream_of(const struct subscriptions *subs)
-{
-    return subs->client->front->nodes.commons.upstream;
-}
 
 /* ---- what a request is ---- */
 
@@ -153,234 +49,13 @@ bool subscribe_is_under_way(const struct client *client)
     return subs != NULL && subs->stage != STAGE_NONE;
 }
 
-/* ---- what nodes say ---- */
-
-/* Does this confirm what the call has asked? */
-static bool answers(const struct call *call, bool is_end)
-{
-    return call != NULL && call->flow == (is_end ? FLOW_UNSUBSCRIBE : FLOW_SUBSCRIBE);
-}
-
-/* The client hears it with the number of all its shard channels. */
-static void pass_counted(struct tap *tap, struct slice frame, const struct confirmation *said, uint32_t n)
-{
-    struct bytes out = {0};
-    char number[EMIT_HEADER_MAX];
-    if (said->count == n) {
-        tap_pass(tap, frame);
-        return;
-    }
-    if (bytes_add(&out, slice_of(frame.at, said->count_at), SIZE_MAX) &&
-        bytes_add(&out, slice_of(number, emit_header(number, ':', n)), SIZE_MAX))
-        tap_pass(tap, bytes_slice(&out));
-    else
-        client_close_starved(tap->client);
-    bytes_fini(&out);
-}
-
-static void begin_orphans(struct subscriptions *subs)
-{
-    upstream_ask_topology(upstream_of(subs));
-    link_wake(&subs->client->link);
-}
-
-static void on_shard(struct subscriptions *subs, struct tap *tap, const struct call *call, struct slice frame,
-                     const struct confirmation *said)
-{
-    bool is_end = slice_eq(said->word, SLICE("sunsubscribe"));
-    struct channel *channel = channels_find(&subs->channels, CHANNEL_SHARD, said->channel);
-    if (is_end && !answers(call, true)) {
-        if (channel != NULL && channel->tap == tap) {
-            channels_move(&subs->channels, channel, NULL);
-            begin_orphans(subs);
-        }
-        return;
-    }
-    if (is_end && channel != NULL)
-        channels_drop(&subs->channels, channel);
-    if (!is_end && !channels_add(&subs->channels, CHANNEL_SHARD, said->channel, tap)) {
-        client_close_starved(subs->client);
-        return;
-    }
-    count(subs);
-    if (call != NULL && call->argument == ASKED_BY_CLIENT)
-        pass_counted(tap, frame, said, subs->channels.n);
-}
-
-static void on_classic(struct subscriptions *subs, struct tap *tap, const struct call *call, struct slice frame,
-                       const struct confirmation *said)
-{
-    if (call != NULL && call->argument == ASKED_WIDE)
-        return;
-    subs->n_classic = said->count >= 0 && said->count <= UINT32_MAX ? (uint32_t)said->count : 0;
-    subs->classic = subs->n_classic > 0 ? tap : NULL;
-    count(subs);
-    tap_pass(tap, frame);
-}
-
-static void on_error(struct subscriptions *subs, struct slice frame)
-{
-    struct slice kept = frame.len <= ERROR_BYTES ? frame : SLICE("-ERR the server has answered by a long error\r\n");
-    if (subs->error.len == 0 && !bytes_add(&subs->error, kept, ERROR_BYTES))
-        client_close_starved(subs->client);
-}
-
-static void on_frame(struct tap *tap, const struct call *call, struct slice frame)
-{
-    struct subscriptions *subs = subscriptions_of(tap->client);
-    struct confirmation said;
-    if (call != NULL && call->argument == ASKED_RESET)
-        return;
-    if (frame.at[0] == '-' && call != NULL) {
-        on_error(subs, frame);
-        return;
-    }
-    struct slice word = glimpse_first_bulk(&tap->rider.lane->glimpse);
-    const uint32_t *counted = aside_confirmed(tap->rider.lane, word);
-    if (counted == NULL || !confirmation_read(frame, &said))
-        tap_pass(tap, frame);
-    else if (counted == &tap->rider.lane->shard_channels)
-        on_shard(subs, tap, call, frame, &said);
-    else
-        on_classic(subs, tap, call, frame, &said);
-}
-
-/* ---- a slot has another node ---- */
-
-/* True if the reply is a redirect for this slot: the slot has another node from now on, or the topology is asked for. */
-static bool obey(struct subscriptions *subs, const struct tap *tap, struct slice reply, int32_t slot)
-{
-    struct redirect redirect;
-    if (!redirect_parse(reply, &redirect) || redirect.is_ask || redirect.slot != slot)
-        return false;
-    const struct nodes *nodes = nodes_of(subs);
-    const struct node *from = tap != NULL && tap->rider.lane != NULL ? lane_node(tap->rider.lane) : NULL;
-    const struct nodes_row *row = from != NULL ? redirect_row(&redirect, nodes, from) : NULL;
-    for (uint16_t i = 0; row != NULL && i < nodes->topology->n_masters; i++)
-        if (nodes->rows[i] == row)
-            slot_map_set(nodes->topology->slots, redirect.slot, i);
-    upstream_ask_topology(upstream_of(subs));
-    return true;
-}
-
-static bool is_down(struct slice reply)
-{
-    static const struct slice words[] = {
-        {"-CLUSTERDOWN ", 13}, {"-LOADING ", 9}, {"-MASTERDOWN ", 12}, {"-TRYAGAIN ", 10}};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (reply.len > words[i].len && memcmp(reply.at, words[i].at, words[i].len) == 0)
-            return true;
-    return false;
-}
-
-static void close_for_orphans(struct subscriptions *subs)
-{
-    session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED, "its channels have moved, and no node takes them");
-    client_cut_for(subs->client, CLOSED_UPSTREAM);
-}
-
-/* What was to be subscribed to again has its answer. */
-static void end_again(struct subscriptions *subs, const struct tap *tap)
-{
-    struct channel *channel = NULL;
-    int32_t slot = KEYS_NO_SLOT;
-    while ((channel = channels_next(&subs->channels, CHANNEL_SHARD, channel)) != NULL)
-        if (channel->is_asked) {
-            channel->is_asked = false;
-            slot = channel->slot;
-        }
-    struct slice error = bytes_slice(&subs->error);
-    bool is_hopeless = error.len > 0 && !obey(subs, tap, error, slot) && !is_down(error);
-    if (error.len > 0)
-        upstream_ask_topology(upstream_of(subs));
-    bool is_refused = error.len > 0;
-    bytes_fini(&subs->error);
-    if (is_hopeless)
-        close_for_orphans(subs);
-    else if (is_refused)
-        look_soon(subs);
-    else
-        link_wake(&subs->client->link);
-}
-
-static void on_answer(struct tap *tap, const struct call *call, const struct glimpse *reply)
-{
-    struct subscriptions *subs = subscriptions_of(tap->client);
-    (void)reply;
-    if (call->argument == ASKED_AGAIN) {
-        end_again(subs, tap);
-        return;
-    }
-    if (call->argument == ASKED_BY_CLIENT)
-        subs->stage = STAGE_ANSWERED;
-    if (call->argument == ASKED_WIDE && subs->stage == STAGE_NONE && subs->error.len > 0)
-        close_for_orphans(subs);
-    client_resume(tap->client, WAIT_ANSWER);
-}
-
-static const struct tap_ops tap_ops = {.on_frame = on_frame, .on_answer = on_answer};
-
-/* ---- taps ---- */
-
-static struct tap *find_tap(const struct subscriptions *subs, const struct nodes_row *row, bool is_for_shard)
-{
-    for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        if (tap_in(at)->is_shard == is_for_shard && tap_row(tap_in(at)) == row)
-            return tap_in(at);
-    return NULL;
-}
-
-/* The one there, or one without a lane. NULL: out of memory, the client is closed. */
-static struct tap *need_tap(struct subscriptions *subs, const struct nodes_row *row, bool is_for_shard)
-{
-    struct tap *tap = find_tap(subs, row, is_for_shard);
-    if (tap == NULL)
-        tap = find_tap(subs, NULL, is_for_shard);
-    if (tap != NULL)
-        return tap;
-    tap = tap_new(subs->client, &tap_ops, is_for_shard);
-    if (tap != NULL)
-        list_push(&subs->taps, &tap->in_taps);
-    return tap;
-}
-
-static void free_taps(struct subscriptions *subs)
-{
-    while (!list_is_empty(&subs->taps))
-        tap_free(tap_in(subs->taps.next));
-    subs->classic = NULL;
-}
-
-/* Those that nothing is heard by any more. */
-static void free_idle_taps(struct subscriptions *subs)
-{
-    struct list *next;
-    for (struct list *at = subs->taps.next; at != &subs->taps; at = next) {
-        struct tap *tap = tap_in(at);
-        next = at->next;
-        if (!tap_is_done(tap) || (tap->rider.lane != NULL && !lane_is_ready(tap->rider.lane)))
-            continue;
-        if (subs->classic == tap)
-            subs->classic = NULL;
-        tap_free(tap);
-    }
-}
-
-static bool is_anyone_asked(const struct subscriptions *subs)
-{
-    for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        if (tap_in(at)->rider.in_flight > 0)
-            return true;
-    return false;
-}
+/* ---- carrying a request out ---- */
 
 static void tell_nobody(struct subscriptions *subs)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        tap_in(at)->is_told = false;
+        subscriptions_tap(at)->is_told = false;
 }
-
-/* ---- carrying a request out ---- */
 
 static void end_request(struct subscriptions *subs)
 {
@@ -502,7 +177,7 @@ static struct tap_request as_it_came(const struct subscriptions *subs, const str
 /* To this node, as it came; what comes back is the client's. */
 static enum route ask_at(struct subscriptions *subs, struct nodes_row *row, bool is_for_shard, struct request *request)
 {
-    struct tap *tap = need_tap(subs, row, is_for_shard);
+    struct tap *tap = subscriptions_need_tap(subs, row, is_for_shard);
     enum route result = tap != NULL ? reach(subs, tap, row, request) : ROUTE_STOP;
     if (result != ROUTE_GOES_ON)
         return result;
@@ -526,10 +201,10 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
         known = channels_find(&subs->channels, CHANNEL_SHARD, request->args[0]);
     struct nodes_row *row = known != NULL && known->tap != NULL ? tap_row(known->tap) : NULL;
     if (row == NULL)
-        row = slot >= 0 ? nodes_slot_row(nodes_of(subs), (uint16_t)slot) : front_home(subs->client->front);
+        row = slot >= 0 ? nodes_slot_row(subscriptions_nodes(subs), (uint16_t)slot) : front_home(subs->client->front);
     if (row != NULL)
         return ask_at(subs, row, true, request);
-    upstream_ask_topology(upstream_of(subs));
+    upstream_ask_topology(subscriptions_upstream(subs));
     return end_with(subs, request, SLICE("-CLUSTERDOWN Hash slot not served\r\n"));
 }
 
@@ -537,7 +212,7 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
 static enum route end_all_shards(struct subscriptions *subs, struct request *request)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next) {
-        struct tap *tap = tap_in(at);
+        struct tap *tap = subscriptions_tap(at);
         if (!tap->is_shard || !tap_is_subscribed(tap) || tap->is_told)
             continue;
         subs->has_asked = true;
@@ -564,14 +239,15 @@ static enum route follow(struct subscriptions *subs, struct request *request)
     uint64_t now_ns = subs->client->front->loop->now_ns;
     if (subs->redirected_ns == 0)
         subs->redirected_ns = now_ns;
-    if (++subs->n_redirects > REDIRECTS_MAX || now_ns - subs->redirected_ns > upstream_of(subs)->redirect_timeout_ns)
+    if (++subs->n_redirects > REDIRECTS_MAX ||
+        now_ns - subs->redirected_ns > subscriptions_upstream(subs)->redirect_timeout_ns)
         return end_with(subs, request, SLICE("-UPSTREAM moved\r\n"));
     bytes_fini(&subs->error);
     subs->stage = STAGE_BEGUN;
     tell_nobody(subs);
     if (subs->n_redirects == 1)
         return ask_shard(subs, request);
-    look_soon(subs);
+    subscriptions_look_soon(subs);
     return wait_for_answer(subs);
 }
 
@@ -599,23 +275,6 @@ static struct slice *wide_words(const struct subscriptions *subs, const struct r
     return words;
 }
 
-static bool send_words(struct tap *tap, const struct slice *words, size_t n, struct tap_request request)
-{
-    size_t room = EMIT_HEADER_MAX;
-    for (size_t i = 0; i < n; i++)
-        room += EMIT_HEADER_MAX + words[i].len + 2;
-    char *out = malloc(room);
-    if (out == NULL) {
-        client_close_starved(tap->client);
-        return false;
-    }
-    request.frames = (uint32_t)n - 1;
-    request.bytes = slice_of(out, emit_array(out, words, n));
-    bool is_sent = tap_send(tap, &request);
-    free(out);
-    return is_sent;
-}
-
 /* What new masters are told of later on. */
 static bool note_wide(struct subscriptions *subs, const struct request *request, const struct slice *words, size_t n)
 {
@@ -636,11 +295,11 @@ static bool note_wide(struct subscriptions *subs, const struct request *request,
 /* ROUTE_GOES_ON: all other masters have been told. */
 static enum route tell_others(struct subscriptions *subs, struct request *request, const struct slice *words, size_t n)
 {
-    const struct nodes *nodes = nodes_of(subs);
+    const struct nodes *nodes = subscriptions_nodes(subs);
     for (size_t i = 0; i < nodes->topology->n_masters; i++) {
         struct nodes_row *row = nodes->rows[i];
         bool is_end = request->command->flow == FLOW_UNSUBSCRIBE;
-        struct tap *tap = is_end ? find_tap(subs, row, false) : need_tap(subs, row, false);
+        struct tap *tap = is_end ? subscriptions_find_tap(subs, row, false) : subscriptions_need_tap(subs, row, false);
         if (tap == NULL && !is_end)
             return ROUTE_STOP;
         if (row == nodes_pubsub_row(nodes) || tap == NULL || (tap->is_told && tap_row(tap) == row))
@@ -650,10 +309,10 @@ static enum route tell_others(struct subscriptions *subs, struct request *reques
             return result;
         tap->is_told = true;
         const struct tap_request sent = {.argument = ASKED_WIDE, .flow = request->command->flow};
-        if (!send_words(tap, words, n, sent))
+        if (!subscriptions_send(tap, words, n, sent))
             return ROUTE_STOP;
     }
-    return is_anyone_asked(subs) ? wait_for_answer(subs) : ROUTE_GOES_ON;
+    return subscriptions_in_flight(subs) ? wait_for_answer(subs) : ROUTE_GOES_ON;
 }
 
 static enum route ask_others(struct subscriptions *subs, struct request *request)
@@ -662,7 +321,7 @@ static enum route ask_others(struct subscriptions *subs, struct request *request
     struct slice *words = wide_words(subs, request, &n);
     enum route result = n > 0 ? tell_others(subs, request, words, n) : ROUTE_GOES_ON;
     if (result == ROUTE_GOES_ON && n > 0 && subs->error.len == 0 && !note_wide(subs, request, words, n))
-        on_error(subs, SLICE("-ERR too many channels are subscribed to at all nodes\r\n"));
+        subscriptions_note_error(subs, SLICE("-ERR too many channels are subscribed to at all nodes\r\n"));
     free(words);
     return result;
 }
@@ -677,7 +336,7 @@ static enum route run_classic(struct subscriptions *subs, struct request *reques
     }
     if (subs->error.len > 0)
         return end_with(subs, request, bytes_slice(&subs->error));
-    return ask_at(subs, nodes_pubsub_row(nodes_of(subs)), false, request);
+    return ask_at(subs, nodes_pubsub_row(subscriptions_nodes(subs)), false, request);
 }
 
 /* ---- the whole way ---- */
@@ -686,8 +345,8 @@ static enum route run_classic(struct subscriptions *subs, struct request *reques
 static enum route ping(struct subscriptions *subs, struct request *request)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        if (tap_is_subscribed(tap_in(at)))
-            return ask_at(subs, tap_row(tap_in(at)), tap_in(at)->is_shard, request);
+        if (tap_is_subscribed(subscriptions_tap(at)))
+            return ask_at(subs, tap_row(subscriptions_tap(at)), subscriptions_tap(at)->is_shard, request);
     return run_classic(subs, request);
 }
 
@@ -718,8 +377,8 @@ static enum route go_on(struct subscriptions *subs, struct request *request)
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     struct tap *told = NULL;
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        told = tap_in(at)->is_told && tap_in(at)->is_shard ? tap_in(at) : told;
-    if (is_shard(request->command) && slot >= 0 && obey(subs, told, bytes_slice(&subs->error), slot))
+        told = subscriptions_tap(at)->is_told && subscriptions_tap(at)->is_shard ? subscriptions_tap(at) : told;
+    if (is_shard(request->command) && slot >= 0 && subscriptions_obey(subs, told, bytes_slice(&subs->error), slot))
         return follow(subs, request);
     return end_with(subs, request, bytes_slice(&subs->error));
 }
@@ -727,7 +386,7 @@ static enum route go_on(struct subscriptions *subs, struct request *request)
 enum route subscribe_run(struct client *client, struct request *request)
 {
     const struct spread *spread = client_spread(client);
-    struct subscriptions *subs = need(client);
+    struct subscriptions *subs = subscriptions_need(client);
     if (subs == NULL)
         return ROUTE_STOP;
     if (subs->stage != STAGE_NONE)
@@ -761,190 +420,25 @@ enum route subscribe_reset(struct client *client)
     if (subs == NULL)
         return ROUTE_GOES_ON;
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next) {
-        struct tap *tap = tap_in(at);
+        struct tap *tap = subscriptions_tap(at);
         if (!must_reset(tap))
             continue;
         tap->is_told = true;
         if (!tap_send(tap, &reset))
             return ROUTE_STOP;
     }
-    if (is_anyone_asked(subs))
+    if (subscriptions_in_flight(subs))
         return wait_for_answer(subs);
     end_request(subs);
     channels_fini(&subs->channels);
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        tap_leave(tap_in(at));
-    free_idle_taps(subs);
+        tap_leave(subscriptions_tap(at));
+    subscriptions_free_idle(subs);
     subs->classic = NULL;
     subs->n_classic = 0;
     subs->orphaned_ns = 0;
-    count(subs);
+    subscriptions_count(subs);
     return ROUTE_GOES_ON;
-}
-
-/* ---- what moves ---- */
-
-/* The names of one slot's orphans, behind the command; heap. *n: how many words. */
-static struct slice *orphans_of(struct subscriptions *subs, uint16_t slot, size_t *n)
-{
-    struct slice *words = malloc((subs->channels.n_orphans + 1) * sizeof *words);
-    struct channel *channel = NULL;
-    size_t bytes = 0;
-    *n = 0;
-    if (words == NULL)
-        return NULL;
-    words[(*n)++] = SLICE("SSUBSCRIBE");
-    while (bytes < AGAIN_BYTES && (channel = channels_next(&subs->channels, CHANNEL_SHARD, channel)) != NULL) {
-        if (channel->tap != NULL || channel->slot != slot)
-            continue;
-        channel->is_asked = true;
-        words[(*n)++] = channel_name(channel);
-        bytes += channel->len;
-    }
-    return words;
-}
-
-/* NULL: there is none, or some are being subscribed to. */
-static const struct channel *next_orphan(const struct subscriptions *subs)
-{
-    const struct channel *found = NULL;
-    struct channel *channel = NULL;
-    while ((channel = channels_next(&subs->channels, CHANNEL_SHARD, channel)) != NULL) {
-        if (channel->is_asked)
-            return NULL;
-        if (channel->tap == NULL && found == NULL)
-            found = channel;
-    }
-    return found;
-}
-
-static void place_orphans(struct subscriptions *subs)
-{
-    const struct channel *orphan = next_orphan(subs);
-    struct nodes_row *row = orphan != NULL ? nodes_slot_row(nodes_of(subs), orphan->slot) : NULL;
-    if (orphan == NULL)
-        return;
-    struct tap *tap = row != NULL ? need_tap(subs, row, true) : NULL;
-    enum finding finding = tap != NULL ? tap_find_lane(tap, row, NULL) : LANE_NONE;
-    if (client_is_closed(subs->client) || finding == LANE_NOT_YET)
-        return;
-    if (finding != LANE_FOUND) {
-        if (tap != NULL)
-            tap_forget_refusal(tap, row);
-        upstream_ask_topology(upstream_of(subs));
-        look_soon(subs);
-        return;
-    }
-    size_t n;
-    struct slice *words = orphans_of(subs, orphan->slot, &n);
-    if (words == NULL)
-        client_close_starved(subs->client);
-    else
-        (void)send_words(tap, words, n, (struct tap_request){.argument = ASKED_AGAIN, .flow = FLOW_SUBSCRIBE});
-    free(words);
-}
-
-static void look_at_orphans(struct subscriptions *subs)
-{
-    struct client *client = subs->client;
-    uint64_t now_ns = client->front->loop->now_ns;
-    if (subs->channels.n_orphans == 0) {
-        if (subs->orphaned_ns != 0 && subs->stage != STAGE_ASKED)
-            client_resume(client, WAIT_ANSWER); /* SUNSUBSCRIBE may wait for it */
-        subs->orphaned_ns = 0;
-        return;
-    }
-    if (subs->orphaned_ns == 0)
-        subs->orphaned_ns = now_ns;
-    uint64_t most_ns = upstream_of(subs)->redirect_timeout_ns + client->front->rules->failover_wait_ns;
-    if (now_ns - subs->orphaned_ns > most_ns)
-        close_for_orphans(subs);
-    else
-        place_orphans(subs);
-}
-
-static bool send_wide(struct subscriptions *subs, struct tap *tap, enum channel_kind kind, struct slice command)
-{
-    struct slice *words = malloc((subs->channels.n_wide + 1) * sizeof *words);
-    struct channel *channel = NULL;
-    size_t n = 0;
-    if (words == NULL) {
-        client_close_starved(subs->client);
-        return false;
-    }
-    words[n++] = command;
-    while ((channel = channels_next(&subs->channels, kind, channel)) != NULL)
-        words[n++] = channel_name(channel);
-    bool is_sent =
-        n == 1 || send_words(tap, words, n, (struct tap_request){.argument = ASKED_WIDE, .flow = FLOW_SUBSCRIBE});
-    free(words);
-    return is_sent;
-}
-
-/* Masters that have come since are told what is subscribed to at all of them. */
-static void tell_new_masters(struct subscriptions *subs)
-{
-    const struct nodes *nodes = nodes_of(subs);
-    for (size_t i = 0; i < nodes->topology->n_masters && subs->channels.n_wide > 0; i++) {
-        struct nodes_row *row = nodes->rows[i];
-        struct tap *tap = find_tap(subs, row, false);
-        if (tap != NULL && (lane_is_subscribed(tap->rider.lane) || tap->rider.in_flight > 0))
-            continue;
-        tap = tap != NULL ? tap : need_tap(subs, row, false);
-        enum finding finding = tap != NULL ? tap_find_lane(tap, row, NULL) : LANE_NONE;
-        if (client_is_closed(subs->client))
-            return;
-        if (finding == LANE_NONE) {
-            tap_forget_refusal(tap, row);
-            look_soon(subs);
-        }
-        if (finding == LANE_FOUND && (!send_wide(subs, tap, CHANNEL_PATTERN, SLICE("PSUBSCRIBE")) ||
-                                      !send_wide(subs, tap, CHANNEL_EXACT, SLICE("SUBSCRIBE"))))
-            return;
-    }
-}
-
-void subscribe_go_on(struct client *client)
-{
-    struct subscriptions *subs = subscriptions_of(client);
-    if (subs == NULL || client->state != CLIENT_OPEN)
-        return;
-    look_at_orphans(subs);
-    if (client_is_closed(client) || subs->stage != STAGE_NONE)
-        return;
-    tell_new_masters(subs);
-    if (!client_is_closed(client))
-        free_idle_taps(subs);
-}
-
-/* False: the client is closed. */
-static bool adopt_tap(struct subscriptions *subs, struct tap *tap)
-{
-    const struct nodes_row *row = tap_row(tap);
-    bool is_retired = row != NULL && row->lanes.is_retired;
-    bool is_elsewhere = tap == subs->classic && row != nodes_pubsub_row(nodes_of(subs));
-    bool is_lost = is_retired && (tap->rider.in_flight > 0 || (!tap->is_shard && tap_is_subscribed(tap)));
-    if (is_elsewhere || is_lost) {
-        session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED, "the node where it has subscribed is another now");
-        client_cut_for(subs->client, CLOSED_UPSTREAM);
-        return false;
-    }
-    if (!is_retired)
-        return true;
-    channels_orphan(&subs->channels, tap);
-    tap_leave(tap);
-    return true;
-}
-
-void subscribe_adopt(struct client *client)
-{
-    struct subscriptions *subs = subscriptions_of(client);
-    if (subs == NULL || client_is_leaving(client))
-        return;
-    for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        if (!adopt_tap(subs, tap_in(at)))
-            return;
-    link_wake(&client->link);
 }
 
 void subscribe_catch_up(struct client *client)
@@ -953,28 +447,19 @@ void subscribe_catch_up(struct client *client)
     if (subs == NULL)
         return;
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        tap_catch_up(tap_in(at));
+        tap_catch_up(subscriptions_tap(at));
 }
 
 void subscribe_leave(struct client *client)
 {
     struct subscriptions *subs = subscriptions_of(client);
-    if (subs == NULL)
-        return;
-    list_take(&subs->retry.waiting);
-    for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        tap_leave(tap_in(at));
+    if (subs != NULL)
+        subscriptions_leave(subs);
 }
 
 void subscribe_free(struct client *client)
 {
     struct subscriptions *subs = subscriptions_of(client);
-    if (subs == NULL)
-        return;
-    list_take(&subs->retry.waiting);
-    free_taps(subs);
-    channels_fini(&subs->channels);
-    bytes_fini(&subs->error);
-    free(subs);
-    client->extra->subscriptions = NULL;
+    if (subs != NULL)
+        subscriptions_free(subs);
 }

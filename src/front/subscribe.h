@@ -41,9 +41,7 @@ bool subscribe_is_under_way(const struct client *client);
 /* RESET: ROUTE_GOES_ON: nothing of the client's subscriptions is left in Redis. */
 __attribute__((warn_unused_result)) enum route subscribe_reset(struct client *client);
 
-/* The client's link was woken; another topology has been adopted; the client has read its output. Safe on all clients. */
-void subscribe_go_on(struct client *client);
-void subscribe_adopt(struct client *client);
+/* The client has read its output. Safe on all clients. */
 void subscribe_catch_up(struct client *client);
 
 /* The client is closed; its memory goes. Safe on all clients. */
