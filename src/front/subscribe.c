@@ -208,20 +208,24 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
     return end_with(subs, request, SLICE("-CLUSTERDOWN Hash slot not served\r\n"));
 }
 
+/* The next node that has shard channels of the client's; at first any, where none has. NULL: all have answered. */
+static struct nodes_row *next_shard(const struct subscriptions *subs)
+{
+    for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next) {
+        const struct tap *tap = subscriptions_tap(at);
+        if (tap->is_shard && tap_is_subscribed(tap) && !tap->is_told)
+            return tap_row(tap);
+    }
+    return subs->has_asked ? NULL : front_home(subs->client->front);
+}
+
 /* SUNSUBSCRIBE without channels: one node after the other. */
 static enum route end_all_shards(struct subscriptions *subs, struct request *request)
 {
-    for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next) {
-        struct tap *tap = subscriptions_tap(at);
-        if (!tap->is_shard || !tap_is_subscribed(tap) || tap->is_told)
-            continue;
-        subs->has_asked = true;
-        return ask_at(subs, tap_row(tap), true, request);
-    }
-    if (subs->has_asked)
-        return end_well(subs);
-    subs->has_asked = true;
-    return ask_at(subs, front_home(subs->client->front), true, request);
+    struct nodes_row *row = next_shard(subs);
+    enum route result = row != NULL ? ask_at(subs, row, true, request) : end_well(subs);
+    subs->has_asked |= subs->stage == STAGE_ASKED;
+    return result;
 }
 
 static enum route run_shard(struct subscriptions *subs, struct request *request)
