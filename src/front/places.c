@@ -52,7 +52,10 @@ bool places_take(const struct client *client, const struct request *request)
 struct nodes_row *places_row_for(const struct client *client, const struct request *request)
 {
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
-    return slot >= 0 ? nodes_slot_row(&client->front->nodes, (uint16_t)slot) : front_home(client->front);
+    if (slot >= 0)
+        return nodes_slot_row(&client->front->nodes, (uint16_t)slot);
+    bool is_pubsub = (request->command->flags & CMD_PUBSUB) != 0;
+    return is_pubsub ? nodes_pubsub_row(&client->front->nodes) : front_home(client->front);
 }
 
 bool places_must_settle(struct client *client)
