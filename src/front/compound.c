@@ -5,6 +5,7 @@
 #include "front/account.h"
 #include "front/answer.h"
 #include "front/compound_parts.h"
+#include "front/describe.h"
 #include "front/meter.h"
 #include "front/places.h"
 #include "front/session.h"
@@ -38,7 +39,8 @@ bool compound_takes(const struct client *client, const struct request *request)
     if (transaction_is_open(&client->transaction) || pin_has(client, PIN_PASSTHROUGH) ||
         request->command->flow != FLOW_ONE || session_may_only_subscribe(client))
         return false;
-    return (is_for_many(fanout_for(request)) && !request->is_large) || is_crossing(request);
+    bool is_known = !request->is_large && (fanout_for(request) != FANOUT_SCAN || request->argc > 1);
+    return (is_for_many(fanout_for(request)) && is_known) || is_crossing(request);
 }
 
 /* ---- a client's compounds ---- */
@@ -130,10 +132,31 @@ static void go_on(struct client *client, bool was_lent)
         link_wake(&client->link);
 }
 
+/* What it was made for hears of it when it is gone. */
+static void tell_done(struct compound *compound)
+{
+    struct build out;
+    build_init(&out, false);
+    bool has_reply = !compound->is_lost && !client_is_closed(compound->client);
+    if (has_reply)
+        parts_join(compound, &out);
+    if (out.is_broken)
+        client_close_starved(compound->client);
+    void (*done)(void *arg, struct slice reply) = compound->done;
+    void *arg = compound->arg;
+    compound_free(compound);
+    done(arg, slice_of(out.at, out.is_broken ? 0 : out.len));
+    build_fini(&out);
+}
+
 void compound_over(struct compound *compound)
 {
     struct client *client = compound->client;
     bool was_lent = compound->is_lent;
+    if (compound->done != NULL) {
+        tell_done(compound);
+        return;
+    }
     if (!compound->is_lost && !client_is_closed(client))
         answer(compound);
     compound_free(compound);
@@ -154,29 +177,16 @@ static bool order_masters(struct compound *compound)
     return is_done;
 }
 
-enum made {
-    MADE,
-    MADE_NOT, /* Redis will refuse it: it goes as it is to the home node */
-    MADE_STARVED,
-};
-
-static enum made fill(struct compound *compound, const struct request *request)
+/* False: out of memory. */
+static bool fill(struct compound *compound, const struct request *request)
 {
     if (!bytes_add(&compound->request, request->bytes, SIZE_MAX))
-        return MADE_STARVED;
+        return false;
     if (compound->fanout == FANOUT_SCAN)
-        return order_masters(compound) ? MADE : MADE_STARVED;
-    if (is_for_many((enum fanout)compound->fanout))
-        return MADE;
-    switch (slot_split_init(&compound->split, request->command, bytes_slice(&compound->request), request->argc)) {
-    case SLOT_SPLIT_DONE:
-        return MADE;
-    case SLOT_SPLIT_NONE:
-        return MADE_NOT;
-    case SLOT_SPLIT_STARVED:
-        break;
-    }
-    return MADE_STARVED;
+        return order_masters(compound);
+    struct slice bytes = bytes_slice(&compound->request);
+    return is_for_many((enum fanout)compound->fanout) ||
+           slot_split_init(&compound->split, request->command, bytes, request->argc);
 }
 
 /* NULL: out of memory, and the client is closed. */
@@ -210,7 +220,7 @@ static enum route start(struct client *client, const struct request *request)
     struct compound *compound = make(client, request);
     if (compound == NULL)
         return ROUTE_STOP;
-    if (fill(compound, request) != MADE || (compound->source = take_source(client->extra->compounds)) == NULL) {
+    if (!fill(compound, request) || (compound->source = take_source(client->extra->compounds)) == NULL) {
         compound_free(compound);
         client_close_starved(client);
         return ROUTE_STOP;
@@ -251,15 +261,17 @@ static enum route ask_gate(struct client *client, struct request *request, bool 
     return ROUTE_GOES_ON;
 }
 
-/* True if the client's keys may be sent in parts. */
+/* True if its keys may be sent in parts. Redis Cluster, too, says CROSSSLOT to MSET before it misses a value. */
 static bool may_split(const struct client *client, const struct request *request)
 {
     enum cross_slot how = client->front->nodes.commons.upstream->cross_slot;
+    bool fits =
+        !request->is_large && request->bytes.len <= LARGE_REQUEST && slot_split_fits(request->command, request->argc);
     switch (fanout_for(request)) {
     case FANOUT_SLOTS:
-        return how != CROSS_SLOT_REFUSE && !request->is_large;
+        return how != CROSS_SLOT_REFUSE && fits;
     case FANOUT_WRITTEN:
-        return how == CROSS_SLOT_SPLIT_ALL && !request->is_large;
+        return how == CROSS_SLOT_SPLIT_ALL && fits;
     default:
         return false;
     }
@@ -292,6 +304,29 @@ enum route compound_run(struct client *client, struct request *request)
     }
     enum route result = ask_gate(client, request, true);
     return result == ROUTE_GOES_ON ? start(client, request) : result;
+}
+
+/* ---- key by key ---- */
+
+bool compound_by_keys(struct client *client, struct slice bytes, void (*done)(void *arg, struct slice reply), void *arg)
+{
+    struct request_scan scan = {0};
+    struct request request = {0};
+    size_t used;
+    if (request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used) != SCAN_FRAME)
+        return false;
+    describe_request(&request, client->front, &scan, bytes);
+    if (!may_split(client, &request) || request.argc <= 1U + slot_split_args(request.command))
+        return false;
+    struct compound *compound = make(client, &request);
+    if (compound == NULL)
+        return false;
+    compound->done = done;
+    compound->arg = arg;
+    if (fill(compound, &request) && compound->split.n_parts == 1 && parts_start_keys(compound))
+        return true;
+    compound_free(compound);
+    return false;
 }
 
 /* ---- the client ---- */

@@ -31,6 +31,14 @@ bool compound_takes(const struct client *client, const struct request *request);
 /* As a step of route: it has not been charged. */
 __attribute__((warn_unused_result)) enum route compound_run(struct client *client, struct request *request);
 
+/*
+ * TRYAGAIN was the answer to this request of one slot, which has no reply yet: its keys go on one by one. `done` is called
+ * once, perhaps before this returns, with the reply, or with an empty one where there will be none: the client is closed, or
+ * about to be. False: it is none that is split, or it has one key, or out of memory; nothing is called.
+ */
+__attribute__((warn_unused_result)) bool compound_by_keys(struct client *client, struct slice request,
+                                                          void (*done)(void *arg, struct slice reply), void *arg);
+
 /* The client's link was woken. Safe without any. */
 void compounds_go_on(struct client *client);
 

@@ -184,14 +184,11 @@ static void send_key(struct portion *part)
     (void)send_hop(part, &key_ops, &bytes, split->parts[split->keys[part->index].part].slot, NULL);
 }
 
-/* The slot is on its way, and its keys are at two nodes: each goes by itself. */
-static bool on_try_again(struct hop *hop)
+/* False: out of memory, and nothing is sent. */
+static bool send_keys(struct portion *part)
 {
-    struct portion *part = part_of_hop(hop);
     struct compound *compound = part->compound;
     const struct slot_split *split = &compound->split;
-    if (!is_split(compound) || split->parts[part->index].n_keys == 1)
-        return false;
     uint32_t n = split->parts[part->index].n_keys;
     part->keys = calloc(n, sizeof *part->keys);
     if (part->keys == NULL)
@@ -204,6 +201,14 @@ static bool on_try_again(struct hop *hop)
         send_key(&part->keys[i]);
     key_over(part);
     return true;
+}
+
+/* The slot is on its way, and its keys are at two nodes: each goes by itself. */
+static bool on_try_again(struct hop *hop)
+{
+    struct portion *part = part_of_hop(hop);
+    const struct compound *compound = part->compound;
+    return is_split(compound) && compound->split.parts[part->index].n_keys > 1 && send_keys(part);
 }
 
 /* ---- beginning ---- */
@@ -307,6 +312,18 @@ bool parts_start(struct compound *compound, const struct request *request)
         struct nodes *nodes = &compound->client->front->nodes;
         for (uint32_t i = 0; i < compound->n_parts; i++)
             start_at_row(&compound->parts[i], request, bytes_slice(&compound->request), nodes->rows[i]);
+    }
+    parts_end_one(compound);
+    return true;
+}
+
+bool parts_start_keys(struct compound *compound)
+{
+    if (!alloc_parts(compound, 1))
+        return false;
+    if (!send_keys(&compound->parts[0])) {
+        client_close_starved(compound->client);
+        return false;
     }
     parts_end_one(compound);
     return true;

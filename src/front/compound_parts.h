@@ -58,6 +58,9 @@ struct compound {
     uint32_t n_parts;
     uint32_t n_left; /* parts that are not over, and one while they are being started */
     uint64_t bytes;  /* of replies that are kept */
+    void (*done)(void *arg,
+                 struct slice reply); /* hears its end in the client's place; NULL: it is a request of its own */
+    void *arg;
     uint64_t tag;
     uint64_t arrived_ns;
     uint32_t waited_us;
@@ -74,6 +77,9 @@ void compound_over(struct compound *compound);
 
 /* Begin: parts go to their slots, to the masters, to all nodes. False: out of memory, and the client is closed. */
 bool parts_start(struct compound *compound, const struct request *request);
+
+/* The same of a compound of one slot, whose keys go one by one. */
+bool parts_start_keys(struct compound *compound);
 
 /* One is over that was counted in n_left. The compound may be gone afterwards. */
 void parts_end_one(struct compound *compound);

@@ -66,19 +66,26 @@ static void take_keys(struct slot_split *split, uint32_t *by_slot, struct argv_w
     }
 }
 
-enum slot_split_result slot_split_init(struct slot_split *split, const struct command *command, struct slice request,
-                                       uint32_t argc)
+uint32_t slot_split_args(const struct command *command)
 {
-    uint32_t per_key = command->key_step == 2 ? 2 : 1;
-    if (argc < 2 || (argc - 1) % per_key != 0)
-        return SLOT_SPLIT_NONE;
+    return command->key_step == 2 ? 2 : 1;
+}
+
+bool slot_split_fits(const struct command *command, uint32_t argc)
+{
+    return argc > 1 && (argc - 1) % slot_split_args(command) == 0;
+}
+
+bool slot_split_init(struct slot_split *split, const struct command *command, struct slice request, uint32_t argc)
+{
+    uint32_t per_key = slot_split_args(command);
     uint32_t n_keys = (argc - 1) / per_key;
     struct argv_walk walk;
     struct slice name;
     argv_walk_init(&walk, request);
     struct argv_walk before = walk;
     if (!argv_next(&walk, &name))
-        return SLOT_SPLIT_NONE;
+        return false;
     *split = (struct slot_split){
         .request = request, .name = whole_argument(&before, &walk), .args_per_key = (uint8_t)per_key};
     split->keys = malloc(n_keys * sizeof *split->keys);
@@ -90,7 +97,7 @@ enum slot_split_result slot_split_init(struct slot_split *split, const struct co
     else
         slot_split_fini(split);
     free(by_slot);
-    return is_there ? SLOT_SPLIT_DONE : SLOT_SPLIT_STARVED;
+    return is_there;
 }
 
 void slot_split_fini(struct slot_split *split)

@@ -44,15 +44,15 @@ struct slot_split {
     uint8_t args_per_key; /* 1, or 2: a key and its value */
 };
 
-enum slot_split_result {
-    SLOT_SPLIT_DONE,
-    SLOT_SPLIT_NONE,    /* Redis will refuse it for its number of arguments: it goes as it is */
-    SLOT_SPLIT_STARVED, /* out of memory */
-};
+/* How many arguments belong to a key, itself included. */
+uint32_t slot_split_args(const struct command *command);
 
-/* `request` is whole, a command of FANOUT_SLOTS or FANOUT_WRITTEN. Unless it is done nothing is to be freed. */
-enum slot_split_result slot_split_init(struct slot_split *split, const struct command *command, struct slice request,
-                                       uint32_t argc);
+/* True if a command of FANOUT_SLOTS or FANOUT_WRITTEN with so many arguments has keys, and each key what belongs to it. */
+bool slot_split_fits(const struct command *command, uint32_t argc);
+
+/* `request` is whole, and fits. False: out of memory, and nothing is to be freed. */
+__attribute__((warn_unused_result)) bool slot_split_init(struct slot_split *split, const struct command *command,
+                                                         struct slice request, uint32_t argc);
 void slot_split_fini(struct slot_split *split);
 
 /* The request of part `part`, or of key `key` alone. */
