@@ -150,7 +150,8 @@ static void end_question(struct cluster *cluster, const struct member *member, e
     cluster_pace_note_answer(&cluster->pace, news);
 }
 
-static void fail(struct cluster *cluster, struct member *member, const char *why)
+/* Its answer does not count; people hear of it once. */
+static void blame(const struct cluster *cluster, struct member *member, const char *why)
 {
     char line[LINE_ROOM];
     bool is_news = strncmp(member->nodes_why, why, WHY_ROOM - 1) != 0;
@@ -159,16 +160,32 @@ static void fail(struct cluster *cluster, struct member *member, const char *why
              member->nodes_why);
     if (is_news)
         cluster->ops->on_news(cluster->arg, LOG_WARN, line, line);
+}
+
+static void fail(struct cluster *cluster, struct member *member, const char *why)
+{
+    blame(cluster, member, why);
     end_question(cluster, member, PACE_SILENT);
 }
 
-/* A node whose name the view does not have, although it has taken its answer, belongs elsewhere. */
-static bool is_foreign(const struct cluster *cluster, const struct cluster_nodes *answer)
+/* True if it has answered, and is none of the nodes that are known although all have been heard. */
+static bool is_foreign(const struct cluster *cluster, const struct member *member)
 {
-    for (size_t i = 0; i < cluster_view_count(cluster->view); i++)
-        if (strcmp(cluster_view_node(cluster->view, i)->id, answer->nodes[answer->myself].id) == 0)
+    if (member->node_id[0] == '\0' || cluster_view_wants_another(cluster->view))
+        return false;
+    for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
+        const struct cluster_view_node *node = cluster_view_node(cluster->view, i);
+        if (strcmp(node->id, member->node_id) == 0 && !node->is_candidate)
             return false;
+    }
     return true;
+}
+
+static void blame_foreign(const struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->members->n; i++)
+        if (cluster->members->all[i]->is_entry && is_foreign(cluster, cluster->members->all[i]))
+            blame(cluster, cluster->members->all[i], "it belongs to another cluster than the one that weir serves");
 }
 
 static void take(struct cluster *cluster, struct member *member, const struct cluster_nodes *answer)
@@ -176,11 +193,10 @@ static void take(struct cluster *cluster, struct member *member, const struct cl
     bool is_news = cluster_view_take(cluster->view, answer, member->address.host, clock_ns());
     enum cluster_pace_news same = cluster_view_wants_another(cluster->view) ? PACE_AGAIN : PACE_SAME;
     cluster->is_known = true;
-    if (is_foreign(cluster, answer)) {
-        fail(cluster, member, "it belongs to another cluster than the other nodes");
-        return;
-    }
-    member->nodes_why[0] = '\0';
+    memcpy(member->node_id, answer->nodes[answer->myself].id, CLUSTER_ID);
+    if (!is_foreign(cluster, member))
+        member->nodes_why[0] = '\0';
+    blame_foreign(cluster);
     end_question(cluster, member, is_news ? PACE_NEWS : same);
     if (cluster_view_wants_another(cluster->view))
         cluster_pace_want(&cluster->pace);
@@ -205,6 +221,7 @@ static void on_nodes(void *arg, const struct node *node, struct slice text, cons
     if (member == NULL)
         return;
     member->has_told = true;
+    member->is_mute = false;
     if (why != NULL) {
         fail(cluster, member, why);
     } else if (!cluster_nodes_read(&answer, text, (struct why){unread, sizeof unread})) {
@@ -224,20 +241,29 @@ static void on_silent(uv_timer_t *timer)
     struct cluster *cluster = timer->data;
     struct member *member = cluster->asked;
     if (member != NULL) {
-        member->has_told = true;
+        member->has_told = member->is_mute = true;
         end_question(cluster, member, PACE_SILENT);
         tell_soon(cluster);
     }
     go_on(cluster);
 }
 
-/* False: it is not connected, or has not answered the last question. */
+static uint16_t number_of(const struct cluster *cluster, const struct member *member)
+{
+    for (size_t i = 0; i < cluster->n_sorted; i++)
+        if (cluster->sorted[i] == member)
+            return (uint16_t)i;
+    return CLUSTER_NOBODY;
+}
+
+/* False: it is not connected, is asked something else, or has not answered the last question. */
 static bool ask(struct cluster *cluster, struct member *member)
 {
     const struct control_inquirer inquirer = {on_nodes, cluster};
     if (!finder_ask_nodes(member->finder, &inquirer))
         return false;
     cluster->asked = member;
+    cluster_view_note_asked(cluster->view, number_of(cluster, member), clock_ns());
     atomic_store_explicit(&cluster->upstream->is_topology_asked, false, memory_order_release);
     cluster_pace_note_question(&cluster->pace, clock_ns());
     uv_timer_start(&cluster->timers[ASK], on_silent, SILENT_NS / NS_PER_MS, 0);
@@ -255,6 +281,13 @@ static bool ask_entry(struct cluster *cluster)
     return false;
 }
 
+/* True if it can be asked in a moment. */
+static bool is_busy(const struct member *member)
+{
+    const struct control *control = finder_control(member->finder);
+    return control != NULL && control_is_up(control) && !member->is_mute;
+}
+
 /* In the order of the view. Nodes that cannot be asked have had their turn. */
 static bool ask_known(struct cluster *cluster)
 {
@@ -263,9 +296,11 @@ static bool ask_known(struct cluster *cluster)
         if (number == CLUSTER_NOBODY)
             return false;
         struct member *member = cluster_member(cluster, number);
-        cluster_view_note_asked(cluster->view, number, clock_ns());
         if (member != NULL && ask(cluster, member))
             return true;
+        if (member != NULL && is_busy(member))
+            return false;
+        cluster_view_note_asked(cluster->view, number, clock_ns());
     }
     return false;
 }

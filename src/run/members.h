@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "run/finder.h"
+#include "upstream/cluster_nodes.h"
 
 struct members;
 
@@ -24,6 +25,8 @@ struct member {
     struct finder_word word;     /* as its finder has said it last */
     bool is_entry;               /* of a cluster: an entry point, as configured */
     bool has_told;               /* of a cluster: it has answered CLUSTER NODES, or was silent */
+    bool is_mute;                /* of a cluster: it has not answered the last such question in time */
+    char node_id[CLUSTER_ID];    /* of a cluster: its node's name, as it has told last; "": it has not */
     char nodes_why[160];         /* why that answer does not count; "": it does, or there was none */
     uint64_t changed_ns;         /* when its role changed last, or whether it can be reached; 0: never */
 };

@@ -1,13 +1,14 @@
 """`upstream = cluster:a, b`: weir learns the nodes of a Redis Cluster, and follows what becomes of them."""
 
+import contextlib
 import re
 import time
 
 import pytest
 from kit.admin import ADMIN, get, stats
 from kit.cluster import SLOTS, Cluster, slot_of
-from kit.fake_node import HANG, FakeNode, node_id, nodes_reply, row
-from kit.harness import free_port, wait_until
+from kit.harness import wait_until
+from kit.resp import Closed
 
 HURRY = {"WEIR_HURRY": "10"}  # in calm the topology is asked for every second
 SECONDS = 20
@@ -20,6 +21,10 @@ def before(cluster, upstream=None, **more):
 def served(weir):
     """By the address of each master that weir sends commands to, how many slots it serves."""
     return {node["address"]: node["slots"] for node in stats(weir)["upstream"]["nodes"] if node["use"] == "slots"}
+
+
+def weir_nodes(weir):
+    return {node["address"] for node in stats(weir)["upstream"]["nodes"]}
 
 
 def table(cluster):
@@ -52,6 +57,7 @@ def test_the_nodes_are_learnt_from_an_entry_point(farm):
     weir.stop()
 
 
+@pytest.mark.cluster
 def test_a_slot_on_its_way_and_its_end(farm):
     made = Cluster(farm)
     weir = before(made)
@@ -90,6 +96,7 @@ def test_a_shard_that_fails_over(farm):
     weir.stop()
 
 
+@pytest.mark.cluster
 def test_a_shard_that_is_away(farm):
     """weir stays ready for the other slots, and says which part that is."""
     made = Cluster(farm)
@@ -102,4 +109,52 @@ def test_a_shard_that_is_away(farm):
     assert any(finding["title"] == "Slots are not served" for finding in stats(weir)["findings"])
     lost.start()
     wait_until(lambda: readyz(weir) == (200, "ready\n"), "it is back", SECONDS)
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_masters_come_and_go(farm):
+    made = Cluster(farm, masters=2)
+    weir = before(made)
+    added = made.add_master()
+    assert added.upstream not in served(weir), "a master without slots has no row"
+    source = made.masters[0]
+    made.move_all(source, added, slots=sorted(made.slots_of(source))[:4])
+    wait_table(weir, made, "the one that is added serves slots")
+    assert len(served(weir)) == 3
+    made.move_all(added, source)
+    made.remove(added)
+    wait_table(weir, made, "it is gone")
+    wait_until(lambda: added.upstream not in weir_nodes(weir), "weir has no connection to it any more", SECONDS)
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_the_home_node_moves_only_where_it_must(farm):
+    """Another master takes the home's place when it serves no slots any more."""
+    made = Cluster(farm, masters=2, replicas=1)
+    weir = before(made, made.entries(made.nodes[1]))
+    home = made.nodes[1]
+    (heir,) = made.replicas_of(home)
+    with weir.connect() as conn:
+        made.failover(heir)
+        wait_table(weir, made, "the failover is seen")
+        assert conn.call("PING") == "PONG"
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_dead_shard_is_asked_about_at_most_ten_times_a_second(farm):
+    made = Cluster(farm)
+    weir = before(made, failover_wait="200ms")
+    lost = made.masters[2]
+    key = made.key_at(lost)
+    made.kill(lost)
+    alive = made.live()
+    first, began = questions(alive), time.monotonic()
+    while time.monotonic() < began + 3:
+        with contextlib.suppress(Closed, ConnectionError), weir.connect() as conn:
+            conn.ask(*(["GET", key] for _ in range(20)))
+    asked = questions(alive) - first - 1  # the second look at it
+    assert asked <= 10 * (time.monotonic() - began), asked
     weir.stop()
