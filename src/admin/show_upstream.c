@@ -4,6 +4,7 @@
 #include "admin/show.h"
 
 #include "base/clock.h"
+#include "limit/slot.h"
 
 /* For each node, the counter at this offset of its counts. */
 static void put_counts(struct sheet *s, size_t at)
@@ -123,6 +124,44 @@ void show_losses(struct sheet *s)
             put(s, LABELS({"upstream", node->address}, {"reason", lane_loss_name((enum lane_loss)loss)}),
                 count_read(&node->lanes.lost[loss]));
     }
+}
+
+void show_redirects(struct sheet *s)
+{
+    for (size_t i = 0; s->snapshot->is_cluster && i < s->snapshot->n_nodes; i++) {
+        const struct snapshot_node *node = &s->snapshot->nodes[i];
+        for (int kind = 0; kind < REDIRECT_COUNT; kind++)
+            put(s, LABELS({"upstream", node->address}, {"kind", lane_redirect_name((enum lane_redirect)kind)}),
+                count_read(&node->lanes.redirects[kind]));
+    }
+}
+
+static void put_slots(struct sheet *s, bool are_moving)
+{
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++) {
+        const struct snapshot_node *node = &s->snapshot->nodes[i];
+        if (node->use == USED_FOR_SLOTS)
+            put(s, LABELS({"upstream", node->address}), are_moving ? node->slots_moving : node->slots);
+    }
+}
+
+void show_slots(struct sheet *s)
+{
+    put_slots(s, false);
+}
+
+void show_slots_moving(struct sheet *s)
+{
+    put_slots(s, true);
+}
+
+void show_slots_served(struct sheet *s)
+{
+    if (!s->snapshot->is_cluster)
+        return;
+    put(s, LABELS({"state", "up"}), s->snapshot->slots_up);
+    put(s, LABELS({"state", "away"}), s->snapshot->slots_served - s->snapshot->slots_up);
+    put(s, LABELS({"state", "unserved"}), SLOT_COUNT - s->snapshot->slots_served);
 }
 
 void show_error_replies(struct sheet *s)

@@ -89,6 +89,10 @@ static void write_place(struct text *out, const struct snapshot_node *node)
     if (node->use == USED_FOR_SLOTS) {
         json_number(out, "slots", node->slots);
         json_number(out, "slots_moving", node->slots_moving);
+        json_open_object(out, "redirects");
+        for (int kind = 0; kind < REDIRECT_COUNT; kind++)
+            json_number(out, lane_redirect_name((enum lane_redirect)kind), count_read(&node->lanes.redirects[kind]));
+        json_close_object(out);
     }
     if (node->lag_ms != SNAPSHOT_NO_LAG) {
         json_real(out, "lag_seconds", (double)node->lag_ms / 1000.0);

@@ -44,6 +44,19 @@ static uint64_t now_of(const struct held *held)
     return routes_now_ns(held->routes);
 }
 
+static void count(const struct script_node *node, enum lane_redirect redirect)
+{
+    count_add(&node->conn.base.lanes->base.counts.redirects[redirect], 1);
+}
+
+/* A batch of a cluster fails; whichever node serves its slot now is named for that. */
+static void count_given_up(const struct held *held, const struct batch *batch)
+{
+    const struct script_node *node = held->routes->is_cluster ? routes_of(held->routes, batch->slot) : NULL;
+    if (node != NULL)
+        count(node, REDIRECT_GIVEN_UP);
+}
+
 /* ---- waiting ---- */
 
 static void put(struct held *held, struct batch *batch)
@@ -62,6 +75,7 @@ static bool may_wait(struct held *held, struct batch *batch, struct slice error,
     char *refusal = strndup(error.at, error.len);
     if (refusal == NULL || now_of(held) >= batch->until_ns) {
         free(refusal);
+        count_given_up(held, batch);
         batch_fail(held->routes->owner, batch, error, is_away);
         return false;
     }
@@ -134,6 +148,7 @@ static void ask_again(struct held *held, uint64_t due_ns)
         struct batch *batch = batch_at(due.next);
         list_take(&batch->in_exchange);
         if (now_ns >= batch->until_ns) {
+            count_given_up(held, batch);
             batch_fail(held->routes->owner, batch, slice_str(batch->refusal), batch->is_away);
             continue;
         }
@@ -203,7 +218,11 @@ static void follow(struct held *held, struct batch *batch, struct slice reply)
     struct redirect redirect;
     struct routes *routes = held->routes;
     const struct lanes *from = batch->node->conn.base.lanes;
-    if (!redirect_parse(reply, &redirect) || redirect.slot != batch->slot || batch->n_hops++ == HOPS_MAX) {
+    bool is_one = redirect_parse(reply, &redirect);
+    if (is_one)
+        count(batch->node, redirect.is_ask ? REDIRECT_ASK : REDIRECT_MOVED);
+    if (!is_one || redirect.slot != batch->slot || batch->n_hops++ == HOPS_MAX) {
+        count_given_up(held, batch);
         batch_fail(routes->owner, batch, moved, true);
         return;
     }
@@ -234,12 +253,14 @@ static bool take_clusters(struct held *held, struct batch *batch, enum unable un
         follow(held, batch, error);
         return true;
     case UNABLE_TRY_AGAIN:
+        count(batch->node, REDIRECT_TRYAGAIN);
         if (batch->n > 1)
             split(held, batch);
         else
             hold(held, batch, error, true, WAIT_FOR_KEYS);
         return true;
     case UNABLE_CLUSTER_DOWN:
+        count(batch->node, REDIRECT_CLUSTERDOWN);
         wait_for_topology(held, batch, error);
         return true;
     case UNABLE_NOT_RUN:

@@ -18,3 +18,13 @@ const char *lane_loss_name(enum lane_loss loss)
     };
     return names[loss];
 }
+
+const char *lane_redirect_name(enum lane_redirect redirect)
+{
+    static const char *const names[REDIRECT_COUNT] = {
+        [REDIRECT_MOVED] = "moved",       [REDIRECT_ASK] = "ask",
+        [REDIRECT_TRYAGAIN] = "tryagain", [REDIRECT_CLUSTERDOWN] = "clusterdown",
+        [REDIRECT_GIVEN_UP] = "given-up",
+    };
+    return names[redirect];
+}

@@ -33,6 +33,16 @@ enum lane_loss {
     LOSS_COUNT
 };
 
+/* What a node of a cluster has said instead of running a command. */
+enum lane_redirect {
+    REDIRECT_MOVED,
+    REDIRECT_ASK,
+    REDIRECT_TRYAGAIN,
+    REDIRECT_CLUSTERDOWN,
+    REDIRECT_GIVEN_UP, /* and the client, or limit-when-down, was told: after too many of these, or too long */
+    REDIRECT_COUNT
+};
+
 struct lane_counts {
     _Atomic uint64_t lists[LIST_COUNT]; /* lanes there now */
     _Atomic uint64_t in_flight;         /* requests sent and not answered, now */
@@ -41,13 +51,15 @@ struct lane_counts {
     _Atomic uint64_t requests;          /* sent, weir's own among them */
     _Atomic uint64_t opened;            /* connections begun */
     _Atomic uint64_t lost[LOSS_COUNT];
+    _Atomic uint64_t redirects[REDIRECT_COUNT];
     _Atomic uint64_t error_replies;  /* errors that answered clients' requests */
     _Atomic uint64_t pushes_dropped; /* pushes that nobody on the lane had asked for */
     _Atomic uint64_t is_down;        /* 1: the node is away, as far as this worker knows */
 };
 
-/* "opening" ..., "connect" ... */
+/* "opening" ..., "connect" ..., "moved" ... */
 const char *lane_list_name(enum lane_list in);
 const char *lane_loss_name(enum lane_loss loss);
+const char *lane_redirect_name(enum lane_redirect redirect);
 
 #endif

@@ -1,8 +1,10 @@
 """LIMIT commands before a Redis Cluster: each is decided by the node of its key's slot, also while slots move and nodes die."""
 
+import re
 import threading
 
 import pytest
+from kit.admin import ADMIN, get
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.decisions import admitted, decide, decision, decisions, fresh, place
 from kit.harness import Farm, wait_until
@@ -263,6 +265,39 @@ def test_totals_under_a_reshard(moving):
     assert not [result for _, result in found if isinstance(result, Error)]
     passed = {key: sum(k == key and result == 0 for k, result in found) for key in keys}
     assert set(passed.values()) == {400}, passed
+
+
+def samples(weir, name):
+    """Of one metric: {the values of its labels: value}."""
+    found = re.findall(rf"^{name}{{(.*)}} (\S+)$", get(weir, "/metrics")[2], re.M)
+    return {tuple(re.findall('="([^"]*)"', labels)): float(value) for labels, value in found}
+
+
+def test_metrics_by_node(farm):
+    """What each node serves and has answered instead of deciding."""
+    cluster = Cluster(farm)
+    weir = weir_before(cluster, redirect_timeout="20ms", sections=ADMIN)
+    source, target, _ = cluster.masters
+    slot, (one, other) = neighbours(cluster, source, 2)
+    served = {(node.upstream,): float(len(cluster.slots_of(node))) for node in cluster.masters}
+    wait_until(lambda: samples(weir, "weir_upstream_slots") == served, "each has its slots")
+    assert samples(weir, "weir_slots") == {("up",): 16384, ("away",): 0, ("unserved",): 0}
+    with weir.connect() as conn:
+        assert decide(conn, f"LIMIT FUNNEL {one} 9/d").limited == 0
+        cluster.begin_move(slot, target)
+        assert decide(conn, f"LIMIT FUNNEL {other} 9/d").limited == 0
+        assert isinstance(conn.call(*f"LIMIT ALL FUNNEL {one} 9/d AND FUNNEL {other} 9/d".split()), Error)
+        cluster.end_move(slot)
+        assert decide(conn, f"LIMIT FUNNEL {one} 9/d").remaining == 7
+
+        def is_counted():
+            found = samples(weir, "weir_upstream_redirects_total")
+            assert all(found[(target.upstream, kind)] == 0 for kind in ("moved", "ask", "clusterdown"))
+            return all(found[(source.upstream, kind)] >= 1 for kind in ("moved", "ask", "tryagain", "given-up"))
+
+        wait_until(is_counted, "the redirects are counted where they came from")
+        sent = samples(weir, "weir_upstream_requests_total")
+        assert set(sent) == set(served) and sent[(source.upstream,)] > 0 and sent[(target.upstream,)] > 0
 
 
 # ---- nodes that go ----
