@@ -281,6 +281,9 @@ bench-lend: build/weir ## scripts and transactions beside another build, WEIR_BE
 bench-reads: build/weir ## CPU of the dearest of three servers with reads = replicas, beside one alone (about 2 min; BENCH=options)
 	@/usr/bin/python3 bench/reads.py $(BENCH)
 
+bench-cluster: build/weir build/release/drive ## a Redis Cluster behind weir beside PREDIXY=path and one server (about 2 min; BENCH=options)
+	@/usr/bin/python3 bench/cluster.py $(BENCH)
+
 bench-micro: build/release/micro ## single steps in instructions and nanoseconds, beside the committed figures
 	@/usr/bin/python3 bench/micro.py $(BENCH)
 
@@ -398,4 +401,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test test-long test-moves test-failover test-cluster unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-reads bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test test-long test-moves test-failover test-cluster unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-reads bench-cluster bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
