@@ -57,10 +57,25 @@ static void node_cell(struct text *out, const char *label, bool is_known)
     text_print(out, "<td class=\"n\" data-l=\"%s\">%s", label, is_known ? "" : "\u2013");
 }
 
+/* How many slots of a cluster it serves, and how many are on their way. */
+static void node_slots(struct text *out, const struct snapshot_node *node)
+{
+    node_cell(out, "Slots", node->slots != 0);
+    if (node->slots != 0)
+        figure_count(out, node->slots);
+    if (node->slots_moving != 0) {
+        text_add(out, SLICE(", "));
+        figure_count(out, node->slots_moving);
+        text_add(out, SLICE(" moving"));
+    }
+    text_add(out, SLICE("</td>"));
+}
+
 /* What it is, and what it is used for. */
 static void node_place(struct text *out, const struct snapshot_node *node)
 {
     text_print(out, "<td>%s</td><td>%s</td>", node->role, node_use_name(node->use));
+    node_slots(out, node);
     node_cell(out, "Epoch", node->epoch != 0);
     if (node->epoch != 0)
         text_print(out, "%" PRIu64, node->epoch);

@@ -32,7 +32,7 @@ static void put_row(struct build *out, const struct snapshot_node *node, const s
     for (int loss = 0; loss < LOSS_COUNT; loss++)
         n_lost += count_read(&lanes->lost[loss]);
     bool has_changed = node->changed_unix_ms != 0 && node->changed_unix_ms <= s->unix_ms;
-    build_map(out, 15);
+    build_map(out, 17);
     put_text(out, "address", node->address);
     put_text(out, "in_use", node->in_use);
     put_text(out, "role", node->role);
@@ -48,6 +48,8 @@ static void put_row(struct build *out, const struct snapshot_node *node, const s
     put_number(out, "lost", (int64_t)n_lost);
     put_number(out, "changed_ms_ago", has_changed ? (int64_t)(s->unix_ms - node->changed_unix_ms) : -1);
     put_text(out, "why", why_of(node));
+    put_number(out, "slots", node->slots);
+    put_number(out, "slots_moving", node->slots_moving);
 }
 
 void order_upstream(struct order *order, const struct census *census)

@@ -12,7 +12,7 @@ from test_failover_list import HURRY, SECONDS, listed, pair, swap
 
 FIELDS = [
     "address", "in_use", "role", "state", "used_for", "epoch", "lag_ms", "behind_bytes", "lanes", "in_flight", "requests", "errors", "lost",
-    "changed_ms_ago", "why",
+    "changed_ms_ago", "why", "slots", "slots_moving",
 ]  # fmt: skip
 SECTIONS = ADMIN + "socket = {folder}/console\n"
 

@@ -138,10 +138,11 @@ const fillNode = (row, { node }) => {
   row.cells[1].className = node.up ? 'up' : 'down';
   put(row, 2, node.role);
   put(row, 3, node.use);
-  put(row, 4, node.epoch ? String(node.epoch) : '\u2013', node.epoch);
-  put(row, 5, 'lag_seconds' in node ? duration(node.lag_seconds) : '\u2013', node.lag_seconds || 0);
-  [sum(node.connections), node.in_flight, node.requests, sum(node.errors)].forEach((n, i) => putCount(row, i + 6, n));
-  put(row, 10, node.changed_ms ? time(node.changed_ms) : '\u2013', node.changed_ms);
+  put(row, 4, node.slots ? count(node.slots) + (node.slots_moving ? ', ' + count(node.slots_moving) + ' moving' : '') : '\u2013', node.slots);
+  put(row, 5, node.epoch ? String(node.epoch) : '\u2013', node.epoch);
+  put(row, 6, 'lag_seconds' in node ? duration(node.lag_seconds) : '\u2013', node.lag_seconds || 0);
+  [sum(node.connections), node.in_flight, node.requests, sum(node.errors)].forEach((n, i) => putCount(row, i + 7, n));
+  put(row, 11, node.changed_ms ? time(node.changed_ms) : '\u2013', node.changed_ms);
 };
 const fillEvent = (row, { event }) => {
   put(row, 0, time(event.time_ms), event.id);
