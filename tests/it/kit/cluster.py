@@ -270,9 +270,9 @@ class Cluster:
 
     # ---- slots that move ----
 
-    def begin_move(self, slot, target):
+    def begin_move(self, slot, target, source=None):
         """The source says ASK from now on for keys that it has not."""
-        source = self.owner(slot)
+        source = source or self.owner(slot)
         assert source is not target
         self.moves[slot] = (source, target)
         assert target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id) == "OK"
@@ -310,9 +310,9 @@ class Cluster:
         del self.moves[slot]
         assert target.call("CLUSTER", "SETSLOT", slot, "STABLE") == "OK"
 
-    def move(self, slot, target):
+    def move(self, slot, target, source=None):
         """A slot with all its keys."""
-        self.begin_move(slot, target)
+        self.begin_move(slot, target, source)
         self.end_move(slot)
 
     # ---- nodes that come and go ----

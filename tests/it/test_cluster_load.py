@@ -1,0 +1,160 @@
+"""Clusters that change under pipelined clients that count: slots that move, masters that fail over, die, come and go."""
+
+import os
+import random
+import threading
+import time
+
+import pytest
+from kit.cluster import Cluster, slot_of, weir_before
+from kit.harness import IS_LONG, wait_until
+from kit.spread_counting import SpreadCounters
+
+pytestmark = pytest.mark.cluster
+
+CLIENTS = 50
+SECONDS = 60 if IS_LONG else 15
+WORKERS = [2, 1] if IS_LONG else [2]
+NODE_TIMEOUT = 1.0
+RECOVERY = NODE_TIMEOUT + 3.0
+IS_STARVED = os.getloadavg()[0] > 2 * os.cpu_count()
+
+
+def final(weir):
+    conn = weir.connect(timeout=30)
+    return conn.call
+
+
+class Mover:
+    """Moves slots to and fro, from `with` to its end."""
+
+    def __init__(self, made, slots, seed=1):
+        self.made, self.slots = made, slots
+        self.random = random.Random(seed)
+        self.n_moved, self.error, self.is_over = 0, None, False
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over = True
+        self.thread.join()
+        assert self.error is None, self.error
+
+    def _run(self):
+        try:
+            masters = self.made.masters
+            owners = {slot: node for node in masters for slot in self.made.slots_of(node)}
+            while not self.is_over:
+                slot = self.random.choice(self.slots)
+                source = owners[slot]
+                target = self.random.choice([node for node in masters if node is not source])
+                self.made.move(slot, target, source)
+                owners[slot] = target
+                self.n_moved += 1
+        except Exception as error:  # noqa: BLE001  (told by the thread that waits)
+            self.error = error
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_slots_that_move_to_and_fro(workers, farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=workers)
+    with SpreadCounters(weir.address, CLIENTS) as counters:
+        slots = sorted({slot_of(key) for key in counters.all_keys()})
+        with Mover(made, slots) as mover:
+            until = time.monotonic() + SECONDS
+            wait_until(lambda: time.monotonic() > until or mover.error or counters.wrong, "slots move", SECONDS + 5)
+        counters.wait_served(time.monotonic())
+    counters.assert_undisturbed()
+    counters.assert_counted(final(weir))
+    assert mover.n_moved > 3 * SECONDS, mover.n_moved
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_failovers_by_hand(workers, farm):
+    made = Cluster(farm, replicas=1)
+    weir = weir_before(made, workers=workers, failover_wait="5s")
+    with SpreadCounters(weir.address, CLIENTS) as counters:
+        for _ in range(3 if IS_LONG else 1):
+            for master in made.masters:
+                (replica,) = made.replicas_of(master)
+                made.failover(replica)
+                counters.wait_served(time.monotonic())
+                made.wait_ok()
+    counters.assert_undisturbed()
+    counters.assert_counted(final(weir))
+
+
+def test_a_master_that_is_killed(farm):
+    """Clients of other slots see nothing; those with calls on the master lose their connections, and go on at its replica."""
+    made = Cluster(farm, replicas=1)
+    weir = weir_before(made, workers=2, failover_wait="5s")
+    dead, *others = made.masters
+    there = [made.key_at(dead, n) for n in range(20)]
+    elsewhere = [made.key_at(others[n % 2], n) for n in range(40)]
+    idle = [weir.connect(timeout=30) for _ in range(20)]
+    for n, conn in enumerate(idle):
+        assert conn.call("SET", f"idle:{n}", n) == "OK"
+        assert conn.call("SET", there[n], n) == "OK"
+    assert dead.call("WAIT", 1, 5000) == 1
+    with SpreadCounters(weir.address, 40, lambda n: [elsewhere[n]]) as untouched:
+        with SpreadCounters(weir.address, 20, lambda n: [f"x{n}{there[n]}"]) as hit:
+            began = time.monotonic()
+            wait_until(lambda: time.monotonic() > began + 2, "time passes without a fault", 5)
+            killed = time.monotonic()
+            slots = made.kill(dead)
+            took = hit.wait_served(killed + 0.1) - killed
+            made.wait_served(slots)
+            ended = time.monotonic()
+            quiet, beside = untouched.p99(began, killed), untouched.p99(killed, ended)
+            for n, conn in enumerate(idle):
+                assert conn.call("GET", there[n]) == b"%d" % n, "with nothing in flight there it sees nothing"
+    untouched.assert_undisturbed()
+    untouched.assert_counted(final(weir))
+    hit.assert_sound()
+    assert not hit.errors, hit.errors[:3]
+    assert all(n_waited for _, _, n_waited in hit.closed), "only what is in flight ends"
+    print("recovered within", took, "s; p99 of others", quiet, "and", beside)
+    assert took <= RECOVERY * (2 if IS_STARVED else 1), took
+    assert beside <= max(2 * quiet, 0.05), (quiet, beside)
+
+
+def test_a_master_that_is_killed_without_a_replica(farm):
+    """Its slots are away until it comes back; all else goes on. No call waits behind one for these slots, of another client."""
+    made = Cluster(farm)
+    weir = weir_before(made, workers=1, failover_wait="300ms", when_upstream_down="error")
+    dead, *others = made.masters
+    key, other = made.key_at(dead), made.key_at(others[0])
+    with weir.connect() as conn, weir.connect() as waits:
+        assert conn.ask(["SET", key, "v"], ["SET", other, "w"]) == ["OK", "OK"]
+        made.kill(dead)
+        began = time.monotonic()
+        assert waits.call("GET", key).startswith(("UPSTREAM", "CLUSTERDOWN"))
+        assert time.monotonic() - began < 5
+        with SpreadCounters(weir.address, 10, lambda n: [made.key_at(others[n % 2], n)]) as untouched:
+            untouched.wait_served(time.monotonic())
+        untouched.assert_undisturbed()
+        dead.start()
+        made.wait_ok()
+        wait_until(lambda: waits.call("SET", key, "v") == "OK", "its slots are served", 15)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_masters_that_come_and_go(workers, farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=workers, failover_wait="5s")
+    with SpreadCounters(weir.address, CLIENTS) as counters:
+        slots = sorted({slot_of(key) for key in counters.all_keys()})
+        added = made.add_master()
+        owners = {slot: node for node in made.masters for slot in made.slots_of(node)}
+        for slot in slots[:100]:
+            made.move(slot, added, owners[slot])
+        counters.wait_served(time.monotonic())
+        assert made.slots_of(added) == set(slots[:100])
+        made.remove(added)
+        counters.wait_served(time.monotonic())
+    counters.assert_undisturbed()
+    counters.assert_counted(final(weir))
