@@ -7,7 +7,7 @@ import time
 import pytest
 from kit.admin import ADMIN, get, stats
 from kit.cluster import SLOTS, Cluster, slot_of
-from kit.harness import wait_until
+from kit.harness import stopped, wait_until
 from kit.resp import Closed
 
 HURRY = {"WEIR_HURRY": "10"}  # in calm the topology is asked for every second
@@ -157,4 +157,84 @@ def test_a_dead_shard_is_asked_about_at_most_ten_times_a_second(farm):
             conn.ask(*(["GET", key] for _ in range(20)))
     asked = questions(alive) - first - 1  # the second look at it
     assert asked <= 10 * (time.monotonic() - began), asked
+    weir.stop()
+
+
+def closed(conn):
+    """True once the connection is closed, after whatever it is told."""
+    with contextlib.suppress(TimeoutError):
+        try:
+            while True:
+                conn.read()
+        except (Closed, ConnectionError):
+            return True
+    return False
+
+
+@pytest.mark.cluster
+def test_a_master_that_hangs_and_is_replaced(farm):
+    """A client with a call on it is closed once another serves its slots; the other shards answer meanwhile."""
+    made = Cluster(farm, replicas=1)
+    weir = before(made, upstream_check="100ms", connect_timeout="500ms")
+    lost, other = made.masters[:2]
+    key, fine = made.key_at(lost), made.key_at(other)
+    (heir,) = made.replicas_of(lost)
+    with weir.connect() as conn, weir.connect() as beside:
+        assert conn.call("SET", key, "1") == "OK"
+        with stopped(lost):
+            conn.send(b"GET %s\r\n" % key.encode())
+            wait_until(lambda: heir.upstream in served(weir), "the failover is seen", SECONDS)
+            assert beside.call("SET", fine, "1") == "OK"
+            wait_until(lambda: closed(conn), "a client that hangs there is closed", SECONDS)
+            with weir.connect() as again:
+                assert again.call("SET", key, "2") == "OK"
+        made.wait_ok()
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_node_that_only_weir_cannot_reach(farm):
+    made = Cluster(farm, masters=2, is_relayed=True)
+    weir = before(made, upstream_check="100ms", connect_timeout="300ms", failover_wait="300ms")
+    cut = made.masters[1]
+    key, fine = made.key_at(cut), made.key_at(made.masters[0])
+    with weir.connect() as conn:
+        assert conn.ask(["SET", key, "1"], ["SET", fine, "1"]) == ["OK", "OK"]
+        with cut.relay.parted():
+            wait_until(lambda: "are away with " + cut.upstream in readyz(weir)[1], "it is away", SECONDS)
+            with weir.connect() as beside:
+                assert beside.call("GET", fine) == b"1"
+            assert len(served(weir)) == 2
+        wait_until(lambda: readyz(weir) == (200, "ready\n"), "it is back", SECONDS)
+    with weir.connect() as conn:
+        assert conn.call("GET", key) == b"1"
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_user_that_may_not_ask(farm):
+    made = Cluster(farm, masters=2)
+    for node in made.nodes:
+        node.call("ACL", "SETUSER", "weir", "on", ">pw", "~*", "&*", "+@all", "-cluster|nodes")
+    secret = made.nodes[0].folder / "secret"
+    secret.write_text("pw\n")
+    weir = before(made, upstream_user="weir", upstream_password_file=secret)
+    assert readyz(weir)[0] == 503 and "NOPERM" in readyz(weir)[1], readyz(weir)
+    weir.wait_for_log("ACL SETUSER weir +cluster|nodes")
+    made.nodes[1].call("ACL", "SETUSER", "weir", "+cluster|nodes")
+    wait_until(lambda: readyz(weir)[0] == 200, "one that tells is enough", SECONDS)
+    assert served(weir) == table(made)
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_an_upgrade_before_a_cluster(farm):
+    made = Cluster(farm, masters=2)
+    weir = before(made)
+    keys = made.keys_everywhere(4)
+    with weir.connect() as conn:
+        assert conn.ask(*(["SET", key, "1"] for key in keys)) == ["OK"] * 4
+    weir.upgrade()
+    with weir.connect() as conn:
+        assert conn.ask(*(["GET", key] for key in keys)) == [b"1"] * 4
     weir.stop()
