@@ -15,6 +15,7 @@
 #include "front/feed.h"
 #include "front/gather.h"
 #include "front/half_close.h"
+#include "front/hop.h"
 #include "front/keep.h"
 #include "front/lane_choice.h"
 #include "front/lane_claim.h"
@@ -249,15 +250,6 @@ static void on_place_lost(struct client *client)
     lane_choice_abandon(client);
     pacing_stop(client);
     client_cut_for(client, CLOSED_UPSTREAM);
-}
-
-static bool on_place_not_run(struct place *place, const struct call *call, enum not_run row, struct slice reply)
-{
-    (void)place;
-    (void)call;
-    (void)row;
-    (void)reply;
-    return false;
 }
 
 /* Where AUTH would be queued, or refused, or a push may come before its answer, it is not said (prolong.c). */
@@ -678,7 +670,7 @@ const struct client_ops connection_client_ops = {
     .log_closed = session_log_closed,
     .answer_behind = decisions_answer_behind,
     .put_behind = again_put_behind,
-    .on_not_run = on_place_not_run,
+    .on_not_run = hop_take_back,
     .on_place_lost = on_place_lost,
     .on_leaving = finish_when_answered,
     .on_close = on_close,

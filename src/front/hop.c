@@ -1,25 +1,757 @@
 #include "front/hop.h"
 
-void hops_adopt(struct client *client)
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/account.h"
+#include "front/describe.h"
+#include "front/pacing.h"
+#include "front/remains.h"
+#include "front/session.h"
+#include "front/timing.h"
+#include "limit/keys.h"
+#include "upstream/redirect.h"
+#include "upstream/stall.h"
+
+#define ASKING "*1\r\n$6\r\nASKING\r\n"
+#define GIVEN_UP SLICE("-UPSTREAM moved\r\n")
+#define UNSERVED SLICE("-CLUSTERDOWN Hash slot not served\r\n")
+
+/* Before the next sending: doubled each time, from FIRST to MOST. */
+#define AGAIN_FIRST_NS (1 * NS_PER_MS)
+#define AGAIN_MOST_NS (50 * NS_PER_MS)
+#define AWAY_FIRST_NS (10 * NS_PER_MS)
+#define AWAY_MOST_NS (100 * NS_PER_MS)
+/*
+ * Nodes that name each other for a slot agree within a few messages of theirs: from the second redirect on the hop waits so
+ * long, three times as long for each.
+ */
+#define REDIRECT_NS (3 * NS_PER_MS)
+
+static struct hop *hop_of(struct rider *rider)
 {
-    (void)client;
+    return container_of(rider, struct hop, rider);
 }
 
-void hops_go_on(struct client *client)
+static struct hop *hop_at(struct list *at)
 {
-    (void)client;
+    return container_of(at, struct hop, in_spread);
 }
 
-void hops_leave(struct client *client)
+static struct spread *spread_of(const struct hop *hop)
 {
-    (void)client;
+    return client_spread(hop->client);
+}
+
+static uint64_t now_ns(const struct hop *hop)
+{
+    return hop->client->front->loop->now_ns;
+}
+
+static struct alarms *alarms_of(const struct client *client)
+{
+    return &client->front->timeouts.alarms;
+}
+
+static struct upstream *upstream_of(const struct client *client)
+{
+    return client->front->nodes.commons.upstream;
+}
+
+/* False: the client is closed, or about to be. */
+static bool is_going(const struct client *client)
+{
+    return client->state < CLIENT_CLOSING;
+}
+
+/* ---- held ---- */
+
+/* Nothing newer is taken from the client until it is over. */
+static void hold(struct hop *hop)
+{
+    if (hop->is_held)
+        return;
+    hop->is_held = true;
+    spread_of(hop)->n_held++;
+    client_wait(hop->client, WAIT_AGAIN);
+}
+
+static void end_hold(struct hop *hop)
+{
+    if (!hop->is_held)
+        return;
+    hop->is_held = false;
+    if (--spread_of(hop)->n_held == 0)
+        client_resume(hop->client, WAIT_AGAIN);
+}
+
+static void tell(struct hop *hop, enum hop_news news)
+{
+    hop->news = (uint8_t)news;
+    link_wake(&hop->client->link);
+}
+
+static bool set_reply(struct hop *hop, struct slice reply)
+{
+    hop->reply.len = 0;
+    return bytes_add(&hop->reply, reply, SIZE_MAX);
+}
+
+/* It is answered so, when the client's link is woken. */
+static void answer(struct hop *hop, struct slice reply)
+{
+    if (set_reply(hop, reply))
+        tell(hop, HOP_ANSWERED);
+    else
+        client_close_starved(hop->client);
+}
+
+/* ---- from its lane ---- */
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct hop *hop = hop_of(rider);
+    if (client_is_closed(hop->client))
+        return;
+    if (!bytes_add(&hop->reply, slice_of(data, n), SIZE_MAX))
+        client_close_starved(hop->client);
+    else
+        client_limit_unread(hop->client, hop->reply.len);
+}
+
+static void leave_place(struct hop *hop)
+{
+    if (hop->place == NULL)
+        return;
+    hop->from = hop->place->row;
+    hop->place->n_hops--;
+    hop->place = NULL;
+}
+
+/* Its reply is whole. */
+static void on_run_end(struct rider *rider)
+{
+    struct hop *hop = hop_of(rider);
+    if (hop->place == NULL)
+        return;
+    leave_place(hop);
+    tell(hop, HOP_ANSWERED);
+}
+
+static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
+{
+    struct hop *hop = hop_of(rider);
+    timing_note(hop->client, rider->lane, call, n);
+    hop->arrived_ns = 0;
+}
+
+static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row, struct slice reply)
+{
+    struct hop *hop = hop_of(rider);
+    if ((call->flags & CALL_ENDS_RUN) == 0)
+        return false; /* ASKING's */
+    pacing_note_answered(hop->client, call, 1);
+    leave_place(hop);
+    hop->why = (uint8_t)row;
+    if (!set_reply(hop, reply)) {
+        client_close_starved(hop->client);
+        return true;
+    }
+    hold(hop);
+    tell(hop, HOP_REFUSED);
+    return true;
+}
+
+static void on_heavy(struct rider *rider)
+{
+    client_note_heavy(hop_of(rider)->client);
+    lane_choice_note_huge(hop_of(rider)->client);
+}
+
+static void on_blocking(struct rider *rider)
+{
+    client_close_for(hop_of(rider)->client, CLOSED_BUFFER);
+}
+
+static void on_unread(struct rider *rider, uint64_t bytes)
+{
+    (void)rider;
+    (void)bytes;
+}
+
+/* Of its one or two calls. */
+static void on_lost(struct rider *rider, const struct lane *lane)
+{
+    struct client *client = hop_of(rider)->client;
+    (void)lane;
+    if (rider->lane != NULL)
+        client->front->client_ops->on_place_lost(client);
+}
+
+static void on_resume(struct rider *rider, enum rider_wait what)
+{
+    (void)what;
+    link_wake(&hop_of(rider)->client->link);
+}
+
+static struct link *link_of(struct rider *rider)
+{
+    return &hop_of(rider)->client->link;
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_run_end = on_run_end,
+    .on_timed = on_timed,
+    .on_not_run = on_not_run,
+    .on_heavy = on_heavy,
+    .on_blocking = on_blocking,
+    .on_unread = on_unread,
+    .on_lost = on_lost,
+    .on_resume = on_resume,
+    .link = link_of,
+};
+
+/* ---- sending ---- */
+
+static void set_alarm(struct hop *hop, uint64_t due_ns)
+{
+    alarm_stop(alarms_of(hop->client), &hop->alarm);
+    if (hop->over_ns != 0 && hop->over_ns < due_ns)
+        due_ns = hop->over_ns;
+    if (due_ns != UINT64_MAX)
+        alarm_set(alarms_of(hop->client), &hop->alarm, due_ns);
+}
+
+static void on_due(struct alarm *alarm)
+{
+    link_wake(&container_of(alarm, struct hop, alarm)->client->link);
+}
+
+/* Both in one append: ASKING holds for the next command of the connection. False: out of memory. */
+static bool write_asking(struct hop *hop, struct lane *lane)
+{
+    struct bytes both = {0};
+    struct call *asking = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, 0);
+    if (asking == NULL || !bytes_add(&both, SLICE(ASKING), SIZE_MAX) ||
+        !bytes_add(&both, bytes_slice(&hop->request), SIZE_MAX)) {
+        bytes_fini(&both);
+        return false;
+    }
+    asking->flags = CALL_MUTE;
+    asking->arrived_ns = 0;
+    struct call *call = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, hop->tag);
+    if (call != NULL) {
+        call->flags = CALL_ENDS_RUN;
+        lane_send(lane, &hop->rider, both.at, both.len);
+    }
+    bytes_fini(&both);
+    return call != NULL;
+}
+
+static bool write_alone(struct hop *hop, struct lane *lane)
+{
+    struct call *call = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, hop->tag);
+    if (call == NULL)
+        return false;
+    call->flags = CALL_ENDS_RUN;
+    lane_send(lane, &hop->rider, hop->request.at, hop->request.len);
+    return true;
+}
+
+static void send_now(struct hop *hop, struct place *place, struct lane *lane)
+{
+    struct client *client = hop->client;
+    hop->rider.arrived_ns = hop->arrived_ns;
+    hop->rider.waited_us = hop->waited_us;
+    hop->reply.len = 0;
+    hop->place = place;
+    place->n_hops++;
+    place->hop_lane = lane;
+    alarm_stop(alarms_of(client), &hop->alarm);
+    if (!(hop->is_asking ? write_asking(hop, lane) : write_alone(hop, lane))) {
+        client_close_starved(client);
+        return;
+    }
+    pacing_note_sent(client, 1);
+    if (hop->since_ns != 0)
+        front_count_fate(client->front, FATE_AGAIN);
+}
+
+/* ---- why it was not run ---- */
+
+/* Until `over_ns` it is sent again, after a pause. */
+static void pause_for(struct hop *hop, uint64_t pause_ns, uint64_t wait_ns)
+{
+    if (hop->since_ns == 0)
+        hop->since_ns = now_ns(hop);
+    hop->over_ns = hop->since_ns + wait_ns;
+    hop->look_ns = now_ns(hop) + pause_ns;
+}
+
+static uint64_t next_pause_ns(struct hop *hop, uint64_t first_ns, uint64_t most_ns)
+{
+    uint64_t pause_ns = first_ns << (hop->n_tries < 16 ? hop->n_tries : 16);
+    hop->n_tries++;
+    return pause_ns < most_ns ? pause_ns : most_ns;
+}
+
+static void wait_for_topology(struct hop *hop)
+{
+    upstream_ask_topology(upstream_of(hop->client));
+    pause_for(hop, next_pause_ns(hop, AWAY_FIRST_NS, AWAY_MOST_NS), hop->client->front->rules->failover_wait_ns);
+}
+
+static void forget_target(struct hop *hop)
+{
+    hop->is_asking = false;
+    if (!hop->is_fixed)
+        hop->row = NULL;
+}
+
+static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        if (nodes->rows[i] == row)
+            return i;
+    return SLOT_UNSERVED;
+}
+
+static struct nodes_row *target_of(const struct hop *hop, const struct redirect *redirect)
+{
+    const struct nodes *nodes = &hop->client->front->nodes;
+    bool is_known = number_of(nodes, hop->from) != SLOT_UNSERVED;
+    return redirect_row(redirect, nodes, lanes_node(&(is_known ? hop->from : nodes_home(nodes))->lanes));
+}
+
+static void redirect(struct hop *hop)
+{
+    struct redirect to;
+    struct client *client = hop->client;
+    const struct nodes *nodes = &client->front->nodes;
+    bool is_own = redirect_parse(bytes_slice(&hop->reply), &to) && hop->slot >= 0 && to.slot == hop->slot;
+    struct nodes_row *row = is_own ? target_of(hop, &to) : NULL;
+    if (row != NULL)
+        hop->n_redirects++;
+    if (!is_own || hop->n_redirects > HOPS_MAX) {
+        answer(hop, GIVEN_UP);
+        return;
+    }
+    forget_target(hop);
+    if (!to.is_ask || row == NULL)
+        upstream_ask_topology(upstream_of(client));
+    uint64_t pause_ns = 0;
+    for (uint8_t i = 1; i < hop->n_redirects; i++)
+        pause_ns = pause_ns == 0 ? REDIRECT_NS : 3 * pause_ns;
+    pause_for(hop, pause_ns, upstream_of(client)->redirect_timeout_ns);
+    if (row == NULL)
+        wait_for_topology(hop);
+    else if (!to.is_ask)
+        slot_map_set(nodes->topology->slots, to.slot, (uint16_t)number_of(nodes, row));
+    else if (!hop->is_fixed)
+        hop->row = row;
+    hop->is_asking = to.is_ask && row != NULL && !hop->is_fixed;
+}
+
+static bool is_taken_over(struct hop *hop);
+
+/* False: its owner goes on without it, and its memory may be gone. */
+static bool take_refusal(struct hop *hop)
+{
+    switch (hop->why) {
+    case NOT_RUN_MOVED:
+    case NOT_RUN_ASK:
+        redirect(hop);
+        return true;
+    case NOT_RUN_TRYAGAIN:
+        forget_target(hop);
+        if (hop->ops->on_try_again != NULL && is_taken_over(hop))
+            return false;
+        pause_for(hop, next_pause_ns(hop, AGAIN_FIRST_NS, AGAIN_MOST_NS),
+                  upstream_of(hop->client)->redirect_timeout_ns);
+        return true;
+    default:
+        forget_target(hop);
+        wait_for_topology(hop);
+        return true;
+    }
+}
+
+/* ---- looking ---- */
+
+/* Its time is over: the client hears why it was not run; a redirect never. */
+static void give_up(struct hop *hop)
+{
+    bool is_redirect = hop->why == NOT_RUN_MOVED || hop->why == NOT_RUN_ASK;
+    front_count_fate(hop->client->front, FATE_REFUSED);
+    if (is_redirect || hop->reply.len == 0)
+        answer(hop, is_redirect ? GIVEN_UP : UNSERVED);
+    else
+        tell(hop, HOP_ANSWERED);
+}
+
+/* No lane to its node is to be had: it waits for one, or is answered with the reason, or the client is closed. */
+static void go_without(struct hop *hop, struct place *place)
+{
+    struct client *client = hop->client;
+    enum err why = place_lack(place);
+    if (why == ERR_NONE) {
+        answer(hop, place_why_none(place));
+        place_forget_refusal(place);
+        return;
+    }
+    wait_for_topology(hop);
+    lanes_hurry(&place->row->lanes);
+    bool is_over = now_ns(hop) >= hop->over_ns;
+    if (is_over && !client->front->rules->tells_outage && !client_may_administer(client)) {
+        place_forget_refusal(place);
+        client->front->client_ops->on_place_lost(client);
+        return;
+    }
+    if (!set_reply(hop, place_why_none(place)))
+        client_close_starved(client);
+    hop->why = NOT_RUN_ROWS;
+    place_forget_refusal(place);
+}
+
+/* True if an earlier hop of its slot is not on its way in order: it goes behind that. */
+static bool must_follow(const struct hop *hop)
+{
+    const struct list *hops = &spread_of(hop)->hops;
+    if (hop->slot < 0 || spread_of(hop)->n_held == 0)
+        return false;
+    for (struct list *at = hops->next; at != &hop->in_spread; at = at->next)
+        if (hop_at(at)->slot == hop->slot && hop_at(at)->is_held)
+            return true;
+    return false;
+}
+
+/* NULL: no node serves its slot. */
+static struct nodes_row *row_of(const struct hop *hop)
+{
+    if (hop->row != NULL)
+        return hop->row;
+    return hop->slot >= 0 ? nodes_slot_row(&hop->client->front->nodes, (uint16_t)hop->slot)
+                          : front_home(hop->client->front);
+}
+
+/* It is sent, or waits. */
+static void find_lane(struct hop *hop)
+{
+    struct client *client = hop->client;
+    struct nodes_row *row = row_of(hop);
+    struct place *place = row != NULL ? place_get(client, row) : NULL;
+    struct lane *lane = NULL;
+    if (hop->is_fixed && hop->row == NULL) {
+        answer(hop, err_text(ERR_UPSTREAM_UNAVAILABLE)); /* its node has left the cluster */
+        return;
+    }
+    if (row == NULL) {
+        wait_for_topology(hop);
+        hop->why = NOT_RUN_ROWS;
+        if (!set_reply(hop, UNSERVED))
+            client_close_starved(client);
+    }
+    if (place == NULL)
+        return;
+    enum finding finding = place_find_lane(place, NULL, &lane);
+    if (finding == LANE_FOUND)
+        send_now(hop, place, lane);
+    else if (finding == LANE_NONE && is_going(client))
+        go_without(hop, place);
+}
+
+static void look(struct hop *hop)
+{
+    struct client *client = hop->client;
+    if (hop->over_ns != 0 && now_ns(hop) >= hop->over_ns) {
+        give_up(hop);
+        return;
+    }
+    if (must_follow(hop) || now_ns(hop) < hop->look_ns) {
+        hold(hop);
+        set_alarm(hop, now_ns(hop) < hop->look_ns ? hop->look_ns : UINT64_MAX);
+        return;
+    }
+    find_lane(hop);
+    if (is_going(client) && hop->place == NULL && hop->news == HOP_NO_NEWS) {
+        hold(hop);
+        set_alarm(hop, hop->look_ns > now_ns(hop) ? hop->look_ns : UINT64_MAX);
+    }
+}
+
+/* ---- its beginning and its end ---- */
+
+static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *client, struct slice request)
+{
+    struct spread *spread = client_need_spread(client);
+    if (spread == NULL)
+        return false;
+    *hop = (struct hop){.client = client, .ops = ops, .why = NOT_RUN_ROWS, .slot = KEYS_NO_SLOT};
+    hop->rider.ops = &rider_ops;
+    hop->alarm.on_due = on_due;
+    list_init(&hop->rider.waiting);
+    list_init(&hop->in_spread);
+    bool is_reserved = alarms_reserve(alarms_of(client), 1);
+    if (!is_reserved || !bytes_add(&hop->request, request, SIZE_MAX)) {
+        if (is_reserved)
+            alarms_release(alarms_of(client), 1);
+        client_close_starved(client);
+        return false;
+    }
+    list_push(&spread->hops, &hop->in_spread);
+    spread->n_hops++;
+    return true;
+}
+
+/* Neither the spread nor the alarms know it any more; its request and its reply stay. */
+static void end(struct hop *hop)
+{
+    struct spread *spread = spread_of(hop);
+    alarm_stop(alarms_of(hop->client), &hop->alarm);
+    list_take(&hop->in_spread);
+    spread->n_hops -= spread->n_hops > 0;
+    end_hold(hop);
+}
+
+static void free_texts(struct hop *hop)
+{
+    bytes_fini(&hop->request);
+    bytes_fini(&hop->reply);
+}
+
+/* TRYAGAIN: false: it is sent again. */
+static bool is_taken_over(struct hop *hop)
+{
+    struct client *client = hop->client;
+    struct bytes request = hop->request, reply = hop->reply;
+    hop->request = hop->reply = (struct bytes){0};
+    end(hop);
+    if (hop->ops->on_try_again(hop)) {
+        bytes_fini(&request);
+        bytes_fini(&reply);
+        alarms_release(alarms_of(client), 1);
+        return true;
+    }
+    hop->request = request;
+    hop->reply = reply;
+    list_push(&spread_of(hop)->hops, &hop->in_spread);
+    spread_of(hop)->n_hops++;
+    hold(hop);
+    return false;
+}
+
+/* Whatever waits for the end of calls looks again. */
+static void note_over(struct client *client)
+{
+    if (client_is_closed(client))
+        return;
+    if (client_waits_for(client, WAIT_REPLIES) && !client_has_calls(client))
+        client_resume(client, WAIT_REPLIES);
+    else if (client_is_leaving(client))
+        link_wake(&client->link);
+}
+
+static void over(struct hop *hop)
+{
+    struct client *client = hop->client;
+    struct bytes reply = hop->reply;
+    hop->reply = (struct bytes){0};
+    end(hop);
+    free_texts(hop);
+    alarms_release(alarms_of(client), 1);
+    hop->ops->on_reply(hop, bytes_slice(&reply));
+    bytes_fini(&reply);
+    note_over(client);
 }
 
 bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client, const struct hop_request *request)
 {
-    (void)hop;
-    (void)ops;
-    (void)request;
-    client_close_starved(client);
-    return false;
+    if (!begin(hop, ops, client, request->bytes))
+        return false;
+    hop->slot = request->slot;
+    hop->row = request->row;
+    hop->is_fixed = request->row != NULL;
+    hop->tag = request->tag;
+    look(hop);
+    return !client_is_closed(client);
+}
+
+/* ---- all of a client ---- */
+
+void hops_go_on(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    struct list *next;
+    for (struct list *at = spread->hops.next; at != &spread->hops && is_going(client); at = next) {
+        struct hop *hop = hop_at(at);
+        enum hop_news news = (enum hop_news)hop->news;
+        next = at->next;
+        hop->news = HOP_NO_NEWS;
+        if (news == HOP_REFUSED && !take_refusal(hop))
+            continue;
+        if (is_going(client) && news != HOP_ANSWERED && hop->place == NULL && hop->news == HOP_NO_NEWS)
+            look(hop);
+        if (is_going(client) && (news == HOP_ANSWERED || hop->news == HOP_ANSWERED))
+            over(hop);
+    }
+}
+
+void hops_adopt(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
+        struct hop *hop = hop_at(at);
+        hop->look_ns = 0;
+        if (hop->row == NULL || number_of(&client->front->nodes, hop->row) != SLOT_UNSERVED)
+            continue;
+        hop->row = NULL;
+        hop->is_asking = false;
+    }
+    if (spread->n_hops > 0)
+        link_wake(&client->link);
+}
+
+void hops_catch_up(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
+        struct rider *rider = &hop_at(at)->rider;
+        if (rider->absorbed > 0)
+            stall_absorbed(&client->front->nodes.commons, rider);
+        if (rider->in_flight > 0)
+            lane_catch_up(rider);
+    }
+}
+
+static void leave(struct hop *hop)
+{
+    struct rider *rider = &hop->rider;
+    if (rider->absorbed > 0)
+        stall_absorbed(&hop->client->front->nodes.commons, rider);
+    if (rider->lane != NULL && rider->in_flight > 0)
+        remains_leave_rider(hop->client, rider);
+    rider->lane = NULL;
+    rider->in_flight = 0;
+    leave_place(hop);
+    alarm_stop(alarms_of(hop->client), &hop->alarm);
+}
+
+/* A lane may be telling its riders that it is lost: their memory stays until hops_free. */
+void hops_leave(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
+        leave(hop_at(at));
+        hop_at(at)->is_held = false;
+    }
+    spread->n_hops = spread->n_held = 0;
+    client_resume_woken(client, WAIT_AGAIN);
+}
+
+void hops_free(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    while (!list_is_empty(&spread->hops)) {
+        struct hop *hop = hop_at(spread->hops.next);
+        list_take(&hop->in_spread);
+        free_texts(hop);
+        alarms_release(alarms_of(client), 1);
+        hop->ops->on_lost(hop);
+    }
+}
+
+/* ---- calls that came back ---- */
+
+/* Its reply has its position within a run of the place. */
+struct taken {
+    struct hop hop;
+    struct early_piece *position;
+    uint8_t counted;
+    bool is_muted;
+};
+
+static void on_taken_reply(struct hop *hop, struct slice reply)
+{
+    struct taken *taken = container_of(hop, struct taken, hop);
+    struct client *client = hop->client;
+    struct replies *replies = &client->extra->replies;
+    if (hop->arrived_ns != 0)
+        timing_not_sent(client, hop->tag, hop->arrived_ns, hop->waited_us);
+    account_answered(client, taken->counted);
+    if (taken->is_muted)
+        reply = slice_of("", 0);
+    else
+        account_bytes_out(client, reply.len, taken->counted);
+    if (!client_is_closed(client) && !replies_fill(replies, taken->position, reply))
+        client_close_starved(client);
+    if (!client_is_closed(client))
+        client_limit_unread(client, 0);
+    if (!client_is_closed(client))
+        replies_flush(replies, client_put_out, client);
+    free(taken);
+}
+
+static void on_taken_lost(struct hop *hop)
+{
+    free(container_of(hop, struct taken, hop));
+}
+
+static const struct hop_ops taken_ops = {.on_reply = on_taken_reply, .on_lost = on_taken_lost};
+
+static int32_t slot_of_request(const struct client *client, struct slice bytes)
+{
+    struct request_scan scan = {0};
+    struct request request = {0};
+    size_t used;
+    if (bytes.len == 0 || request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used) != SCAN_FRAME)
+        return KEYS_NO_SLOT;
+    describe_request(&request, client->front, &scan, bytes);
+    return keys_slot(request.command, bytes, request.argc);
+}
+
+/* The position of the place's next reply. NULL: out of memory. */
+static struct early_piece *hold_position(struct place *place)
+{
+    struct extra *extra = place->client->extra;
+    assert(place->source.n_runs > 0 || (extra->spread->newest == place && !extra->spread->is_ended));
+    if (place->source.n_runs == 0 && !spread_end_run(extra->spread, &extra->replies))
+        return NULL;
+    return replies_hold(&extra->replies, &place->source);
+}
+
+bool hop_take_back(struct place *place, const struct call *call, enum not_run row, struct slice reply)
+{
+    struct client *client = place->client;
+    if (!is_going(client))
+        return false;
+    struct slice bytes = unanswered_oldest(&place->unanswered);
+    struct taken *taken = malloc(sizeof *taken);
+    struct early_piece *position = taken != NULL ? hold_position(place) : NULL;
+    if (position == NULL || !begin(&taken->hop, &taken_ops, client, bytes)) {
+        free(taken);
+        client_close_starved(client);
+        return true;
+    }
+    struct hop *hop = &taken->hop;
+    taken->position = position;
+    taken->counted = call->counted;
+    taken->is_muted = (call->flags & CALL_MUTE) != 0;
+    hop->slot = slot_of_request(client, bytes);
+    hop->tag = tags_at(&place->rider.lane->tags, 0);
+    hop->arrived_ns = call->arrived_ns;
+    hop->waited_us = call->waited_us;
+    hop->from = place->row;
+    hop->why = (uint8_t)row;
+    pacing_note_answered(client, call, 1);
+    unanswered_drop(&place->unanswered, &client->front->loop->pool, 1);
+    hold(hop);
+    if (bytes.len == 0)
+        answer(hop, row == NOT_RUN_MOVED || row == NOT_RUN_ASK ? GIVEN_UP : reply);
+    else if (set_reply(hop, reply))
+        tell(hop, HOP_REFUSED);
+    else
+        client_close_starved(client);
+    return true;
 }

@@ -33,15 +33,23 @@
 struct hop;
 
 /*
- * on_reply or on_lost is called, once; the hop is over before that, and its memory the owner's, who may start it again.
+ * on_reply or on_lost is called, once, never from within hop_start; the hop is over before that, and its memory the owner's,
+ * who may start it again.
  */
 struct hop_ops {
     /* The whole reply to its request. The slice is good for this call. */
     void (*on_reply)(struct hop *hop, struct slice reply);
     /* TRYAGAIN: true: the owner goes on without it, the hop is over, and nothing more is called. NULL: it is sent again. */
     bool (*on_try_again)(struct hop *hop);
-    /* There will be no reply: the client is closed, or is about to be. */
+    /* There will be no reply: the client is closed, and nothing calls it any more. */
     void (*on_lost)(struct hop *hop);
+};
+
+/* What has become of it since the client's link was woken last. */
+enum hop_news {
+    HOP_NO_NEWS,
+    HOP_REFUSED,  /* by `reply`, of row `why` */
+    HOP_ANSWERED, /* by `reply` */
 };
 
 /* Embedded in the owner's struct. */
@@ -50,25 +58,27 @@ struct hop {
     struct list in_spread; /* spread.hops */
     struct client *client;
     const struct hop_ops *ops;
-    struct place *place; /* where it is in flight; NULL: nowhere */
+    struct place *place;    /* where it is in flight; NULL: nowhere */
+    struct nodes_row *from; /* that has refused it last; compared alone, unless it is in the topology */
     struct nodes_row
         *row; /* it goes here whatever the slot map says: an ASK's target, or a fan-out's node; NULL: by slot */
     struct bytes request; /* multibulk; heap */
-    struct bytes reply;   /* what has come of it; heap */
+    struct bytes reply;   /* what has come of it, or why it was not run; heap */
     struct alarm alarm;   /* the next look, or the end of the wait */
     uint64_t tag;         /* of its call (upstream/tags.h) */
     uint64_t arrived_ns;  /* when the request came; 0: it is not timed, nor its errors counted */
     uint64_t since_ns;    /* when it was first refused; 0: it has not been */
     uint64_t look_ns;     /* it is not sent before that */
-    uint64_t pause_ns;    /* before the next sending; grows */
     uint64_t over_ns;     /* it is given up then; 0: it has no end yet */
     int32_t slot;         /* of its keys, or KEYS_NO_SLOT */
     uint32_t waited_us;
+    uint8_t n_tries;     /* pauses so far, of one kind */
     uint8_t n_redirects; /* MOVED and ASK so far */
     uint8_t why;         /* enum not_run: why it was refused last; NOT_RUN_ROWS: it has not been */
+    uint8_t news;        /* enum hop_news */
     bool is_asking;      /* ASKING goes before it */
     bool is_fixed;       /* `row` stays: a fan-out's */
-    bool is_held;        /* counted in spread.n_held */
+    bool is_held;        /* counted in spread.n_held: not on its way in order */
 };
 
 /* What hop_start is given. */
@@ -86,13 +96,20 @@ struct hop_request {
 __attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client,
                                                    const struct hop_request *request);
 
+/* As client_ops.on_not_run: the call comes back from the place, and goes on as a hop. */
+bool hop_take_back(struct place *place, const struct call *call, enum not_run row, struct slice reply);
+
 /* Another topology has been adopted. */
 void hops_adopt(struct client *client);
 
-/* The client's link was woken: hops that wait look again. Safe without any. */
+/* The client's link was woken: hops have news, or look again. Safe without any. */
 void hops_go_on(struct client *client);
 
-/* The client is closed, or calls of its are lost: on_lost is called of each. */
+/* As places_catch_up. */
+void hops_catch_up(struct client *client);
+
+/* The client is closed, or calls of its are lost. hops_free: and nothing calls it any more. */
 void hops_leave(struct client *client);
+void hops_free(struct client *client);
 
 #endif

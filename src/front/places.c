@@ -165,6 +165,8 @@ void places_catch_up(struct client *client)
     for (size_t i = 0; i < spread->n_places; i++)
         if (spread->places[i] != NULL)
             catch_up(client, spread->places[i]);
+    if (!client->rider.is_paying)
+        hops_catch_up(client);
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
         catch_up(client, retired_at(at));
 }
@@ -200,6 +202,7 @@ void places_free(struct client *client)
         list_take(&place->in_retired);
         place_free(place);
     }
+    hops_free(client);
     free(spread->places);
     free(spread);
     client->extra->spread = NULL;

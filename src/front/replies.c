@@ -6,13 +6,15 @@
 
 #define FIRST_CAPACITY 4
 #define CAPACITY_KEPT 32 /* runs: a ring of no more is kept while it is empty */
-#define PIECE_MIN 232    /* bytes: most replies are short, and with its head a piece is 256 */
+#define PIECE_MIN 224    /* bytes: most replies are short, and with its head a piece is 256 */
 #define PIECE_MORE 4096  /* what follows in the same run is seldom the last */
 
 struct early_piece {
     struct early_piece *next;
     uint32_t filled;
     uint32_t room;
+    char *held;   /* in place of `data`: a reply that was held back; heap */
+    bool is_open; /* that reply has not come */
     char data[];
 };
 
@@ -23,9 +25,8 @@ static bool early_is_empty(const struct early *early)
     return early->first == NULL;
 }
 
-static bool add_piece(struct replies *replies, struct early *early, size_t n)
+static bool add_piece(struct replies *replies, struct early *early, size_t n, size_t least)
 {
-    size_t least = early_is_empty(early) ? PIECE_MIN : PIECE_MORE;
     size_t room = n > least ? n : least;
     struct early_piece *piece = malloc(sizeof *piece + room);
     if (piece == NULL)
@@ -45,7 +46,7 @@ static bool keep(struct replies *replies, struct early *early, const char *data,
     while (n > 0) {
         struct early_piece *last = early->last;
         if (early_is_empty(early) || last->filled == last->room) {
-            if (!add_piece(replies, early, n))
+            if (!add_piece(replies, early, n, early_is_empty(early) ? PIECE_MIN : PIECE_MORE))
                 return false;
             last = early->last;
         }
@@ -65,7 +66,8 @@ static void drop_piece(struct replies *replies, struct early *early)
     struct early_piece *piece = early->first;
     early->first = piece->next;
     replies->early_bytes -= piece->filled;
-    pool_note_less(replies->pool, sizeof *piece + piece->room);
+    pool_note_less(replies->pool, sizeof *piece + piece->room + (piece->held != NULL ? piece->filled : 0));
+    free(piece->held);
     free(piece);
 }
 
@@ -231,7 +233,9 @@ static bool may_speak(const struct replies *replies, const struct reply_source *
 {
     if (source->is_cut)
         return replies->speaking == source;
-    return replies->speaking == NULL && (source->is_aside || source->place == replies->head);
+    if (replies->speaking != NULL || source->is_aside)
+        return replies->speaking == NULL;
+    return source->place == replies->head && early_is_empty(&run_at(replies, replies->head)->early);
 }
 
 static bool keep_in_place(struct replies *replies, struct reply_source *source, const char *data, size_t n)
@@ -257,6 +261,32 @@ enum replies_verdict replies_take(struct replies *replies, struct reply_source *
     return keep_in_place(replies, source, data, n) ? REPLIES_KEPT : REPLIES_FULL;
 }
 
+struct early_piece *replies_hold(struct replies *replies, const struct reply_source *source)
+{
+    struct early *early = &run_at(replies, source->oldest)->early;
+    assert(source->n_runs > 0 && !source->is_cut);
+    if (!add_piece(replies, early, 0, 0))
+        return NULL;
+    early->last->is_open = true;
+    return early->last;
+}
+
+bool replies_fill(struct replies *replies, struct early_piece *piece, struct slice reply)
+{
+    assert(piece->is_open);
+    piece->is_open = false;
+    if (reply.len == 0)
+        return true;
+    piece->held = malloc(reply.len);
+    if (piece->held == NULL)
+        return false;
+    memcpy(piece->held, reply.at, reply.len);
+    piece->filled = (uint32_t)reply.len;
+    replies->early_bytes += reply.len;
+    pool_note_more(replies->pool, reply.len);
+    return true;
+}
+
 /* ---- what goes ---- */
 
 struct outlet {
@@ -267,7 +297,11 @@ struct outlet {
 static bool put_early(struct replies *replies, struct early *early, const struct outlet *outlet)
 {
     while (!early_is_empty(early)) {
-        if (!outlet->put(outlet->arg, early->first->data, early->first->filled))
+        const struct early_piece *piece = early->first;
+        if (piece->is_open)
+            return false;
+        const char *data = piece->held != NULL ? piece->held : piece->data;
+        if (piece->filled > 0 && !outlet->put(outlet->arg, data, piece->filled))
             return false;
         drop_piece(replies, early);
     }
@@ -303,9 +337,9 @@ static bool put_run(struct replies *replies, const struct outlet *outlet)
     struct reply_source *source = run->source;
     if (!early_is_empty(&run->early)) {
         bool ends_here = source->is_cut && !source->is_aside && source->place == replies->head;
-        replies->speaking = ends_here ? source : NULL;
         if (!put_early(replies, &run->early, outlet))
             return false;
+        replies->speaking = ends_here ? source : NULL;
     }
     if (!run->is_ended || replies->speaking != NULL || !put_own(replies, &run->own_bytes, outlet))
         return false;

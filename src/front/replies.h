@@ -104,6 +104,17 @@ __attribute__((warn_unused_result)) bool replies_say(struct replies *replies, st
 /* The oldest run of the source's has been answered, or needs no answer any more. */
 void replies_end(struct replies *replies, struct reply_source *source);
 
+/*
+ * The reply that comes next of the source's is held back: it is given later, by replies_fill, and has its position here. All
+ * that comes from the source behind it is kept. The source has a run, and is between two frames. The piece is the replies'
+ * own until it has been filled; replies_clear frees it. NULL: out of memory.
+ */
+struct early_piece *replies_hold(struct replies *replies, const struct reply_source *source);
+
+/* The reply that was held back, whole; empty: there is none. False: out of memory. */
+__attribute__((warn_unused_result)) bool replies_fill(struct replies *replies, struct early_piece *piece,
+                                                      struct slice reply);
+
 enum replies_verdict {
     REPLIES_PASS, /* they are to be sent now */
     REPLIES_KEPT, /* a copy is kept until their turn */

@@ -151,7 +151,7 @@ static bool may_be_refusal(const struct lane *lane, struct slice bytes)
         return false;
     const struct call *call = calls_oldest(&lane->calls);
     return call->flow == FLOW_ONE && call->rider != NULL && call->rider->ops->on_not_run != NULL &&
-           not_run_look(bytes).sight != NOT_RUN_NO;
+           not_run_look(bytes, lane->base->commons->upstream->is_cluster).sight != NOT_RUN_NO;
 }
 
 /*
@@ -527,7 +527,8 @@ static const char *take_refusal(struct lane *lane, const char *p, const char *en
     if (before > 0)
         memcpy(text, lane->held.at, before);
     memcpy(text + before, p, n);
-    const struct not_run_look look = not_run_look(slice_of(text, before + n));
+    const struct not_run_look look =
+        not_run_look(slice_of(text, before + n), lane->base->commons->upstream->is_cluster);
     if (look.sight == NOT_RUN_MORE) {
         lane->frame_bytes = before + n;
         if (bytes_add(&lane->held, slice_of(p, n), NOT_RUN_ROOM))

@@ -7,6 +7,7 @@
 #ifndef WEIR_UPSTREAM_NOT_RUN_H
 #define WEIR_UPSTREAM_NOT_RUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/slice.h"
@@ -15,6 +16,9 @@ enum not_run {
 #define NOT_RUN(name, text, where) NOT_RUN_##name,
 #include "upstream/not_run.def"
 #undef NOT_RUN
+    NOT_RUN_FIXED, /* how many have one text */
+    NOT_RUN_MOVED = NOT_RUN_FIXED,
+    NOT_RUN_ASK,
     NOT_RUN_ROWS
 };
 
@@ -30,12 +34,15 @@ struct not_run_look {
     size_t len;       /* with NOT_RUN_YES: bytes of the reply */
 };
 
-#define NOT_RUN_ROOM 128 /* bytes: more than the longest row has */
+#define NOT_RUN_ROOM 320 /* bytes: more than the longest has; a host name has at most 255 */
 
-/* What the bytes from the beginning of a reply say; more may follow behind the reply. */
-struct not_run_look not_run_look(struct slice bytes);
+/*
+ * What the bytes from the beginning of a reply say; more may follow behind the reply. MOVED and ASK are found by their form,
+ * `-MOVED SLOT ADDRESS:PORT`, and read by upstream/redirect.h. `is_cluster`: of the node of a cluster.
+ */
+struct not_run_look not_run_look(struct slice bytes, bool is_cluster);
 
-/* The whole reply of a row. */
+/* The whole reply of a row that has one text. */
 struct slice not_run_text(enum not_run row);
 
 #endif
