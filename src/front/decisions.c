@@ -42,12 +42,10 @@ static void start_time(const struct client *client, const struct request *reques
     decision->tag = timing_tag(client, request->command, request->argc);
 }
 
-void decisions_ask(struct client *client, const struct request *request)
+static struct quota_context context_of(const struct client *client)
 {
     const struct rules *rules = client->front->rules;
-    if (client_need_extra(client) == NULL)
-        return;
-    const struct quota_context context = {
+    return (struct quota_context){
         .prefix = slice_str(rules->limit_prefix),
         .user = session_user(client),
         .database = session_database(client),
@@ -60,6 +58,20 @@ void decisions_ask(struct client *client, const struct request *request)
         .named = rules->named,
         .now_ns = client->front->loop->now_ns,
     };
+}
+
+int32_t decisions_slot(struct client *client, const struct request *request)
+{
+    const struct quota_context context = context_of(client);
+    return quota_slot(client->front->quota, &context, slice_of(request->command->name, request->command->name_len),
+                      request->bytes);
+}
+
+void decisions_ask(struct client *client, const struct request *request)
+{
+    if (client_need_extra(client) == NULL)
+        return;
+    const struct quota_context context = context_of(client);
     struct build error;
     build_init(&error, context.is_resp3);
     struct slice name = slice_of(request->command->name, request->command->name_len);

@@ -32,4 +32,7 @@ bool decisions_hurry(struct client *client);
 /* The client is closed: its calls are forgotten; what is on its way is decided for nobody. */
 void decisions_cancel(struct client *client);
 
+/* On a cluster: the slot of the keys of a LIMIT command, as they stand in Redis; or KEYS_NO_SLOT, KEYS_CROSSING. */
+int32_t decisions_slot(struct client *client, const struct request *request);
+
 #endif

@@ -9,11 +9,11 @@
 #include "base/num.h"
 #include "base/why.h"
 #include "front/answer.h"
+#include "front/destination.h"
 #include "front/limit_people.h"
 #include "front/limit_words.h"
 #include "front/orders.h"
 #include "front/payer.h"
-#include "front/reads.h"
 #include "front/session.h"
 #include "front/unbound.h"
 #include "limit/named_subject.h"
@@ -173,11 +173,8 @@ static void tell_explained(struct client *client, struct build *out, const struc
         .now_ns = front->loop->now_ns,
         .refuser = refuser_of(client, subject),
     };
-    if (read_side_of(client) != NULL && subject->account.holders[PER_SUBJECT] == client->subject) {
-        const char *why;
-        call.server = slice_str(reads_explain(client, request->command, &why)->text);
-        call.server_why = slice_str(why);
-    }
+    if (subject->account.holders[PER_SUBJECT] == client->subject)
+        destination_tell(client, request, &call);
     report_explain(out, front->rules->policies, front->commands, &explained, &call);
 }
 

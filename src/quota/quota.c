@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "limit/funnel.h"
+#include "limit/keys.h"
 #include "quota/away.h"
 #include "quota/denials.h"
 #include "quota/giving_back.h"
@@ -475,6 +476,21 @@ struct decision *quota_begin(struct quota *quota, const struct quota_context *co
     if (quota_algorithm(decision->ask.rule.kind)->family == FAMILY_HOLDING)
         name_channel(quota, context->prefix);
     return decision;
+}
+
+int32_t quota_slot(struct quota *quota, const struct quota_context *context, struct slice name, struct slice request)
+{
+    struct build error;
+    int32_t slot = KEYS_NO_SLOT;
+    build_init(&error, false);
+    struct decision *decision = decision_new(quota, context, &quota->memo, name, request, NULL, &error);
+    if (decision != NULL) {
+        bool is_crossing = exchange_is_crossing(&quota->exchange, decision);
+        slot = is_crossing ? KEYS_CROSSING : exchange_slot(&quota->exchange, decision);
+        decision_free(decision);
+    }
+    build_fini(&error);
+    return slot;
 }
 
 struct decision *quota_answered(struct quota *quota, struct slice reply, void *owner)

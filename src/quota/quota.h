@@ -42,6 +42,12 @@ void quota_free(struct quota *quota);
 struct decision *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
                              struct slice request, void *owner, struct build *error);
 
+/*
+ * The slot of the keys of such a call, as they stand in Redis. KEYS_CROSSING (limit/keys.h): they have several;
+ * KEYS_NO_SLOT: it is no call, or memory is short.
+ */
+int32_t quota_slot(struct quota *quota, const struct quota_context *context, struct slice name, struct slice request);
+
 /* A call that is done already, with this reply. NULL: out of memory. */
 struct decision *quota_answered(struct quota *quota, struct slice reply, void *owner);
 

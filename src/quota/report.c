@@ -222,6 +222,15 @@ struct slice report_lane(const struct command *command, bool is_private)
     return is_private || !command->is_shareable ? SLICE("private") : SLICE("shared");
 }
 
+static void tell_slot(struct build *out, const struct explained_call *call)
+{
+    build_bulk_str(out, "slot");
+    if (call->has_slot)
+        build_int(out, call->slot);
+    else
+        build_nil(out);
+}
+
 enum gate report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
                          const struct report_subject *subject, const struct explained_call *call)
 {
@@ -240,7 +249,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     unsigned n = count_limits(subject);
     bool tells_server = call->server.len > 0;
     size_t n_fields = 12 + TURN_FIELDS + (subject->block != NULL);
-    build_map(out, tells_server ? n_fields + 2 : n_fields);
+    build_map(out, n_fields + (tells_server ? 2 : 0) + (call->is_of_cluster ? 1 : 0));
     who(out, subject);
     report_field(out, "mode", mode_of(policies));
     blocked(out, subject, ask->now_ns);
@@ -250,6 +259,8 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     classes(out, policies, table, command);
     report_number(out, "cost", ask->amount[UNIT_COST]);
     report_field(out, "lane", call->lane);
+    if (call->is_of_cluster)
+        tell_slot(out, call);
     if (tells_server) {
         report_field(out, "server", call->server);
         report_field(out, "server_why", call->server_why);

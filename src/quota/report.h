@@ -37,6 +37,9 @@ struct explained_call {
     struct slice request; /* as a client would send it */
     uint32_t argc;
     struct slice lane;       /* of report_lane */
+    bool is_of_cluster;      /* `slot` and has_slot are told */
+    bool has_slot;           /* all its keys have one */
+    uint16_t slot;           /* with has_slot */
     struct slice server;     /* to which it would go; empty: there is only one */
     struct slice server_why; /* why there, for people */
     uint64_t now_ns;
