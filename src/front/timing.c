@@ -4,6 +4,7 @@
 
 #include "front/session.h"
 #include "limit/slowlog.h"
+#include "quota/quota.h"
 
 /*
  * Entries of one worker in a second: where everything is slow, telling so must not make it slower.
@@ -47,7 +48,7 @@ static uint64_t undelayed_ns(const struct timed *timed)
     return total_ns > waited_ns ? total_ns - waited_ns : 0;
 }
 
-static void add_entry(const struct client *client, const struct timed *timed, uint64_t tag)
+static void add_entry(const struct client *client, const struct timed *timed, uint64_t tag, const struct node *node)
 {
     const struct front *front = client->front;
     uint64_t upstream_ns =
@@ -66,15 +67,16 @@ static void add_entry(const struct client *client, const struct timed *timed, ui
     print(entry.command, sizeof entry.command, name_of(front, tag, timed->arrived_ns));
     print(entry.address, sizeof entry.address, slice_str(address));
     print(entry.client, sizeof entry.client, session_name(client));
+    print(entry.node, sizeof entry.node, slice_str(node != NULL ? node->text : ""));
     slowlog_add(front->settings->slowlog, &entry);
 }
 
-/* False: there have been enough in this second. */
-static bool log_slow(struct client *client, const struct timed *timed, uint64_t tag)
+/* `node` has answered; NULL: none, or several. False: there have been enough in this second. */
+static bool log_slow(struct client *client, const struct timed *timed, uint64_t tag, const struct node *node)
 {
     if (!may_log(&client->front->slow, timed->answered_ns))
         return false;
-    add_entry(client, timed, tag);
+    add_entry(client, timed, tag, node);
     return true;
 }
 
@@ -95,7 +97,7 @@ static void log_run(struct client *client, const struct lane *lane, const struct
     bool goes_on = true;
     for (uint32_t i = 0; i < timed->n && goes_on; i++)
         if (i == 0 || tags_at(tags, i) != tags_at(tags, i - 1))
-            goes_on = log_slow(client, timed, tags_at(tags, i));
+            goes_on = log_slow(client, timed, tags_at(tags, i), lane_node(lane));
 }
 
 void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
@@ -128,7 +130,7 @@ void timing_not_sent(struct client *client, uint64_t tag, uint64_t arrived_ns, u
         .n = 1,
     };
     if (note(client, &timed))
-        (void)log_slow(client, &timed, tag);
+        (void)log_slow(client, &timed, tag, NULL);
 }
 
 void timing_local(struct client *client, uint64_t tag, uint32_t n)
@@ -141,7 +143,7 @@ void timing_local(struct client *client, uint64_t tag, uint32_t n)
         .n = n,
     };
     if (note(client, &timed)) /* of requests that are alike one entry says enough, as in log_run */
-        (void)log_slow(client, &timed, tag);
+        (void)log_slow(client, &timed, tag, NULL);
 }
 
 void timing_decided(struct client *client, const struct decision *call)
@@ -155,5 +157,5 @@ void timing_decided(struct client *client, const struct decision *call)
         .n = 1,
     };
     if (call->arrived_ns != 0 && note(client, &timed))
-        (void)log_slow(client, &timed, call->tag);
+        (void)log_slow(client, &timed, call->tag, quota_node(call));
 }

@@ -29,7 +29,8 @@ struct slow_entry {
     uint16_t waits;       /* set of reasons for which the command waited in weir; the reader knows their names */
     char command[COMMAND_NAME_MAX + 1];
     char address[SLOWLOG_ADDRESS_MAX + 1];
-    char client[SLOWLOG_NAME_MAX + 1]; /* CLIENT SETNAME; "": none */
+    char client[SLOWLOG_NAME_MAX + 1];  /* CLIENT SETNAME; "": none */
+    char node[SLOWLOG_ADDRESS_MAX + 1]; /* of the upstream, which has answered; "": none, or several */
 };
 
 /* With room for no entries yet. Never fails: out of memory ends the process. */

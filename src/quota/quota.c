@@ -520,6 +520,13 @@ bool quota_hurry(struct decision *decision)
     return alarm_is_set(&decision->alarm);
 }
 
+const struct node *quota_node(const struct decision *decision)
+{
+    const struct exchange *exchange = &decision->quota->exchange;
+    const struct nodes_row *row = routes_row(&exchange->routes, exchange_slot(exchange, decision));
+    return row != NULL ? lanes_node(&row->lanes) : NULL;
+}
+
 void quota_end(struct decision *decision)
 {
     list_take(&decision->in_client);

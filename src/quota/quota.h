@@ -60,6 +60,9 @@ void quota_cancel(struct decision *decision);
 /* From now on it must not begin to wait. True: it waits already, until its alarm. */
 bool quota_hurry(struct decision *decision);
 
+/* The node that decides it now; NULL: there is none. */
+const struct node *quota_node(const struct decision *decision);
+
 /* Free it, after on_done, when its reply has been used. */
 void quota_end(struct decision *decision);
 

@@ -37,12 +37,18 @@ struct script_node *routes_member(struct routes *routes, struct nodes_row *row)
     return node;
 }
 
-struct script_node *routes_of(struct routes *routes, uint16_t slot)
+struct nodes_row *routes_row(const struct routes *routes, uint16_t slot)
 {
     const struct nodes *nodes = routes->nodes;
-    bool has_slots = routes->is_cluster && nodes->topology->slots != NULL;
-    struct nodes_row *row = has_slots ? nodes_slot_row(nodes, slot) : NULL;
-    return routes_member(routes, row != NULL ? row : nodes_home(nodes));
+    if (!routes->is_cluster)
+        return nodes_home(nodes);
+    return nodes->topology->slots != NULL ? nodes_slot_row(nodes, slot) : NULL;
+}
+
+struct script_node *routes_of(struct routes *routes, uint16_t slot)
+{
+    struct nodes_row *row = routes_row(routes, slot);
+    return routes_member(routes, row != NULL ? row : nodes_home(routes->nodes));
 }
 
 /* ---- what is to be sent ---- */

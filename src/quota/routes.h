@@ -77,6 +77,9 @@ static inline bool routes_was_refused(const struct batch *batch)
     return batch->until_ns != 0 || batch->n_hops > 0;
 }
 
+/* The row that serves the slot; without a cluster the home node's. NULL: none does. */
+struct nodes_row *routes_row(const struct routes *routes, uint16_t slot);
+
 /* The member that serves the slot, made if need be. NULL: out of memory. */
 struct script_node *routes_of(struct routes *routes, uint16_t slot);
 

@@ -5,7 +5,7 @@
 
 #include "base/num.h"
 
-#define ENTRY_FIELDS 10
+#define ENTRY_FIELDS 11
 #define USUAL 10 /* entries, when nobody says how many */
 
 /* The name, and of what follows it only how much there is. */
@@ -38,6 +38,7 @@ static void entry(struct build *out, const struct slow_entry *entry, slow_waits_
     number(out, entry->upstream_us);
     number(out, entry->turn_us);
     build_bulk(out, slice_of(waits, print_waits(entry->waits, waits)));
+    build_bulk_str(out, entry->node);
 }
 
 static void list(struct build *out, struct slowlog *slowlog, size_t most, slow_waits_print *print_waits)
@@ -77,7 +78,7 @@ static void help(struct build *out)
         "    id, timestamp, time in microseconds, command name and number of arguments,",
         "    client IP and port, client name, besides the time: waited for a limit,",
         "    of the time: spent in Redis, waited for its turn,",
-        "    what it waited for in weir",
+        "    what it waited for in weir, the server that answered",
         "LEN",
         "    Return the length of the slow log.",
         "RESET",

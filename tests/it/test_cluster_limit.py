@@ -8,7 +8,7 @@ from kit.admin import ADMIN, get
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.decisions import admitted, decide, decision, decisions, fresh, place
 from kit.harness import Farm, wait_until
-from kit.resp import Error, pipeline
+from kit.resp import Conn, Error, pipeline
 
 CROSSING = Error("CROSSSLOT Keys in request don't hash to the same slot")
 
@@ -165,6 +165,34 @@ def test_acquire_waits_at_each_node(shared):
             assert holder.call("LIMIT", "RELEASE", key, held.token) == 1
             got = place(waiter.read())
             assert got.limited == 0 and holder.call("LIMIT", "RENEW", key, got.token, 1000) == 1
+
+
+def fields(reply):
+    return {k.decode(): v.decode() if isinstance(v, bytes) else v for k, v in zip(reply[::2], reply[1::2])}
+
+
+def test_explain_and_slow_log_name_the_node(farm):
+    """LIMIT EXPLAIN: the slot, also of the key as limits have it, and the node that serves it; LIMIT SLOWLOG: which has answered."""
+    cluster = Cluster(farm)
+    weir = weir_before(cluster, slowlog_log_slower_than="0", sections="[admin]\nsocket = {folder}/console\n")
+    with weir.connect() as conn, Conn(str(weir.folder / "console")) as console:
+
+        def explain(*words):
+            found = fields(conn.call("LIMIT", "EXPLAIN", *words))
+            return found["slot"], found["server"], found["server_why"]
+
+        for node in cluster.masters:
+            key, limited = cluster.key_at(node), keys_at(cluster, node, 1)[0]
+            assert explain("GET", key) == (slot_of(key), node.upstream, "it serves the slot")
+            for call in (["FUNNEL", limited, "1/s"], ["RESET", limited]):
+                assert explain("LIMIT", *call) == (slot_in(limited), node.upstream, "it serves the slot")
+            assert explain("CL.THROTTLE", limited, 1, 1, 1)[:2] == (slot_in(limited), node.upstream)
+            assert decide(conn, f"LIMIT FUNNEL {limited} 5/d").limited == 0
+            newest = console.call("LIMIT", "SLOWLOG", "GET", 1)[0]
+            assert (newest[3][0], newest[10]) == (b"limit|funnel", node.upstream.encode())
+        assert explain("LIMIT", "RESET", *keys_at(cluster, node, 2)) == (None, "several", "its keys have different slots")
+        assert explain("MGET", *(cluster.key_at(node) for node in cluster.masters))[:2] == (None, "several")
+        assert explain("PING")[0] is None and explain("LIMIT", "STATUS") == (None, "none", "weir itself answers")
 
 
 # ---- slots that move ----

@@ -28,7 +28,8 @@ def entries(weir, name=None):
     """The newest first, as (command, arguments, microseconds, waited, upstream, address, client, waits)."""
     found = []
     for entry in plain(order(weir, "SLOWLOG", "GET", "-1")):
-        number, unix_s, total, words, address, client, waited, upstream, turn, waits = entry
+        number, unix_s, total, words, address, client, waited, upstream, turn, waits, node = entry
+        assert (node != "") == (upstream > 0) or upstream == 0
         assert number >= 0 and abs(unix_s - time.time()) < 300
         assert upstream + turn <= total + 2
         n = int(words[1].split("(")[1].split()[0]) if len(words) > 1 else 0
@@ -144,7 +145,7 @@ def test_an_entry_of_the_slow_log_has_redis_form(protocol, farm, redis):
         op.call("HELLO", protocol)
         op.call("SET", "k", "v")
         found = op.call("LIMIT", "SLOWLOG", "GET", 1)
-        assert [type(field) for field in found[0]] == [int, int, int, list, bytes, bytes, int, int, int, bytes]
+        assert [type(field) for field in found[0]] == [int, int, int, list, bytes, bytes, int, int, int, bytes, bytes]
         assert found[0][3] == [b"set", b"... (2 arguments)"] and found[0][4] == b"unix"
         assert len(op.call("LIMIT", "SLOWLOG", "HELP")) > 8
         info = op.call("COMMAND", "INFO", "LIMIT|SLOWLOG")[0]
