@@ -3,7 +3,6 @@
 #include "front/gather.h"
 #include "front/session.h"
 #include "quota/splice.h"
-#include "resp/scan.h"
 
 void catalog_ask(struct client *client, struct slice request)
 {
@@ -11,23 +10,9 @@ void catalog_ask(struct client *client, struct slice request)
     gather_begin(client, request);
 }
 
-/* How many of the bytes are pushes and messages that came before the answer, which is the last frame. */
-static size_t asides(struct slice bytes)
-{
-    struct reply_scan scan = {0};
-    size_t start = 0;
-    size_t at = 0;
-    size_t used;
-    while (at < bytes.len && reply_scan(&scan, bytes.at + at, bytes.len - at, &used) == SCAN_FRAME) {
-        start = at;
-        at += used;
-    }
-    return start;
-}
-
 static void pass_on(struct client *client, struct slice bytes)
 {
-    size_t before = asides(bytes);
+    size_t before = gathered_before(client);
     struct slice reply = slice_of(bytes.at + before, bytes.len - before);
     struct build spliced;
     build_init(&spliced, session_protocol(client) == 3);

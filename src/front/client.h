@@ -96,6 +96,7 @@ struct extra {
     struct read_side *read_side; /* where it reads; NULL: from the home node alone; see front/read_side.h */
     struct unanswered unanswered; /* its requests under way on lanes that keep (keep.h) */
     struct again *again;          /* of what came back to it (again.h); NULL: nothing has */
+    struct link_peer reached;     /* where it connected, as its PROXY header says; family 0: it does not */
     struct proxy_header *header;  /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
     struct compounds *compounds;  /* on a cluster: its requests that became several (compound.h); NULL: none yet */
     uint32_t n_compounds;         /* how many of these */

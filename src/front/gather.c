@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "resp/scan.h"
+
 void gather_begin(struct client *client, struct slice request)
 {
     struct extra *extra = client_need_extra(client);
@@ -30,6 +32,20 @@ struct slice gathered(const struct client *client)
 {
     const struct gather *gather = client_extra(client)->gather;
     return gather != NULL ? bytes_slice(&gather->reply) : slice_of("", 0);
+}
+
+size_t gathered_before(const struct client *client)
+{
+    struct slice bytes = gathered(client);
+    struct reply_scan scan = {0};
+    size_t start = 0;
+    size_t at = 0;
+    size_t used;
+    while (at < bytes.len && reply_scan(&scan, bytes.at + at, bytes.len - at, &used) == SCAN_FRAME) {
+        start = at;
+        at += used;
+    }
+    return start;
 }
 
 struct slice gather_request(const struct client *client)

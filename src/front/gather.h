@@ -32,6 +32,9 @@ __attribute__((warn_unused_result)) bool gather_take(struct client *client, cons
 /* What has been gathered; empty when nothing is being gathered. */
 struct slice gathered(const struct client *client);
 
+/* How many bytes of that are pushes and messages that came before the reply, which is the last frame. */
+size_t gathered_before(const struct client *client);
+
 /* Only while something is being gathered. */
 struct slice gather_request(const struct client *client);
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/num.h"
 #include "front/hop.h"
 #include "front/place.h"
 #include "front/session.h"
@@ -49,9 +50,20 @@ bool places_take(const struct client *client, const struct request *request)
     return row == NULL || !needs_main_at(client, request, row);
 }
 
+/* The slot of which CLUSTER COUNTKEYSINSLOT asks; KEYS_NO_SLOT: the request is none. */
+static int32_t slot_asked_of(const struct request *request)
+{
+    int64_t slot;
+    bool is_one = request->argc == 3 && slice_is_word(request->name, SLICE("cluster")) &&
+                  slice_is_word(request->args[0], SLICE("countkeysinslot")) && num_parse(request->args[1], &slot);
+    return is_one && slot >= 0 && slot < SLOT_COUNT ? (int32_t)slot : KEYS_NO_SLOT;
+}
+
 struct nodes_row *places_row_for(const struct client *client, const struct request *request)
 {
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    if (slot == KEYS_NO_SLOT)
+        slot = slot_asked_of(request);
     if (slot >= 0)
         return nodes_slot_row(&client->front->nodes, (uint16_t)slot);
     bool is_pubsub = (request->command->flags & CMD_PUBSUB) != 0;

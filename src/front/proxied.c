@@ -38,6 +38,7 @@ static void end(struct client *client)
     struct proxy_header *header = extra->header;
     if (header->ip.family != 0)
         client->link.peer = (struct link_peer){header->ip, header->port};
+    extra->reached = (struct link_peer){header->to, header->to_port};
     extra->header = NULL;
     free(header);
     timeouts_end_handshake(client);

@@ -8,6 +8,7 @@
 #include "front/account.h"
 #include "front/answer.h"
 #include "front/binding.h"
+#include "front/cluster_commands.h"
 #include "front/console.h"
 #include "front/decisions.h"
 #include "front/describe.h"
@@ -524,6 +525,9 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
         return answer_error(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
     if (payer_is_hidden(client, request))
         return answer_error(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
+    enum route about_cluster = cluster_commands_answer(client, lane, request);
+    if (about_cluster != ROUTE_GOES_ON)
+        return about_cluster;
     if (unknown_by_luck(request->name))
         return answer_error(client, lane, request, unknown_name(client, request, unknown));
     if (request->command->flow == FLOW_OWN)

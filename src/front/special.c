@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "front/account.h"
+#include "front/changed_reply.h"
 #include "front/keep.h"
 #include "front/login.h"
 #include "front/pacing.h"
@@ -52,7 +53,8 @@ static bool hears(const struct client *client)
 /* Whose answer is changed on its way. */
 static bool must_gather(const struct client *client, const struct request *request)
 {
-    return request_effect(request) == EFFECT_COMMAND && hears(client);
+    enum effect effect = request_effect(request);
+    return (effect == EFFECT_COMMAND || changed_reply_is_due(client, effect)) && hears(client);
 }
 
 /* Is something concluded from its answer? */

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "front/binding.h"
 #include "front/catalog.h"
+#include "front/changed_reply.h"
 #include "front/lane_choice.h"
 #include "front/login.h"
 #include "front/rewrite.h"
@@ -25,6 +26,25 @@ static bool has_word(const struct request *request, struct slice wanted)
     return false;
 }
 
+/* In front of a cluster: the reply is gathered, and changed once it is whole. */
+static void change_reply(const struct sending *s, enum effect effect)
+{
+    if (changed_reply_is_due(s->client, effect) && (s->call->flags & CALL_MUTE) == 0)
+        changed_reply_ask(s->client);
+}
+
+static void reply_changes(const struct answer *a)
+{
+    enum effect effect = (enum effect)a->call->effect;
+    if (changed_reply_is_due(a->client, effect) && (a->call->flags & CALL_MUTE) == 0)
+        changed_reply_answered(a->client, effect);
+}
+
+static void info_sent(const struct sending *s)
+{
+    change_reply(s, EFFECT_INFO);
+}
+
 /* ---- HELLO, CLIENT SETNAME, SELECT: the answer decides how the client goes on, so nothing is taken before it ---- */
 
 static bool prepare_hello(const struct sending *s)
@@ -37,6 +57,7 @@ static void hello_sent(const struct sending *s)
 {
     s->lane->has_name |= client_has_own_lane(s->client) && s->request->hello->has_name;
     client_wait(s->client, WAIT_ANSWER);
+    change_reply(s, EFFECT_HELLO);
 }
 
 /* Inside MULTI only what is well put, without a login and of the client's protocol: as it came. */
@@ -72,6 +93,7 @@ static bool send_name(const struct sending *s)
 
 static void asked_answered(const struct answer *a)
 {
+    reply_changes(a);
     client_resume(a->client, WAIT_ANSWER);
     if (a->is_error)
         return;
@@ -401,6 +423,7 @@ static const struct stateful rows[] = {
     [EFFECT_UNPAUSE] = {.answered = unpause_answered},
     [EFFECT_ADMIT] = {.sent = admit_sent, .queued = admit_queued},
     [EFFECT_COMMAND] = {.sent = command_sent, .answered = command_answered},
+    [EFFECT_INFO] = {.sent = info_sent, .answered = reply_changes},
     [EFFECT_GETNAME] = {.sent = getname_sent, .answered = getname_answered},
     [EFFECT_LIBRARY] = {.prepare = prepare_library,
                         .answered = library_answered,

@@ -529,3 +529,13 @@ void link_bury(struct link *link)
     tls_free(link_tls(link));
     link->ops->on_closed(link);
 }
+
+struct link_peer link_local(const struct link *link)
+{
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof address;
+    if (link->state == LINK_CLOSED || getsockname(link->watch.fd, (struct sockaddr *)&address, &length) != 0)
+        return (struct link_peer){.port = 0};
+    const struct sockaddr *given = (const struct sockaddr *)&address;
+    return (struct link_peer){ip_of(given), ip_port_of(given)};
+}

@@ -104,6 +104,9 @@ struct link {
     struct link_peer peer;
 };
 
+/* The address of its own side: where the peer connected. family 0: a unix socket, or closed. */
+struct link_peer link_local(const struct link *link);
+
 /* NULL: not in TLS. */
 static inline struct tls *link_tls(const struct link *link)
 {

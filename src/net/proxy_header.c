@@ -50,11 +50,9 @@ static bool take_port(struct slice *rest, uint16_t *port)
 
 static bool parse_addresses(struct proxy_header *header, struct slice rest, bool is_v6)
 {
-    struct ip here;
-    uint16_t here_port;
     bool ends_in_blank = rest.len > 0 && rest.at[rest.len - 1] == ' ';
-    return !ends_in_blank && take_address(&rest, is_v6, &header->ip) && take_address(&rest, is_v6, &here) &&
-           take_port(&rest, &header->port) && take_port(&rest, &here_port) && rest.len == 0;
+    return !ends_in_blank && take_address(&rest, is_v6, &header->ip) && take_address(&rest, is_v6, &header->to) &&
+           take_port(&rest, &header->port) && take_port(&rest, &header->to_port) && rest.len == 0;
 }
 
 static enum scan_result end_line(struct proxy_header *header)
@@ -142,19 +140,21 @@ static enum scan_result take_fixed(struct proxy_header *header, char byte)
 static void read_addresses(struct proxy_header *header)
 {
     const char *addresses = header->bytes + FIXED_BYTES;
-    uint16_t port;
-    if (header->wanted == FIXED_BYTES + 12) {
+    uint16_t ports[2];
+    struct ip *ips[] = {&header->ip, &header->to};
+    size_t size = header->wanted == FIXED_BYTES + 12 ? 4 : 16;
+    for (size_t i = 0; i < 2; i++) {
         struct sockaddr_in in = {.sin_family = AF_INET};
-        memcpy(&in.sin_addr, addresses, 4);
-        memcpy(&port, addresses + 8, 2);
-        header->ip = ip_of((const struct sockaddr *)&in);
-    } else {
         struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
-        memcpy(&in6.sin6_addr, addresses, 16);
-        memcpy(&port, addresses + 32, 2);
-        header->ip = ip_of((const struct sockaddr *)&in6);
+        if (size == 4)
+            memcpy(&in.sin_addr, addresses + i * size, size);
+        else
+            memcpy(&in6.sin6_addr, addresses + i * size, size);
+        *ips[i] = ip_of(size == 4 ? (const struct sockaddr *)&in : (const struct sockaddr *)&in6);
     }
-    header->port = ntohs(port);
+    memcpy(ports, addresses + 2 * size, sizeof ports);
+    header->port = ntohs(ports[0]);
+    header->to_port = ntohs(ports[1]);
 }
 
 /* The fixed part has been checked. */

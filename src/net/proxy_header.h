@@ -23,8 +23,10 @@ struct proxy_header {
     uint8_t wanted; /* version 2: how many bytes to keep, once the length is known */
     uint16_t left;  /* version 2: how many bytes behind those to skip */
     char bytes[PROXY_LINE_MAX];
-    struct ip ip;    /* after SCAN_FRAME, the client's address; family 0: the balancer's own connection, or not IP */
-    uint16_t port;   /* of ip */
+    struct ip ip;  /* after SCAN_FRAME, the client's address; family 0: the balancer's own connection, or not IP */
+    uint16_t port; /* of ip */
+    struct ip to;  /* after SCAN_FRAME, where the client connected; family 0: not told */
+    uint16_t to_port;
     const char *why; /* after SCAN_BAD: what is wrong, a clause about the connection; static */
 };
 

@@ -53,6 +53,8 @@ static void scan(struct slice input, size_t first, size_t rest, char *out, size_
         snprintf(out, size, "none");
     else
         snprintf(out, size, "%.*s %u", (int)ip_print(&header.ip, ip), ip, (unsigned)header.port);
+    if (result == SCAN_FRAME && header.ip.family != 0)
+        assert_int_equal(header.to.family != 0, true);
 }
 
 static void expect(struct slice input, size_t first, size_t rest, const char *says, size_t wanted)
