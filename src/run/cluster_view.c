@@ -118,7 +118,11 @@ static void take_facts(struct cluster_view *view, uint16_t number, const struct 
         node->host[0] = '\0'; /* nobody knows where it is any more */
     memcpy(node->hostname, said->hostname, sizeof node->hostname);
     node->port = said->port;
-    node->epoch = said->epoch;
+    /*
+     * An answer that lags may agree on all slots. A master that becomes a replica has its master's
+     * epoch from then on.
+     */
+    node->epoch = said->is_replica || said->epoch > node->epoch ? said->epoch : node->epoch;
     node->is_replica = said->is_replica;
     node->is_failed = said->is_failed;
     node->master = said->is_replica && said->master_id[0] != '\0' ? find_id(view, said->master_id) : CLUSTER_NOBODY;
@@ -354,6 +358,7 @@ static void follow_challenge(struct cluster_view *view)
                   said != CLUSTER_NOBODY ? challenge->nodes[said].epoch : 0);
     }
     for (size_t i = 0; i < challenge->n; i++) {
+        view->nodes[numbers[i]].epoch = 0;
         take_facts(view, numbers[i], &challenge->nodes[i], challenge->nodes[i].host);
         view->nodes[numbers[i]].is_candidate = false;
     }

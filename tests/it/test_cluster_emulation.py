@@ -97,6 +97,26 @@ def test_what_is_accepted(weir):
 
 
 @pytest.mark.cluster
+def test_inside_multi(weir):
+    with weir.connect() as conn:
+        for command in ("CLUSTER SLOTS", "CLUSTER FAILOVER", "MONITOR", "SELECT 1"):
+            assert conn.call("MULTI") == "OK"
+            assert isinstance(conn.call(*command.split()), Error)
+            assert conn.call("EXEC").startswith("EXECABORT")
+        assert conn.ask("MULTI", "READONLY", "SELECT 0", "EXEC") == ["OK", "QUEUED", "QUEUED", ["OK", "OK"]]
+        assert conn.call("CLUSTER", "KEYSLOT", "a") == slot_of("a")
+
+
+@pytest.mark.cluster
+def test_a_unix_socket_has_no_address(made, tmp_path):
+    weir = weir_before(made, workers=1, listen=f"127.0.0.1:0, unix:{tmp_path}/weir.sock")
+    with Conn(f"{tmp_path}/weir.sock") as conn:
+        assert "cluster-announce" in conn.call("CLUSTER", "SLOTS")
+        assert conn.call("CLUSTER", "KEYSLOT", "a") == slot_of("a")
+    weir.stop()
+
+
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     "command",
     ["MONITOR", "SYNC", "PSYNC ? -1", "REPLCONF ack 1", "CLIENT TRACKING on", "DEBUG SLEEP 0", "SWAPDB 0 1", "MOVE k 1",

@@ -76,6 +76,8 @@ static const struct story {
     {"the target's new epoch then",
      {"a: a5=0-4 b2=5-9", "a: a5=0-3 b2=4-9", "b: a5=0-3 b6=4-9", "is a=0-3 b=4-9", "quiet"}},
     {"a node that lags says that it serves less", {"b: a7=0-5 b2=6-9", "a: a5=0-3 b2=4-9", "is a=0-5 b=6-9", "wants"}},
+    {"and another that lags has agreed before",
+     {"b: a7=0-5 b2=6-9 c0", "c: a5=0-5 b2=6-9 c0", "same", "a: a5=0-3 b2=4-9", "is a=0-5 b=6-9", "wants"}},
     {"slots that are given up", {"a: a1=0-4 b2=5-9", "a: a1=0-3 b2=5-9", "news", "is a=0-3 b=5-9", "quiet"}},
     {"another forgets them first",
      {"a: a1=0-4 b2=5-9", "b: a1=0-3 b2=5-9", "is a=0-4 b=5-9", "wants", "next a", "a: a1=0-3 b2=5-9", "is a=0-3 b=5-9",
