@@ -1,6 +1,7 @@
 """Clients in front of a Redis Cluster are told of one node, which is weir; what cannot be served there is refused by name."""
 
 import os
+import random
 import re
 import subprocess
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis as redis_py
 from kit.cluster import SLOTS, Cluster, slot_of, weir_before
-from kit.harness import Farm
+from kit.harness import Farm, rounds
 from kit.resp import Conn, Error, Recorder, encode
 from kit.server import at_least
 
@@ -97,6 +98,29 @@ def test_what_is_accepted(weir):
 
 
 @pytest.mark.cluster
+def test_order_in_pipelines(made, weir):
+    keys = made.keys_everywhere(6)
+    words = ["INFO server", "CLUSTER SLOTS", "READONLY", "SELECT 0", "HELLO 3", "HELLO 2", "CLUSTER INFO", "MONITOR", "PING"]
+    dice = random.Random(1)
+    with weir.connect() as conn:
+        assert conn.ask(*(["SET", key, key] for key in keys)) == ["OK"] * len(keys)
+        expected = {word: conn.call(*word.split()) for word in words if not word.startswith(("INFO", "HELLO"))}
+        for _ in range(rounds(60)):
+            chosen = [dice.choice([*keys, *keys, *words]) for _ in range(dice.randrange(1, 40))]
+            replies = conn.ask(*(["GET", word] if word in keys else word for word in chosen))
+            for word, reply in zip(chosen, replies):
+                if word.startswith("INFO"):
+                    assert b"redis_mode:standalone" in reply and b"weir_node:" in reply
+                elif word.startswith("HELLO"):
+                    assert b"standalone" in (reply if isinstance(reply, list) else list(reply.values()))
+                elif word in keys:
+                    assert reply == word.encode()
+                elif word != "CLUSTER INFO":
+                    assert reply == expected[word]
+            assert conn.call("HELLO", 2)
+
+
+@pytest.mark.cluster
 def test_inside_multi(weir):
     with weir.connect() as conn:
         for command in ("CLUSTER SLOTS", "CLUSTER FAILOVER", "MONITOR", "SELECT 1"):
@@ -167,6 +191,11 @@ def test_a_stranger_is_told_nothing(farm, tmp_path):
         assert conn.call("READONLY") == Error("NOAUTH Authentication required.")
         assert conn.call("AUTH", "secret") == "OK"
         assert told_by_slots(conn) == weir.address
+    with Recorder(weir.address) as conn:
+        assert frame(conn, "HELLO", 3).startswith(b"-NOAUTH")
+        assert b"standalone" in frame(conn, "HELLO", 3, "AUTH", "default", "secret")
+        assert b"weir_node" in frame(conn, "INFO", "server")
+        assert b"cluster" not in frame(conn, "HELLO")
     weir.stop()
 
 
