@@ -31,7 +31,15 @@ static bool is_crossing(const struct request *request)
 
 static bool is_for_many(enum fanout fanout)
 {
-    return fanout == FANOUT_MASTERS || fanout == FANOUT_NODES || fanout == FANOUT_SCAN;
+    return fanout == FANOUT_MASTERS || fanout == FANOUT_NODES || fanout == FANOUT_SCAN || fanout == FANOUT_WAIT;
+}
+
+/* True if it is for more than one node as far as its arguments are here. SCAN without a cursor is an error of Redis'. */
+static bool is_fanned_out(const struct client *client, const struct request *request)
+{
+    enum fanout fanout = fanout_for(request);
+    return is_for_many(fanout) && !request->is_large && (fanout != FANOUT_SCAN || request->argc > 1) &&
+           (fanout != FANOUT_WAIT || parts_has_written(client));
 }
 
 bool compound_takes(const struct client *client, const struct request *request)
@@ -39,8 +47,7 @@ bool compound_takes(const struct client *client, const struct request *request)
     if (transaction_is_open(&client->transaction) || pin_has(client, PIN_PASSTHROUGH) ||
         request->command->flow != FLOW_ONE || session_may_only_subscribe(client))
         return false;
-    bool is_known = !request->is_large && (fanout_for(request) != FANOUT_SCAN || request->argc > 1);
-    return (is_for_many(fanout_for(request)) && is_known) || is_crossing(request);
+    return is_fanned_out(client, request) || is_crossing(request);
 }
 
 /* ---- a client's compounds ---- */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "front/places.h"
+#include "front/wait_coverage.h"
 #include "limit/keys.h"
 #include "resp/argv.h"
 #include "resp/join.h"
@@ -75,8 +76,12 @@ static void key_over(struct portion *whole)
     parts_end_one(whole->compound);
 }
 
+/* The client may be closed while a part is being started: the part is over by then. */
 static void part_over(struct portion *part)
 {
+    if (part->is_over)
+        return;
+    part->is_over = true;
     if (part->whole != NULL)
         key_over(part->whole);
     else
@@ -242,6 +247,7 @@ static void start_at_row(struct portion *part, const struct request *request, st
     struct compound *compound = part->compound;
     if (compound->is_lent) {
         lent_start(&part->way.lent, &lent_ops, compound->client, request, row, words);
+        lent_go_on(&part->way.lent);
         return;
     }
     struct build bytes;
@@ -281,6 +287,38 @@ static void start_scan(struct compound *compound)
     (void)send_hop(&compound->parts[0], &hop_ops, &bytes, KEYS_NO_SLOT, row);
 }
 
+/* ---- WAIT ---- */
+
+static uint32_t count_written(const struct client *client)
+{
+    const struct spread *spread = client_spread(client);
+    uint32_t n = 0;
+    for (size_t i = 0; spread != NULL && i < spread->n_places; i++)
+        n += spread->places[i] != NULL && spread->places[i]->wrote_at != 0;
+    return n;
+}
+
+bool parts_has_written(const struct client *client)
+{
+    return count_written(client) > 0;
+}
+
+static void start_waits(struct compound *compound, const struct request *request)
+{
+    struct client *client = compound->client;
+    uint32_t n = 0;
+    for (size_t i = 0; i < client_spread(client)->n_places && n < compound->n_parts; i++) {
+        const struct place *place = client_spread(client)->places[i];
+        if (place == NULL || place->wrote_at == 0)
+            continue;
+        struct portion *part = &compound->parts[n++];
+        bool is_lost = place->wrote_at != coverage_time(client);
+        lent_start(&part->way.lent, &lent_ops, client, request, place->row, bytes_slice(&compound->request));
+        lent_cover(&part->way.lent, !is_lost);
+        lent_go_on(&part->way.lent);
+    }
+}
+
 static uint32_t count_parts(const struct compound *compound)
 {
     const struct topology *topology = compound->client->front->nodes.topology;
@@ -292,9 +330,10 @@ static uint32_t count_parts(const struct compound *compound)
         return (uint32_t)topology->n_masters;
     case FANOUT_NODES:
         return (uint32_t)topology->n_rows;
+    case FANOUT_WAIT:
+        return count_written(compound->client);
     case FANOUT_KEYS:
     case FANOUT_SCAN:
-    case FANOUT_WAIT:
         break;
     }
     return 1;
@@ -308,6 +347,8 @@ bool parts_start(struct compound *compound, const struct request *request)
         start_slots(compound);
     } else if (compound->fanout == FANOUT_SCAN) {
         start_scan(compound);
+    } else if (compound->fanout == FANOUT_WAIT) {
+        start_waits(compound, request);
     } else {
         struct nodes *nodes = &compound->client->front->nodes;
         for (uint32_t i = 0; i < compound->n_parts; i++)

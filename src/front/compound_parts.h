@@ -27,6 +27,7 @@ struct portion {
     uint32_t n_left;       /* of these, not over */
     uint32_t index;        /* in the compound; of a single key its index in the request */
     struct bytes reply;    /* heap */
+    bool is_over;
     union {
         struct hop hop;
         struct lent lent; /* compound.is_lent */
@@ -80,6 +81,9 @@ bool parts_start(struct compound *compound, const struct request *request);
 
 /* The same of a compound of one slot, whose keys go one by one. */
 bool parts_start_keys(struct compound *compound);
+
+/* True if the client has written, so that there are masters for WAIT. */
+bool parts_has_written(const struct client *client);
 
 /* One is over that was counted in n_left. The compound may be gone afterwards. */
 void parts_end_one(struct compound *compound);

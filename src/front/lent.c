@@ -1,10 +1,15 @@
 #include "front/lent.h"
 
+#include <stdio.h>
+
 #include "base/err.h"
 #include "front/lane_claim.h"
 #include "front/place.h"
 #include "front/session.h"
 #include "front/stateful.h"
+#include "front/wait_coverage.h"
+#include "limit/slot.h"
+#include "resp/join.h"
 #include "upstream/lend.h"
 
 #define WRONGPASS SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n")
@@ -177,10 +182,29 @@ static bool is_let_in(struct lent *lent)
     return false;
 }
 
+#define TAGS_MAX 65536 /* tags that are tried: one in as many as there are masters leads to each of them */
+
+/* A key that weir may write, of a slot that the node serves. False: none is found. */
+static bool find_cover(const struct lent *lent, char *out, size_t room)
+{
+    char key[COVERAGE_KEY_ROOM];
+    const struct nodes *nodes = &lent->client->front->nodes;
+    struct slice prefix = coverage_key(lent->client, key);
+    for (unsigned i = 0; i < TAGS_MAX; i++) {
+        int n = snprintf(out, room, "%.*s{%u}", (int)prefix.len, prefix.at, i);
+        if (nodes_slot_row(nodes, slot_of(slice_of(out, (size_t)n))) == lent->row)
+            return true;
+    }
+    return false;
+}
+
 static bool borrow(struct lent *lent)
 {
     struct lanes *lanes = &lent->row->lanes;
     const struct lane_key key = session_key(lent->client, lent->node);
+    char cover[COVERAGE_KEY_ROOM + 16];
+    if (lent->must_cover && find_cover(lent, cover, sizeof cover))
+        return lend_covering(lanes, &key, &lent->rider, slice_str(cover)) != NULL;
     return lend_private(lanes, &key, &lent->rider, NULL, false) != NULL;
 }
 
@@ -196,9 +220,22 @@ static void send_request(struct lent *lent)
         call->flags |= CALL_ADMITS;
     if (lent->may_forge)
         lane_distrust(lane);
+    if (lent->blocks)
+        call->flags |= CALL_MAY_WAIT;
+    lent->is_covered = lent->must_cover && lane_take_cover(lane) && !lent->is_lost;
     lent->is_sent = true;
     lent->rider.wants_idle = true;
     lane_send(lane, &lent->rider, lent->request.at, lent->request.len);
+}
+
+/* What WAIT says where it cannot speak for the client's writes; an error stays. */
+static struct slice uncovered(const struct lent *lent)
+{
+    struct slice reply = bytes_slice(&lent->reply);
+    bool is_list = reply.len > 0 && *reply.at == '*';
+    if (!lent->must_cover || lent->is_covered || join_is_error(reply))
+        return reply;
+    return is_list ? SLICE("*2\r\n:0\r\n:0\r\n") : SLICE(":0\r\n");
 }
 
 /* The reply has come: the lane is reset, and kept for another. */
@@ -207,7 +244,13 @@ static void give_back(struct lent *lent)
     struct lane *lane = lent->rider.lane;
     lent->rider.lane = NULL;
     lend_take_back_as_is(lane);
-    lent_answer(lent, bytes_slice(&lent->reply));
+    lent_answer(lent, uncovered(lent));
+}
+
+void lent_cover(struct lent *lent, bool has_writes)
+{
+    lent->must_cover = true;
+    lent->is_lost = !has_writes;
 }
 
 void lent_go_on(struct lent *lent)
@@ -258,9 +301,9 @@ void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *cl
         .over_ns = client->front->loop->now_ns + client->front->rules->failover_wait_ns,
         .tag = 0,
         .may_forge = request->command->may_forge,
+        .blocks = request->command->blocks,
         .admits = request_effect(request) == EFFECT_ADMIT && stateful_admits(request),
     };
     list_init(&lent->rider.waiting);
     link_init_hollow(&lent->link, client->front->loop, &link_ops);
-    lent_go_on(lent);
 }

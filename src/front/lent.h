@@ -41,8 +41,11 @@ struct lent {
     struct bytes refusal;  /* why no lane could be opened; heap; empty: no reason is known */
     uint64_t over_ns;      /* no lane is looked for after that */
     uint64_t tag;
-    bool may_forge, admits; /* of its command */
+    bool may_forge, admits, blocks; /* of its command */
     bool is_sent;
+    bool must_cover; /* WAIT: the lane is opened with a write, and speaks for all that the node was sent before that */
+    bool is_covered; /* it does so */
+    bool is_lost;    /* what the client wrote there may be lost: no replica counts */
 };
 
 /* False: it is over, or was never started. */
@@ -51,9 +54,15 @@ static inline bool lent_is_on(const struct lent *lent)
     return lent->node != NULL;
 }
 
-/* Of this request, which is to go to this node as `bytes`, which must stay. */
+/* Of this request, which is to go to this node as `bytes`, which must stay. lent_go_on follows. */
 void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *client, const struct request *request,
                 struct nodes_row *row, struct slice bytes);
+
+/*
+ * It is WAIT or WAITAOF: it is to speak for all that the client has written there. Where it cannot, no replica counts
+ * (front/wait_coverage.h). `has_writes`: what the client wrote is there for sure.
+ */
+void lent_cover(struct lent *lent, bool has_writes);
 
 /* The client's link was woken: what it has waited for may be there. */
 void lent_go_on(struct lent *lent);

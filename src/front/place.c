@@ -12,6 +12,7 @@
 #include "front/session.h"
 #include "front/timeouts.h"
 #include "front/timing.h"
+#include "front/wait_coverage.h"
 #include "upstream/shared.h"
 #include "upstream/stall.h"
 #include "upstream/witness.h"
@@ -570,6 +571,8 @@ void place_send(struct place *place, struct lane *lane, const struct request *re
     rider->arrived_ns = client->rider.arrived_ns;
     rider->waited_us = client->rider.waited_us;
     lane_choice_note_read(client, request->command);
+    if (request->command->is_pausable)
+        place->wrote_at = coverage_time(client);
     lane_count_sent(rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
     bool is_noted =
         spread_turn(client->extra->spread, &client->extra->replies, place) &&

@@ -50,6 +50,7 @@ struct place {
     uint32_t epoch;               /* of the node, when the client came there; see node_epoch */
     uint32_t n_hops;              /* hops that are in flight there, ... */
     const struct lane *hop_lane;  /* ... on this lane, while there are some */
+    uint32_t wrote_at;            /* when it last wrote there, as coverage_time has it; 0: it has not */
     bool was_proven;              /* the node has taken the client's words once */
     bool was_refused; /* the lane that it waited for could not be opened, or the login was refused; told once */
 };
