@@ -157,21 +157,21 @@ static const struct hop_ops hop_ops = {
 /* A single key never hears TRYAGAIN for long: it is here or there. */
 static const struct hop_ops key_ops = {.on_reply = on_hop_reply, .on_lost = on_hop_lost};
 
-/* False: out of memory, and the client is closed; nothing more is heard of the part. */
-static bool send_hop(struct portion *part, const struct hop_ops *ops, struct build *bytes, int32_t slot,
+/* Where a client is closed by the sending of a hop that has begun, on_lost follows in the end; else the part is lost now. */
+static void send_hop(struct portion *part, const struct hop_ops *ops, struct build *bytes, int32_t slot,
                      struct nodes_row *row)
 {
     struct compound *compound = part->compound;
     const struct hop_request request = {slice_of(bytes->at, bytes->len), slot, row, compound->tag};
+    struct list *in_spread = &part->way.hop.in_spread;
     bool is_sent = false;
     if (bytes->is_broken)
         client_close_starved(compound->client);
     else if (!client_is_closed(compound->client))
         is_sent = hop_start(&part->way.hop, ops, compound->client, &request);
     build_fini(bytes);
-    if (!is_sent)
+    if (!is_sent && (in_spread->next == NULL || list_is_empty(in_spread)))
         part_lost(part);
-    return is_sent;
 }
 
 /* What MSET gives a key that is named again behind it is not sent: single keys travel in any order. */
@@ -186,7 +186,7 @@ static void send_key(struct portion *part)
     }
     build_init(&bytes, false);
     slot_split_put_key(split, part->index, &bytes);
-    (void)send_hop(part, &key_ops, &bytes, split->parts[split->keys[part->index].part].slot, NULL);
+    send_hop(part, &key_ops, &bytes, split->parts[split->keys[part->index].part].slot, NULL);
 }
 
 /* False: out of memory, and nothing is sent. */
@@ -238,7 +238,7 @@ static void start_slots(struct compound *compound)
         struct build bytes;
         build_init(&bytes, false);
         slot_split_put_part(&compound->split, i, &bytes);
-        (void)send_hop(&compound->parts[i], &hop_ops, &bytes, compound->split.parts[i].slot, NULL);
+        send_hop(&compound->parts[i], &hop_ops, &bytes, compound->split.parts[i].slot, NULL);
     }
 }
 
@@ -253,7 +253,7 @@ static void start_at_row(struct portion *part, const struct request *request, st
     struct build bytes;
     build_init(&bytes, false);
     build_raw(&bytes, words);
-    (void)send_hop(part, &hop_ops, &bytes, KEYS_NO_SLOT, row);
+    send_hop(part, &hop_ops, &bytes, KEYS_NO_SLOT, row);
 }
 
 /* SCAN with the cursor of the master, and all that follows it. */
@@ -284,7 +284,7 @@ static void start_scan(struct compound *compound)
     build_init(&bytes, false);
     put_scan(compound, &bytes);
     struct nodes_row *row = compound->client->front->nodes.rows[compound->order.rows[compound->place.master]];
-    (void)send_hop(&compound->parts[0], &hop_ops, &bytes, KEYS_NO_SLOT, row);
+    send_hop(&compound->parts[0], &hop_ops, &bytes, KEYS_NO_SLOT, row);
 }
 
 /* ---- WAIT ---- */
