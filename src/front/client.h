@@ -101,8 +101,8 @@ struct extra {
     struct compounds *compounds;  /* on a cluster: its requests that became several (compound.h); NULL: none yet */
     uint32_t n_compounds;         /* how many of these */
     struct subscriptions *subscriptions; /* on a cluster: what it has subscribed to (subscribe.h); NULL: nothing */
-    uint32_t n_subscribed;        /* of those, as Redis counts them: channels, patterns and shard channels */
-    struct spread *spread;        /* on a cluster: its places and hops (spread.h); NULL: none yet */
+    uint32_t n_subscribed;               /* of those, as Redis counts them: channels, patterns and shard channels */
+    struct spread *spread;               /* on a cluster: its places and hops (spread.h); NULL: none yet */
 };
 
 /* What is known of the size of the values that a client reads on shared lanes. */
@@ -198,6 +198,9 @@ struct client_ops {
     bool (*on_not_run)(struct place *place, const struct call *call, enum not_run row, struct slice reply);
     /* Calls of its at a place are lost with their lane. */
     void (*on_place_lost)(struct client *client);
+    /* As compound_by_keys. */
+    bool (*by_keys)(struct client *client, struct slice request, void (*done)(void *arg, struct slice reply),
+                    void *arg);
     /* Nothing more is taken from it: its connection ends once all is answered. */
     void (*on_leaving)(struct client *client);
     /* It has just been closed, and was in state `was`: each part gives back what it holds for it. */

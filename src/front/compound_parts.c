@@ -147,7 +147,7 @@ static const struct lent_ops lent_ops = {
 
 /* ---- sending ---- */
 
-static bool on_try_again(struct hop *hop);
+static bool on_try_again(struct hop *hop, struct slice request);
 
 static const struct hop_ops hop_ops = {
     .on_reply = on_hop_reply,
@@ -209,8 +209,9 @@ static bool send_keys(struct portion *part)
 }
 
 /* The slot is on its way, and its keys are at two nodes: each goes by itself. */
-static bool on_try_again(struct hop *hop)
+static bool on_try_again(struct hop *hop, struct slice request)
 {
+    (void)request;
     struct portion *part = part_of_hop(hop);
     const struct compound *compound = part->compound;
     return is_split(compound) && compound->split.parts[part->index].n_keys > 1 && send_keys(part);

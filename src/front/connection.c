@@ -672,6 +672,7 @@ const struct client_ops connection_client_ops = {
     .put_behind = again_put_behind,
     .on_not_run = hop_take_back,
     .on_place_lost = on_place_lost,
+    .by_keys = compound_by_keys,
     .on_leaving = finish_when_answered,
     .on_close = on_close,
 };

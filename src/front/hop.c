@@ -267,6 +267,7 @@ static void send_now(struct hop *hop, struct place *place, struct lane *lane)
     hop->rider.waited_us = hop->waited_us;
     hop->reply.len = 0;
     hop->place = place;
+    place_note_write(place, timing_command(client->front, hop->tag));
     place->n_hops++;
     place->hop_lane = lane;
     alarm_stop(alarms_of(client), &hop->alarm);
@@ -528,7 +529,7 @@ static bool is_taken_over(struct hop *hop)
     struct bytes request = hop->request, reply = hop->reply;
     hop->request = hop->reply = (struct bytes){0};
     end(hop);
-    if (hop->ops->on_try_again(hop)) {
+    if (hop->ops->on_try_again(hop, bytes_slice(&request))) {
         bytes_fini(&request);
         bytes_fini(&reply);
         alarms_release(alarms_of(client), 1);
@@ -698,7 +699,24 @@ static void on_taken_lost(struct hop *hop)
     free(container_of(hop, struct taken, hop));
 }
 
-static const struct hop_ops taken_ops = {.on_reply = on_taken_reply, .on_lost = on_taken_lost};
+/* Its keys have gone on one by one. */
+static void on_taken_keys(void *arg, struct slice reply)
+{
+    struct taken *taken = arg;
+    if (reply.len > 0)
+        on_taken_reply(&taken->hop, reply);
+    else
+        on_taken_lost(&taken->hop);
+}
+
+static bool on_taken_try_again(struct hop *hop, struct slice request)
+{
+    const struct client_ops *ops = hop->client->front->client_ops;
+    return ops->by_keys(hop->client, request, on_taken_keys, container_of(hop, struct taken, hop));
+}
+
+static const struct hop_ops taken_ops = {
+    .on_reply = on_taken_reply, .on_try_again = on_taken_try_again, .on_lost = on_taken_lost};
 
 static int32_t slot_of_request(const struct client *client, struct slice bytes)
 {

@@ -39,8 +39,8 @@ struct hop;
 struct hop_ops {
     /* The whole reply to its request. The slice is good for this call. */
     void (*on_reply)(struct hop *hop, struct slice reply);
-    /* TRYAGAIN: true: the owner goes on without it, the hop is over, and nothing more is called. NULL: it is sent again. */
-    bool (*on_try_again)(struct hop *hop);
+    /* TRYAGAIN to `request`: true: the owner goes on without it, the hop is over, and nothing more is called. NULL: again. */
+    bool (*on_try_again)(struct hop *hop, struct slice request);
     /* There will be no reply: the client is closed, and nothing calls it any more. */
     void (*on_lost)(struct hop *hop);
 };

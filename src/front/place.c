@@ -564,6 +564,12 @@ static bool note_call(struct place *place, struct lane *lane, const struct reque
     return true;
 }
 
+void place_note_write(struct place *place, const struct command *command)
+{
+    if (command->is_pausable)
+        place->wrote_at = coverage_time(place->client);
+}
+
 void place_send(struct place *place, struct lane *lane, const struct request *request)
 {
     struct client *client = place->client;
@@ -571,8 +577,7 @@ void place_send(struct place *place, struct lane *lane, const struct request *re
     rider->arrived_ns = client->rider.arrived_ns;
     rider->waited_us = client->rider.waited_us;
     lane_choice_note_read(client, request->command);
-    if (request->command->is_pausable)
-        place->wrote_at = coverage_time(client);
+    place_note_write(place, request->command);
     lane_count_sent(rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
     bool is_noted =
         spread_turn(client->extra->spread, &client->extra->replies, place) &&

@@ -21,6 +21,13 @@ static inline uint64_t timing_tag(const struct client *client, const struct comm
            (argc < UINT16_MAX ? argc : UINT16_MAX);
 }
 
+/* The command of a tag; another one's, or the unknown one's, if the command table has been replaced since. */
+static inline const struct command *timing_command(const struct front *front, uint64_t tag)
+{
+    size_t id = tag >> 16 & UINT16_MAX;
+    return command_table_row(front->commands, id < command_table_count(front->commands) ? id : 0);
+}
+
 /* Redis has answered n of the client's requests: for rider_ops. */
 void timing_answered(struct rider *rider, const struct call *call, uint32_t n);
 

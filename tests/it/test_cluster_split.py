@@ -1,0 +1,245 @@
+"""Commands with keys in several slots of a cluster: one part for each slot, one reply."""
+
+import pytest
+from kit.cluster import Cluster, slot_of, weir_before
+from kit.harness import wait_until
+from kit.resp import Closed, Error
+
+CROSSSLOT = Error("CROSSSLOT Keys in request don't hash to the same slot")
+
+
+@pytest.fixture
+def made(farm):
+    return Cluster(farm, masters=3)
+
+
+@pytest.fixture
+def conn(made):
+    with weir_before(made, workers=1).connect() as conn:
+        yield conn
+
+
+def fill(conn, keys):
+    assert conn.ask(*(["SET", key, f"v-{key}"] for key in keys)) == ["OK"] * len(keys)
+
+
+def values(keys):
+    return [f"v-{key}".encode() for key in keys]
+
+
+def seven(made):
+    """Keys of different slots at all nodes, in an order that is no node's, some twice."""
+    keys = made.keys_everywhere(6)
+    return [keys[4], keys[0], keys[5], keys[1], keys[0], keys[2], keys[3], keys[5]]
+
+
+def test_each_command_that_is_split(made, conn):
+    keys = seven(made)
+    fill(conn, keys)
+    missing = [made.key_at(node, 7) for node in made.masters]
+    want = [v for pair in zip(values(keys), [None] * 8) for v in pair]
+    mixed = [k for pair in zip(keys, missing * 3) for k in pair]
+    for protocol in ("2", "3"):
+        conn.call("HELLO", protocol)
+        assert conn.call("MGET", *keys) == values(keys)
+        assert conn.call("mget", *mixed) == want
+        assert conn.call("EXISTS", *keys, *missing) == 8
+        assert conn.call("TOUCH", *keys, *missing) == 8  # Redis counts a key as often as it is named
+        fill(conn, keys)
+        assert conn.call("DEL", *keys, *missing) == 6
+        fill(conn, keys)
+        assert conn.call("UNLINK", *keys) == 6
+        assert conn.call("EXISTS", *keys) == 0
+        fill(conn, keys)
+
+
+@pytest.mark.cluster
+def test_what_is_not_split_hears_crossslot(made, conn):
+    a, b, c = made.keys_everywhere(3)
+    for words in (
+        ["MSET", a, 1, b, 2], ["MSETNX", a, 1, b, 2], ["RENAME", a, b], ["SUNIONSTORE", a, b, c], ["SINTER", a, b],
+        ["LMOVE", a, b, "LEFT", "LEFT"], ["SORT", a, "STORE", b], ["PFCOUNT", a, b],
+    ):  # fmt: skip
+        assert conn.call(*words) == CROSSSLOT, words
+    assert conn.call("MGET", *("x" * 40000 + n for n in "abc")) == CROSSSLOT
+    assert conn.call("MGET", "x" * 100000, a) == CROSSSLOT
+    assert conn.call("PING") == "PONG"
+    assert conn.call("EXISTS", a, b, c) == 0
+
+
+@pytest.mark.cluster
+def test_split_all_and_refuse(made, farm):
+    a, b, c = made.keys_everywhere(3)
+    with weir_before(made, workers=1, cross_slot="split-all").connect() as conn:
+        assert conn.call("MSET", a, 1, b, 2, c, 3, a, 4, b, "") == "OK"
+        assert conn.call("MGET", a, b, c) == [b"4", b"", b"3"]
+        assert conn.call("MSETNX", a, 1, b, 2) == CROSSSLOT
+        assert conn.call("MSET", a, 1, b) == CROSSSLOT
+    with weir_before(made, workers=1, cross_slot="refuse").connect() as conn:
+        for words in (["MSET", a, 1, b, 2], ["MGET", a, b], ["DEL", a, b], ["EXISTS", a, b]):
+            assert conn.call(*words) == CROSSSLOT
+        assert conn.call("MGET", a, a) == [b"4", b"4"]
+
+
+@pytest.mark.cluster
+def test_replies_keep_their_order_in_a_pipeline(made, conn):
+    keys = seven(made)
+    fill(conn, keys)
+    commands, want = [], []
+    for n in range(60):
+        key = keys[n % len(keys)]
+        commands += [["GET", key], ["MGET", *keys[n % 5 :]], ["SET", key, f"v-{key}"], ["EXISTS", *keys], ["PING"]]
+        want += [*values([key]), values(keys[n % 5 :]), "OK", 8, "PONG"]
+    assert conn.ask(*commands) == want
+    assert conn.ask(*commands) == want
+
+
+@pytest.mark.cluster
+def test_a_pipeline_is_carried_out_in_its_order(made, conn):
+    keys = seven(made)
+    for _ in range(10):
+        got = conn.ask(
+            *(["SET", key, "1"] for key in keys), ["MGET", *keys], ["DEL", *keys], ["EXISTS", *keys], ["SET", keys[0], "2"], ["MGET", *keys]
+        )
+        assert got[8:] == [[b"1"] * 8, 6, 0, "OK", [None if key != keys[0] else b"2" for key in keys]]
+
+
+@pytest.mark.cluster
+def test_large_and_many(made, conn):
+    keys = [f"key:{n}" for n in range(3000)]
+    fill(conn, keys[:1000])
+    assert conn.call("MGET", *keys) == values(keys[:1000]) + [None] * 2000
+    big = made.keys_everywhere(6)
+    for n, key in enumerate(big):
+        assert made.masters[n % 3].call("SET", key, "x" * 300000) == "OK"
+    assert conn.call("MGET", *big) == [b"x" * 300000] * 6
+    assert conn.call("DEL", *keys) == 1000
+
+
+@pytest.mark.cluster
+def test_nothing_is_heard_of_what_is_not_to_be(made, conn):
+    a, b, c = made.keys_everywhere(3)
+    fill(conn, [a, b, c])
+    conn.send(b"".join([b"CLIENT REPLY SKIP\r\n", f"MGET {a} {b}\r\n".encode(), b"PING\r\n"]))
+    assert conn.read() == "PONG"
+    conn.send(b"".join([b"CLIENT REPLY OFF\r\n", f"DEL {a} {b}\r\n".encode(), b"CLIENT REPLY ON\r\n"]))
+    assert conn.read() == "OK"
+    assert conn.call("EXISTS", a, b, c) == 1
+
+
+@pytest.mark.cluster
+def test_a_user_without_rights_on_one_key(made, farm):
+    a, b, c = made.keys_everywhere(3)
+    for node in made.nodes:
+        assert node.call("ACL", "SETUSER", "joe", "on", ">pw", f"~{a}", f"~{b}", "+@all") == "OK"
+    with weir_before(made, workers=1).connect() as conn:
+        assert conn.call("AUTH", "joe", "pw") == "OK"
+        assert conn.call("DEL", a, b) == 0
+        for words in (["MGET", a, b, c], ["EXISTS", c, a], ["DEL", a, c, b]):
+            assert conn.call(*words).startswith("NOPERM"), words
+        assert conn.call("MGET", a, b) == [None, None]
+
+
+def test_slots_that_move(made, conn):
+    source, target, third = made.masters
+    slot = slot_of(made.key_at(source))
+    tag = made.tag_at(source)
+    moving = [f"{{{tag}}}{n}" for n in range(6)]
+    others = [made.key_at(target), made.key_at(third)]
+    keys = [moving[0], others[0], *moving[1:4], others[1], *moving[4:], moving[0]]
+
+    def check():
+        fill(conn, keys)
+        assert conn.call("MGET", *keys) == values(keys)
+        assert conn.ask(["MGET", *keys], ["EXISTS", *keys], ["TOUCH", *keys], ["MGET", *moving]) == [values(keys), 9, 9, values(moving)]
+        assert conn.ask(["DEL", *keys], ["EXISTS", *keys], ["MGET", *keys]) == [8, 0, [None] * 9]
+        fill(conn, keys)
+
+    check()
+    made.begin_move(slot, target)
+    check()
+    fill(conn, keys)
+    made.move_keys(slot, 3)
+    assert conn.call("MGET", *keys) == values(keys)
+    assert conn.call("MGET", *moving) == values(moving)
+    check()
+    made.end_move(slot)
+    check()
+
+
+@pytest.mark.cluster
+def test_one_slot_whose_keys_are_at_two_nodes(made, conn):
+    source, target, _ = made.masters
+    slot = slot_of(made.key_at(source))
+    keys = [f"{{{made.tag_at(source)}}}{n}" for n in range(5)]
+    fill(conn, keys)
+    made.begin_move(slot, target)
+    made.move_keys(slot, 2)
+    assert conn.ask(["MGET", *keys], ["EXISTS", *keys, keys[0]], ["GET", keys[1]]) == [values(keys), 6, values(keys)[1]]
+    assert conn.ask(["PING"], ["DEL", *keys[:4], keys[0]], ["EXISTS", *keys]) == ["PONG", 4, 1]
+    # SINTER is none that is split: Redis' word, once it has been asked for long enough
+    assert conn.call("SADD", keys[0], "a") == 1
+    made.end_move(slot)
+    assert conn.call("SINTER", *keys[:4]) == []
+
+
+@pytest.mark.cluster
+def test_mset_of_keys_that_move(made, farm):
+    source, target, third = made.masters
+    slot = slot_of(made.key_at(source))
+    tag = made.tag_at(source)
+    moving = [f"{{{tag}}}{n}" for n in range(4)]
+    other = made.key_at(third)
+    words = [moving[0], "1", other, "2", moving[1], "3", moving[0], "4", moving[2], "5"]
+    with weir_before(made, workers=1, cross_slot="split-all").connect() as conn:
+        for step in (lambda: None, lambda: made.begin_move(slot, target), lambda: made.move_keys(slot, 1), lambda: made.end_move(slot)):
+            step()
+            assert conn.call("MSET", *words) == "OK"
+            assert conn.call("MGET", *moving, other) == [b"4", b"3", b"5", None, b"2"]
+
+
+@pytest.mark.cluster
+def test_a_dead_shard_is_an_error_and_no_nil(farm):
+    made = Cluster(farm, masters=3)
+    weir = weir_before(made, workers=1, failover_wait="200ms", when_upstream_down="error")
+    keys = made.keys_everywhere(6)
+    alive = [key for n, key in enumerate(keys) if n % 3 != 1]
+    with weir.connect() as conn:
+        fill(conn, keys)
+        made.kill(made.nodes[1])
+
+        def refused():
+            with weir.connect() as new:
+                try:
+                    got = new.call("MGET", *keys)
+                except Closed:
+                    return False
+                assert isinstance(got, Error), got
+                return got.startswith(("UPSTREAM", "CLUSTERDOWN"))
+
+        wait_until(refused, "an error of the dead shard", 20)
+    with weir.connect() as conn:
+        assert conn.call("MGET", *alive) == values(alive)
+        assert isinstance(conn.call("DEL", *keys), Error)
+        assert conn.call("EXISTS", *alive) == 0
+
+
+@pytest.mark.cluster
+def test_a_client_that_goes_in_the_middle(made, farm):
+    weir = weir_before(made, workers=1)
+    keys = [f"key:{n}" for n in range(500)]
+    for _ in range(20):
+        with weir.connect() as conn:
+            conn.send(b"".join([f"MGET {' '.join(keys)}\r\n".encode()] * 5))
+    with weir.connect() as conn:
+        assert conn.call("MGET", *keys) == [None] * 500
+
+
+@pytest.mark.cluster
+def test_limits_count_it_once(made, farm):
+    sections = "[policy all]\nmatch = ip:0.0.0.0/0\nall = 3/h burst 3\ninflight = 1\n"
+    weir = weir_before(made, workers=1, sections=sections)
+    keys = seven(made)
+    with weir.connect() as conn:
+        assert [conn.call("MGET", *keys) for _ in range(3)] == [[None] * 8] * 3
+        assert conn.call("MGET", *keys).startswith("THROTTLED")
