@@ -311,6 +311,8 @@ static void on_kept_timed(struct rider *rider, const struct call *call, uint32_t
 static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row, struct slice reply)
 {
     (void)reply;
+    if (row >= NOT_RUN_FIXED)
+        return false;
     reads_note_refused(client_of_rider(rider));
     return again_take_back(client_of_rider(rider), call, row);
 }

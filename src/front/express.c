@@ -2,9 +2,11 @@
 
 #include "front/account.h"
 #include "front/answer.h"
+#include "front/express_slots.h"
 #include "front/keep.h"
 #include "front/lane_choice.h"
 #include "front/pacing.h"
+#include "front/places.h"
 #include "front/reads.h"
 #include "front/wait_coverage.h"
 #include "front/remains.h"
@@ -30,7 +32,7 @@ static inline bool is_unburdened(const struct client *client)
                        reply_mode_is_deaf(&client->reply_mode) | client->was_refused | client->is_keyed |
                        subject_is_overflow(client->subject) | client_is_operator(client);
     return burdens == 0 && extra->n_asked == 0 && extra->n_subscribed == 0 && extra->heavy_until_ns == 0 &&
-           is_no_stranger(client) && !front->settings->lanes_private && !front->nodes.commons.upstream->is_cluster;
+           is_no_stranger(client) && !front->settings->lanes_private;
 }
 
 /* The lane that its commands would go to; NULL: that must be found out. */
@@ -194,6 +196,8 @@ enum route express_run(struct client *client, const struct request_limits *limit
     if (!is_unburdened(client) || !account_is_plain(client))
         return ROUTE_TAKEN;
     account_begin(client);
+    if (places_are_used(client))
+        return express_slots_run(client, limits, bytes, used, pace);
     struct lane *lane = find_lane(client);
     if (lane != NULL)
         return send_along(client, lane, limits, bytes, used, pace);

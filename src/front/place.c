@@ -588,5 +588,7 @@ void place_send(struct place *place, struct lane *lane, const struct request *re
         return;
     }
     pacing_note_sent(client, 1);
+    if (request->command->is_pausable)
+        coverage_note_elsewhere(client);
     lane_gather(lane, rider, request->bytes.at, request->bytes.len);
 }
