@@ -3,7 +3,7 @@
 import pytest
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import wait_until
-from kit.resp import Push, encode
+from kit.resp import Closed, Push, encode
 
 
 BOTH = pytest.mark.parametrize("protocol", [2, pytest.param(3, marks=pytest.mark.cluster)])
@@ -194,4 +194,185 @@ def test_a_slot_that_moves_takes_its_subscribers_along(farm, protocol):
         said(conn, "ssubscribe", channel, 2)
         conn.send(encode("SUNSUBSCRIBE", channel))
         said(conn, "sunsubscribe", channel, 1)
+    weir.stop()
+
+
+def closed(conn):
+    """Reads to the end."""
+    with pytest.raises(Closed):
+        while True:
+            conn.read()
+
+
+def classic_node(made):
+    """Where classic pub/sub is: the master with the least address, as text."""
+    return min(made.masters, key=lambda node: node.upstream)
+
+
+@pytest.mark.cluster
+def test_messages_stand_between_replies_and_never_within_one(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=2)
+    keys = made.keys_everywhere(3)
+    channels = [channel_at(made, node) for node in made.masters]
+    value = b"v" * 3_000_000
+    conn, other = subscriber(weir, 3), weir.connect()
+    for key in keys:
+        assert made.owner(slot_of(key)).call("SET", key, value) == "OK"
+    for n, channel in enumerate(channels):
+        conn.send(encode("SSUBSCRIBE", channel))
+        said(conn, "ssubscribe", channel, n + 1)
+    conn.send(encode("SUBSCRIBE", "a"))
+    said(conn, "subscribe", "a", 1)
+    rounds, replies, heard = 8, [], {name: [] for name in ["a", *channels]}
+    for n in range(rounds):
+        conn.send(b"".join(encode("GET", key) + encode("PING", f"{n}") for key in keys))
+        for m in range(10):
+            for channel in channels:
+                assert other.call("SPUBLISH", channel, f"{n}.{m}") == 1
+            assert other.call("PUBLISH", "a", f"{n}.{m}" + "x" * 100_000 * (m % 2)) == 1
+    while len(replies) < rounds * 6 or any(len(got) < rounds * 10 for got in heard.values()):
+        frame = conn.read()
+        if isinstance(frame, Push):
+            heard[frame[1].decode()].append(frame[2].rstrip(b"x").decode())
+        else:
+            replies.append(frame)
+    assert replies == [reply for n in range(rounds) for _ in keys for reply in (value, b"%d" % n)]
+    assert all(got == [f"{n}.{m}" for n in range(rounds) for m in range(10)] for got in heard.values()), heard
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_users_hear_what_each_may(farm):
+    made = Cluster(farm)
+    for node in made.nodes:
+        assert node.call("ACL", "SETUSER", "ann", "on", ">pw", "resetchannels", "&ann:*", "~*", "+@all") == "OK"
+        assert node.call("ACL", "SETUSER", "bob", "on", ">pw", "allchannels", "~*", "+@all", "-ssubscribe") == "OK"
+    weir = weir_before(made, workers=2)
+    tags = [made.tag_at(node) for node in made.masters]
+    ann = subscriber(weir, 3, "AUTH", "ann", "pw")
+    bob = subscriber(weir, 2, "AUTH", "bob", "pw")
+    for n, tag in enumerate(tags):
+        ann.send(encode("SSUBSCRIBE", f"ann:{{{tag}}}"))
+        said(ann, "ssubscribe", f"ann:{{{tag}}}", n + 1)
+        assert str(ann.call("SSUBSCRIBE", f"other:{{{tag}}}")).startswith("NOPERM")
+        assert str(bob.call("SSUBSCRIBE", f"ann:{{{tag}}}")).startswith("NOPERM")
+    assert str(ann.call("SUBSCRIBE", "other")).startswith("NOPERM")
+    assert str(ann.call("PSUBSCRIBE", "__key*")).startswith("NOPERM")
+    ann.send(encode("SUBSCRIBE", "ann:x"))
+    said(ann, "subscribe", "ann:x", 1)
+    bob.send(encode("SUBSCRIBE", "ann:x"))
+    said(bob, "subscribe", "ann:x", 1)
+    assert str(bob.call("AUTH", "ann", "pw")).startswith("ERR Can't execute 'auth'")
+    with subscriber(weir, 2, "AUTH", "ann", "pw") as conn:
+        assert conn.call("PUBLISH", "ann:x", "m") == 2
+        assert str(conn.call("PUBLISH", "other", "m")).startswith("NOPERM")
+        for tag in tags:
+            assert conn.call("SPUBLISH", f"ann:{{{tag}}}", tag) == 1
+    said(bob, "message", "ann:x", "m")
+    frames = [ann.read() for _ in range(4)]
+    assert [frame[2] for frame in frames if frame[0] == b"message"] == [b"m"]
+    assert sorted(frame[2].decode() for frame in frames if frame[0] == b"smessage") == sorted(tags)
+    for node in made.nodes:
+        assert node.call("ACL", "DELUSER", "ann") == 1
+    closed(ann)
+    assert bob.call("PING") == [b"pong", b""]
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_node_that_is_lost_closes_its_subscribers_alone(farm):
+    made = Cluster(farm, replicas=1)
+    weir = weir_before(made, workers=2, failover_wait="5s")
+    classic = classic_node(made)
+    others = [node for node in made.masters if node is not classic]
+    hears, sharded, elsewhere = (subscriber(weir, 3) for _ in range(3))
+    lost, kept = channel_at(made, classic), channel_at(made, others[0])
+    assert hears.call("SUBSCRIBE", "a") == [b"subscribe", b"a", 1]
+    assert sharded.call("SSUBSCRIBE", lost) == [b"ssubscribe", lost.encode(), 1]
+    assert elsewhere.call("SSUBSCRIBE", kept) == [b"ssubscribe", kept.encode(), 1]
+    slots = made.kill(classic)
+    closed(hears)
+    closed(sharded)
+    made.wait_served(slots)
+    again = subscriber(weir, 3)
+    assert again.call("SUBSCRIBE", "a") == [b"subscribe", b"a", 1]
+    assert again.call("SSUBSCRIBE", lost) == [b"ssubscribe", lost.encode(), 1]
+    with weir.connect() as conn:
+        assert conn.call("PUBLISH", "a", "m") == 1
+        assert conn.call("SPUBLISH", lost, "m") == 1
+        assert conn.call("SPUBLISH", kept, "m") == 1
+    said(elsewhere, "smessage", kept, "m")
+    assert {bytes(again.read()[0]) for _ in range(2)} == {b"message", b"smessage"}
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_planned_failover_keeps_subscribers_of_shards(farm):
+    made = Cluster(farm, replicas=1)
+    weir = weir_before(made, workers=2, failover_wait="5s")
+    master = next(node for node in made.masters if node is not classic_node(made))
+    channel = channel_at(made, master)
+    conn = subscriber(weir, 3)
+    assert conn.call("SSUBSCRIBE", channel) == [b"ssubscribe", channel.encode(), 1]
+    made.failover(made.replicas_of(master)[0])
+    new = made.owner(slot_of(channel))
+    wait_until(lambda: new.call("PUBSUB", "SHARDNUMSUB", channel) == [channel.encode(), 1], "it is there", 15)
+    with weir.connect() as other:
+        assert other.call("SPUBLISH", channel, "m") == 1
+    said(conn, "smessage", channel, "m")
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_masters_that_come_are_heard_of_too(farm):
+    made = Cluster(farm, "--notify-keyspace-events", "KEA")
+    weir = weir_before(made, workers=1)
+    conn = subscriber(weir, 3)
+    conn.send(encode("PSUBSCRIBE", "__keyspace@0__:*"))
+    said(conn, "psubscribe", "__keyspace@0__:*", 1)
+    source = made.masters[0]
+    key = made.key_at(source)
+    new = made.add_master()
+    if new.upstream < classic_node(made).upstream:
+        pytest.skip("the new master would be that of classic pub/sub")
+    made.move(slot_of(key), new)
+    wait_until(lambda: new.call("PUBSUB", "NUMPAT") == 1, "the new master is told", 30)
+    with weir.connect() as other:
+        assert other.call("SET", key, "x") == "OK"
+    frame = conn.read()
+    while frame[3] != b"set":  # MIGRATE says del
+        frame = conn.read()
+    assert frame[2] == b"__keyspace@0__:" + key.encode()
+    weir.stop()
+
+
+def test_the_end_of_a_subscriber(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=1)
+    channel = channel_at(made, made.masters[1])
+    with weir.connect() as conn:
+        conn.send(encode("SUBSCRIBE", "a") + encode("SSUBSCRIBE", channel) + encode("UNSUBSCRIBE") + encode("SUNSUBSCRIBE"))
+        conn.send(encode("SET", channel, "x") + encode("GET", channel))
+        conn.sock.shutdown(1)
+        said(conn, "subscribe", "a", 1)
+        said(conn, "ssubscribe", channel, 1)
+        said(conn, "unsubscribe", "a", 0)
+        said(conn, "sunsubscribe", channel, 0)
+        assert [conn.read(), conn.read()] == ["OK", b"x"]
+        closed(conn)
+    with weir.connect() as conn:
+        conn.send(encode("SUBSCRIBE", "a") + encode("SSUBSCRIBE", channel))
+        said(conn, "subscribe", "a", 1)
+        said(conn, "ssubscribe", channel, 1)
+        conn.sock.shutdown(1)
+        closed(conn)
+    with weir.connect() as conn:
+        wait_until(lambda: conn.call("PUBLISH", "a", "m") == 0 and conn.call("SPUBLISH", channel, "m") == 0, "gone", 15)
+        assert conn.call("CLIENT", "REPLY", "ON") == "OK"
+        conn.send(encode("CLIENT", "REPLY", "OFF") + encode("SUBSCRIBE", "b") + encode("UNSUBSCRIBE", "b") + encode("GET", channel))
+        conn.send(encode("CLIENT", "REPLY", "ON"))
+        said(conn, "subscribe", "b", 1)
+        said(conn, "unsubscribe", "b", 0)
+        assert conn.read() == "OK"
     weir.stop()
