@@ -14,9 +14,11 @@
 #include "limit/keys.h"
 #include "resp/argv.h"
 #include "upstream/own_words.h"
+#include "upstream/redirect.h"
 
-#define REDIRECTS_MAX 5     /* of one request */
 #define WIDE SLICE("__key") /* what begins so is subscribed to at all masters */
+#define MOVED SLICE("-UPSTREAM moved\r\n")
+#define UNSERVED SLICE("-CLUSTERDOWN Hash slot not served\r\n")
 
 /* ---- what a request is ---- */
 
@@ -63,7 +65,6 @@ static void end_request(struct subscriptions *subs)
     bytes_fini(&subs->error);
     subs->stage = STAGE_NONE;
     subs->counted = 0;
-    subs->n_redirects = 0;
     subs->redirected_ns = 0;
     subs->is_charged = subs->has_asked = subs->is_wide_set = false;
 }
@@ -193,6 +194,28 @@ static enum route ask_at(struct subscriptions *subs, struct nodes_row *row, bool
 
 /* ---- channels of shards ---- */
 
+/* Redis has not run it: it is sent again in a moment, for at most so long; then the client hears this error. */
+static enum route ask_again(struct subscriptions *subs, struct request *request, uint64_t most_ns, struct slice error)
+{
+    uint64_t now_ns = subs->client->front->loop->now_ns;
+    if (subs->redirected_ns == 0)
+        subs->redirected_ns = now_ns;
+    if (now_ns - subs->redirected_ns > most_ns)
+        return end_with(subs, request, error);
+    bytes_fini(&subs->error);
+    subs->stage = STAGE_BEGUN;
+    tell_nobody(subs);
+    subscriptions_look_soon(subs);
+    return wait_for_answer(subs);
+}
+
+/* No node serves the slot for now. */
+static enum route wait_for_node(struct subscriptions *subs, struct request *request, struct slice error)
+{
+    upstream_ask_topology(subscriptions_upstream(subs));
+    return ask_again(subs, request, subs->client->front->rules->failover_wait_ns, error);
+}
+
 static enum route ask_shard(struct subscriptions *subs, struct request *request)
 {
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
@@ -202,10 +225,7 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
     struct nodes_row *row = known != NULL && known->tap != NULL ? tap_row(known->tap) : NULL;
     if (row == NULL)
         row = slot >= 0 ? nodes_slot_row(subscriptions_nodes(subs), (uint16_t)slot) : front_home(subs->client->front);
-    if (row != NULL)
-        return ask_at(subs, row, true, request);
-    upstream_ask_topology(subscriptions_upstream(subs));
-    return end_with(subs, request, SLICE("-CLUSTERDOWN Hash slot not served\r\n"));
+    return row != NULL ? ask_at(subs, row, true, request) : wait_for_node(subs, request, UNSERVED);
 }
 
 /* The next node that has shard channels of the client's; at first any, where none has. NULL: all have answered. */
@@ -237,22 +257,28 @@ static enum route run_shard(struct subscriptions *subs, struct request *request)
     return request->argc > 1 ? ask_shard(subs, request) : end_all_shards(subs, request);
 }
 
-/* The node has redirected the request: ROUTE_WAIT; it is sent again. */
-static enum route follow(struct subscriptions *subs, struct request *request)
+/* The tap of shards that was asked last. */
+static const struct tap *asked_last(const struct subscriptions *subs)
 {
-    uint64_t now_ns = subs->client->front->loop->now_ns;
-    if (subs->redirected_ns == 0)
-        subs->redirected_ns = now_ns;
-    if (++subs->n_redirects > REDIRECTS_MAX ||
-        now_ns - subs->redirected_ns > subscriptions_upstream(subs)->redirect_timeout_ns)
-        return end_with(subs, request, SLICE("-UPSTREAM moved\r\n"));
-    bytes_fini(&subs->error);
-    subs->stage = STAGE_BEGUN;
-    tell_nobody(subs);
-    if (subs->n_redirects == 1)
-        return ask_shard(subs, request);
-    subscriptions_look_soon(subs);
-    return wait_for_answer(subs);
+    for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
+        if (subscriptions_tap(at)->is_shard && subscriptions_tap(at)->is_told)
+            return subscriptions_tap(at);
+    return NULL;
+}
+
+/* Redis has answered by an error: it is the client's, unless the slot has another node, or none for now. */
+static enum route end_in_error(struct subscriptions *subs, struct request *request)
+{
+    struct redirect redirect;
+    struct slice error = bytes_slice(&subs->error);
+    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    if (!is_shard(request->command) || slot < 0)
+        return end_with(subs, request, error);
+    if (subscriptions_obey(subs, asked_last(subs), error, slot))
+        return ask_again(subs, request, subscriptions_upstream(subs)->redirect_timeout_ns, MOVED);
+    if (redirect_parse(error, &redirect))
+        return end_with(subs, request, MOVED);
+    return subscriptions_is_down(error) ? wait_for_node(subs, request, error) : end_with(subs, request, error);
 }
 
 /* ---- what is subscribed to at all masters ---- */
@@ -378,13 +404,7 @@ static enum route go_on(struct subscriptions *subs, struct request *request)
     }
     if (subs->error.len == 0)
         return end_well(subs);
-    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
-    struct tap *told = NULL;
-    for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        told = subscriptions_tap(at)->is_told && subscriptions_tap(at)->is_shard ? subscriptions_tap(at) : told;
-    if (is_shard(request->command) && slot >= 0 && subscriptions_obey(subs, told, bytes_slice(&subs->error), slot))
-        return follow(subs, request);
-    return end_with(subs, request, bytes_slice(&subs->error));
+    return end_in_error(subs, request);
 }
 
 enum route subscribe_run(struct client *client, struct request *request)

@@ -14,6 +14,9 @@
  * Redis has confirmed it, so that a redirect sends it again. The number in each confirmation is the client's own: of shard
  * channels, of all nodes together.
  *
+ * A redirect is obeyed for the channels' own slot, within redirect-timeout; CLUSTERDOWN and the like are waited for up to
+ * failover-wait. Every 20 ms it is tried again.
+ *
  * A slot that moves: its node says sunsubscribe, unasked. The client does not hear that: the channels have no tap for a
  * while (orphans), and are subscribed to again at the slot's new node. Messages may be lost in between, as Redis itself
  * says. If that takes longer than redirect-timeout and failover-wait the client is closed. A node that is lost closes its

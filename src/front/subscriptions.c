@@ -18,10 +18,15 @@ void subscriptions_count(struct subscriptions *subs)
     subs->client->extra->n_subscribed = subs->n_classic + subs->channels.n;
 }
 
+/* What waits for an answer that is not on its way looks again. */
 static void wake_client(struct rider *rider, enum rider_wait what)
 {
+    const struct subscriptions *subs = container_of(rider, struct subscriptions, retry);
     (void)what;
-    link_wake(&container_of(rider, struct subscriptions, retry)->client->link);
+    if (subs->stage != STAGE_ASKED)
+        client_resume(subs->client, WAIT_ANSWER);
+    else
+        link_wake(&subs->client->link);
 }
 
 static struct link *link_of(struct rider *rider)
@@ -164,7 +169,7 @@ bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struc
     return true;
 }
 
-static bool is_down(struct slice reply)
+bool subscriptions_is_down(struct slice reply)
 {
     static const struct slice words[] = {
         {"-CLUSTERDOWN ", 13}, {"-LOADING ", 9}, {"-MASTERDOWN ", 12}, {"-TRYAGAIN ", 10}};
@@ -191,7 +196,7 @@ static void end_again(struct subscriptions *subs, const struct tap *tap)
             slot = channel->slot;
         }
     struct slice error = bytes_slice(&subs->error);
-    bool is_hopeless = error.len > 0 && !subscriptions_obey(subs, tap, error, slot) && !is_down(error);
+    bool is_hopeless = error.len > 0 && !subscriptions_obey(subs, tap, error, slot) && !subscriptions_is_down(error);
     if (error.len > 0)
         upstream_ask_topology(subscriptions_upstream(subs));
     bool is_refused = error.len > 0;

@@ -42,11 +42,10 @@ struct subscriptions {
     uint64_t orphaned_ns;     /* since when there have been orphans; 0: there are none */
     uint32_t n_classic;       /* channels and patterns */
     uint8_t stage;            /* enum stage */
-    uint8_t n_redirects;
-    uint8_t counted;  /* of the request, while no call has it */
-    bool is_charged;  /* the gate has let the request pass */
-    bool has_asked;   /* SUNSUBSCRIBE of everything: a node has answered */
-    bool is_wide_set; /* what the request says of all masters is in channels */
+    uint8_t counted;          /* of the request, while no call has it */
+    bool is_charged;          /* the gate has let the request pass */
+    bool has_asked;           /* SUNSUBSCRIBE of everything: a node has answered */
+    bool is_wide_set;         /* what the request says of all masters is in channels */
 };
 
 /* NULL: it has subscribed to nothing yet. */
@@ -84,6 +83,9 @@ void subscriptions_note_error(struct subscriptions *subs, struct slice reply);
 
 /* True if the reply is a redirect for this slot: the slot has another node from now on, or the topology is asked for. */
 bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struct slice reply, int32_t slot);
+
+/* True if Redis has not run what it answers so: a node that serves the slot is to be waited for. */
+bool subscriptions_is_down(struct slice reply);
 
 /* No node takes what the client has subscribed to: it is closed. */
 void subscriptions_close(struct subscriptions *subs);

@@ -118,6 +118,9 @@ def test_channels_of_shards_at_several_nodes(farm, protocol):
         for channel in channels:
             assert other.call("SPUBLISH", channel, "m") == 1
             said(conn, "smessage", channel, "m")
+        assert sorted(other.call("PUBSUB", "SHARDCHANNELS")) == sorted(channel.encode() for channel in channels)
+        some = [channels[4], "none", channels[0]]
+        assert other.call("PUBSUB", "SHARDNUMSUB", *some) == [some[0].encode(), 1, b"none", 0, some[2].encode(), 1]
     conn.send(encode("SUNSUBSCRIBE", channels[2]))
     said(conn, "sunsubscribe", channels[2], 5)
     conn.send(encode("SUNSUBSCRIBE"))
@@ -375,4 +378,22 @@ def test_the_end_of_a_subscriber(farm):
         said(conn, "subscribe", "b", 1)
         said(conn, "unsubscribe", "b", 0)
         assert conn.read() == "OK"
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_slot_that_nobody_serves_and_one_that_comes_back(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=1, failover_wait="10s")
+    channel = channel_at(made, made.masters[0])
+    slot, owner = slot_of(channel), made.masters[0]
+    for node in made.nodes:
+        assert node.call("CLUSTER", "DELSLOTS", slot) == "OK"
+    with weir.connect() as conn:
+        conn.send(encode("SSUBSCRIBE", channel) + encode("PING"))
+        wait_until(lambda: all(owner.call("PUBSUB", "SHARDCHANNELS") == [] for _ in range(3)), "nothing is there", 5)
+        for node in made.nodes:
+            assert node.call("CLUSTER", "SETSLOT", slot, "NODE", owner.id) == "OK"
+        said(conn, "ssubscribe", channel, 1)
+        assert conn.read() == [b"pong", b""]
     weir.stop()
