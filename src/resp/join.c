@@ -136,6 +136,29 @@ static bool join_each(struct build *out, const struct slice *replies, size_t n, 
     return true;
 }
 
+/* As many as the channels that PUBSUB SHARDNUMSUB names. */
+static bool join_pairs(struct build *out, const struct slice *replies, size_t n)
+{
+    struct header first;
+    struct slice element;
+    if (!header_read(replies[0], &first) || first.type != '*' || first.number < 0 || first.number % 2 != 0)
+        return false;
+    build_array(out, (size_t)first.number);
+    for (int64_t at = 0; at < first.number; at++) {
+        int64_t all = 0, number;
+        if (!next_element(&first.rest, &element))
+            return false;
+        for (size_t i = 0; i < n && at % 2 != 0; i++, all = add(all, number))
+            if (!integer_at(replies[i], at, &number))
+                return false;
+        if (at % 2 == 0)
+            build_raw(out, element);
+        else
+            build_int(out, all);
+    }
+    return true;
+}
+
 /* ---- one behind the other ---- */
 
 static bool is_list(char type)
@@ -263,6 +286,8 @@ static bool join_by(struct build *out, enum join join, const struct slice *repli
         return join_each(out, replies, n, least);
     case JOIN_AND:
         return join_each(out, replies, n, and);
+    case JOIN_PAIRS:
+        return join_pairs(out, replies, n);
     case JOIN_LIST:
         return join_lists(out, replies, n);
     case JOIN_TEXT:

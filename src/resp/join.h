@@ -24,6 +24,7 @@ enum join {
     JOIN_LEAST,      /* integers */
     JOIN_LEAST_EACH, /* arrays of integers, of the same length */
     JOIN_AND,        /* arrays of integers: 1 where all say 1 */
+    JOIN_PAIRS,      /* arrays of names and integers, all of the same names: the sum behind each name */
     JOIN_LIST,       /* arrays, sets or maps, one behind the other */
     JOIN_TEXT,       /* bulk or verbatim strings, one behind the other */
     JOIN_PICK,       /* one that is not nil; nil if all are */
