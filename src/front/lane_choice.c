@@ -8,6 +8,7 @@
 #include "front/read_side.h"
 #include "front/remains.h"
 #include "front/session.h"
+#include "front/target.h"
 #include "front/wait_coverage.h"
 #include "resp/emit.h"
 #include "upstream/lend.h"
@@ -34,11 +35,14 @@ static bool is_heavy(const struct client *client)
 
 /* ---- its own lane ---- */
 
-/* The lanes to the node that a request goes to: to the home node, or to the replica that the client reads from. */
+/*
+ * The lanes to the node that a request goes to: to the home node, or to the replica that the client reads from; on a cluster
+ * to the node that front/target.h has for it.
+ */
 static struct lanes *lanes_for(const struct client *client, const struct request *request)
 {
     (void)request;
-    return &read_side_row(client)->lanes;
+    return client_is_on_cluster(client) ? &target_row(client)->lanes : &read_side_row(client)->lanes;
 }
 
 /* Redis is there, and one more connection is not to be had: not as good as away. */
@@ -158,7 +162,7 @@ static bool must_change(const struct client *client, const struct request *reque
 
 void lane_choice_keep_user(struct client *client)
 {
-    struct lanes *lanes = &front_home(client->front)->lanes;
+    struct lanes *lanes = &session_row(client)->lanes;
     const struct lane_key key = session_key(client, lanes_node(lanes));
     (void)shared_get(lanes, &key, &client->rider);
 }
@@ -353,6 +357,25 @@ static void leave_urgent(struct client *client)
         give_back(client);
     else
         lane_choice_abandon(client);
+}
+
+bool lane_choice_turn(struct client *client)
+{
+    const struct rider *rider = &client->rider;
+    if (!client_is_on_cluster(client) || !client_has_own_lane(client) || rider->lane == NULL ||
+        nodes_row_of(rider->lane) == target_row(client))
+        return true;
+    if (rider->in_flight > 0) {
+        client_wait_for_replies(client);
+        return false;
+    }
+    if (may_give_back(client)) {
+        give_back(client);
+    } else {
+        lane_choice_leave(client);
+        pins_end(client);
+    }
+    return !client_is_closed(client);
 }
 
 /* It has just been lent, for a request that is still here: it may wait until the lane has got its name. */

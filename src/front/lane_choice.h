@@ -50,6 +50,12 @@ void lane_choice_withdraw(struct client *client);
 /* Have a connection of its user open, if there may be one, so that Redis can tell when the user is gone. */
 void lane_choice_keep_user(struct client *client);
 
+/*
+ * On a cluster: the client's own lane leads elsewhere than its next request goes (front/target.h), and is given back. False:
+ * the client waits for its replies there, or is closed.
+ */
+__attribute__((warn_unused_result)) bool lane_choice_turn(struct client *client);
+
 /* Give the client's private lane back if nothing needs it any more. */
 /*
  * The node that its lane leads to may not be in the topology any more: a private lane is given back when nothing is left

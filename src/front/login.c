@@ -10,6 +10,7 @@
 #include "front/login_attempt.h"
 #include "front/outage.h"
 #include "front/session.h"
+#include "front/target.h"
 #include "upstream/lend.h"
 #include "upstream/own_words.h"
 
@@ -115,6 +116,16 @@ static void refuse_proof(struct client *client)
     client_leave_for(client, CLOSED_UPSTREAM);
 }
 
+/*
+ * True if the words are refused by another node of a cluster than the home node, where the client has nothing: that is the
+ * answer to the command, and the client stays.
+ */
+static bool is_refused_elsewhere(const struct client *client)
+{
+    return client_is_on_cluster(client) && !client_has_own_lane(client) &&
+           session_row(client) != front_home(client->front);
+}
+
 static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
 {
     struct login_step *step = step_of(question);
@@ -125,7 +136,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     }
     step->stage = STAGE_JUDGED;
     step->judgement = judgement;
-    if (is_renewal(step) && judgement == JUDGED_FALSE) {
+    if (is_renewal(step) && judgement == JUDGED_FALSE && !is_refused_elsewhere(step->client)) {
         refuse_proof(step->client);
         return;
     }
@@ -459,7 +470,7 @@ enum login_result login_prove(struct client *client, bool is_handshake)
         step->stage = STAGE_PASSED;
         return LOGIN_PASSED;
     }
-    if (step->judgement != JUDGED_FALSE)
+    if (step->judgement != JUDGED_FALSE || is_refused_elsewhere(client))
         return LOGIN_WRONG;
     refuse_proof(client);
     return LOGIN_GONE;
@@ -490,6 +501,12 @@ void login_prove_again(struct client *client)
         login_end(client);
     else
         step->stage = STAGE_PASSED;
+}
+
+bool login_is_refused(const struct client *client)
+{
+    const struct login_step *step = client_extra(client)->login;
+    return step != NULL && step->stage == STAGE_JUDGED && step->judgement == JUDGED_FALSE;
 }
 
 bool login_is_unanswered(const struct client *client)

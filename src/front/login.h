@@ -44,6 +44,9 @@ enum login_result login_renew(struct client *client, bool is_handshake);
 /* Redis has not answered login_prove, which is to ask once more. */
 void login_prove_again(struct client *client);
 
+/* True if login_prove has heard that the node does not take the client's words, and the client stays: the command's answer. */
+bool login_is_refused(const struct client *client);
+
 /* True if Redis was asked, and has not answered. */
 bool login_is_unanswered(const struct client *client);
 

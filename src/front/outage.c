@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "front/session.h"
+#include "front/target.h"
 #include "upstream/lanes.h"
 
 #define LOOK_NS (100 * NS_PER_MS) /* while Redis is there, and one more connection is not to be had */
@@ -12,8 +13,7 @@
 /* Those that its next request waits for. */
 static struct lanes *lanes_of_client(const struct client *client)
 {
-    const struct spread *spread = client_spread(client);
-    return &(spread != NULL && spread->target != NULL ? spread->target : front_home(client->front))->lanes;
+    return client_is_on_cluster(client) ? &target_row(client)->lanes : &front_home(client->front)->lanes;
 }
 
 /*

@@ -28,6 +28,8 @@
 #include "front/session.h"
 #include "front/special.h"
 #include "front/subscribe.h"
+#include "front/spread.h"
+#include "front/target.h"
 #include "front/unknown.h"
 #include "front/timing.h"
 #include "front/wait_coverage.h"
@@ -339,6 +341,11 @@ static enum err why_unasked(const struct lanes *lanes)
  */
 static enum route refuse_unproven(struct client *client, struct request *request)
 {
+    if (login_is_refused(client)) { /* by another node of the cluster than the home node */
+        enum route result = answer_error(client, NULL, request, login_reply(client));
+        login_end(client);
+        return result;
+    }
     enum err why = why_unasked(&session_row(client)->lanes);
     bool is_handshake = login_is_unanswered(client) || (request->command->flags & CMD_HANDSHAKE) != 0;
     if (!client_has_own_lane(client))
@@ -360,6 +367,8 @@ static enum route find_lane(struct client *client, struct request *request, stru
     for (;;) {
         if (read_side_of(client) != NULL && reads_settle(client, request) == READS_WAIT)
             return ROUTE_WAIT;
+        if (!lane_choice_turn(client))
+            return client_is_closed(client) ? ROUTE_STOP : ROUTE_WAIT;
         switch (login_renew(client, (request->command->flags & CMD_HANDSHAKE) != 0)) {
         case LOGIN_WAITS:
             return ROUTE_WAIT;
@@ -568,6 +577,24 @@ static enum route forward_by_place(struct client *client, struct request *reques
 }
 
 /*
+ * On a cluster: chooses the node. ROUTE_GOES_ON: nothing of the client is in flight at its places, which have the other side
+ * of its replies.
+ */
+static enum route aim(struct client *client, const struct request *request)
+{
+    struct spread *spread = client_extra(client)->spread;
+    if (spread_in_flight(spread) > 0) {
+        spread_want_idle(spread);
+        client_wait_for_replies(client);
+        return ROUTE_WAIT;
+    }
+    struct nodes_row *row = target_for(client, request);
+    bool needs_place = row != front_home(client->front) && session_login(client) != NULL; /* which has the proof */
+    bool is_set = target_set(client, row) && (!needs_place || place_get(client, row) != NULL);
+    return is_set ? ROUTE_GOES_ON : ROUTE_STOP;
+}
+
+/*
  * The gate comes first: what is refused opens no connection. It charges when a lane is there, so that what passes goes at
  * that moment, and a connection that is long in opening lets no more go at once than the limits do. Inside MULTI there is
  * a lane, and what is refused must void the transaction there.
@@ -575,6 +602,11 @@ static enum route forward_by_place(struct client *client, struct request *reques
 static enum route forward(struct client *client, struct request *request)
 {
     bool is_asked = login_has_begun(client); /* before the door */
+    if (client_is_on_cluster(client)) {
+        enum route aimed = aim(client, request);
+        if (aimed != ROUTE_GOES_ON)
+            return aimed;
+    }
     if (!transaction_is_open(&client->transaction)) {
         enum route result = refuse(client, NULL, request);
         if (result == ROUTE_GOES_ON && !is_asked && !lane_choice_is_at_hand(client, request))

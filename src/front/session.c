@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "front/read_side.h"
+#include "front/spread.h"
+#include "front/target.h"
 #include "upstream/login.h"
 #include "upstream/witness.h"
 
@@ -123,7 +125,16 @@ bool session_has_no_login(const struct client *client)
 struct nodes_row *session_row(const struct client *client)
 {
     bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
-    return has_lane ? nodes_row_of(client->rider.lane) : front_home(client->front);
+    if (has_lane)
+        return nodes_row_of(client->rider.lane);
+    return client_is_on_cluster(client) ? target_row(client) : front_home(client->front);
+}
+
+/* That Redis takes its words at this node; where it has none, that of the home node, which holds there alone. */
+static struct proof *proof_at(const struct client *client, const struct nodes_row *row)
+{
+    struct place *place = row != front_home(client->front) ? spread_place(client_extra(client)->spread, row) : NULL;
+    return place != NULL ? &place->proof : &client->session->proof;
 }
 
 const struct proof *session_proof(const struct client *client)
@@ -139,14 +150,15 @@ static const struct auth_users *users_of(const struct client *client)
 bool session_is_proven(const struct client *client)
 {
     struct session *session = client->session;
-    return session == NULL || session->login == NULL || proof_holds(&session->proof, users_of(client), session->login);
+    return session == NULL || session->login == NULL ||
+           proof_holds(proof_at(client, session_row(client)), users_of(client), session->login);
 }
 
 bool session_is_witnessed(const struct client *client)
 {
     struct session *session = client->session;
     return session == NULL || session->login == NULL ||
-           proof_is_witnessed(&session->proof, users_of(client), session->login);
+           proof_is_witnessed(proof_at(client, session_row(client)), users_of(client), session->login);
 }
 
 bool session_must_prove(const struct client *client)
@@ -162,7 +174,12 @@ bool session_is_of(const struct client *client, const struct auth_user *user)
 
 void session_prove(struct client *client, const struct proof *proof)
 {
-    proof_copy(&client->session->proof, proof);
+    const struct nodes *nodes = &client->front->nodes;
+    struct proof *at = &client->session->proof;
+    for (size_t i = 1; client_is_on_cluster(client) && i < nodes->n; i++)
+        if (proof->user != NULL && proof->user->users == &nodes->rows[i]->lanes.base.users)
+            at = proof_at(client, nodes->rows[i]);
+    proof_copy(at, proof);
 }
 
 bool session_doubt(struct client *client)
@@ -170,7 +187,7 @@ bool session_doubt(struct client *client)
     struct session *session = client->session;
     if (session == NULL || session->login == NULL || session->was_doubted)
         return false;
-    proof_void(&session->proof);
+    proof_void(proof_at(client, session_row(client)));
     lease_drop(&client->shared);
     session->was_doubted = true;
     return true;
@@ -179,6 +196,8 @@ bool session_doubt(struct client *client)
 /* At the node where its requests go. */
 static struct proof *proof_now(const struct client *client)
 {
+    if (client_is_on_cluster(client))
+        return proof_at(client, session_row(client));
     return read_side_is_at_replica(client) ? &read_side_of(client)->proof : &client->session->proof;
 }
 

@@ -1,0 +1,48 @@
+#include "front/target.h"
+
+#include "front/spread.h"
+#include "limit/keys.h"
+
+struct nodes_row *target_row(const struct client *client)
+{
+    const struct nodes *nodes = &client->front->nodes;
+    const struct spread *spread = client_extra(client)->spread;
+    for (size_t i = 0; spread != NULL && spread->target != NULL && i < nodes->n; i++)
+        if (nodes->rows[i] == spread->target)
+            return spread->target;
+    return nodes_home(nodes);
+}
+
+bool target_set(struct client *client, struct nodes_row *row)
+{
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL)
+        return false;
+    if (extra->spread == NULL && (extra->spread = spread_new()) == NULL) {
+        client_close_starved(client);
+        return false;
+    }
+    extra->spread->target = row;
+    return true;
+}
+
+bool target_is_held(const struct client *client)
+{
+    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    return lane != NULL && (pin_has(client, PIN_WATCH) || pin_has(client, PIN_PASSTHROUGH) ||
+                            transaction_is_open(&client->transaction) || lane_is_subscribed(lane) ||
+                            lane_is_monitoring(lane) || client_extra(client)->passage != NULL);
+}
+
+struct nodes_row *target_for(const struct client *client, const struct request *request)
+{
+    const struct nodes *nodes = &client->front->nodes;
+    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
+    if (target_is_held(client))
+        return nodes_row_of(client->rider.lane);
+    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    struct nodes_row *row = slot >= 0 ? nodes_slot_row(nodes, (uint16_t)slot) : NULL;
+    if (row != NULL)
+        return row;
+    return has_lane && slot < 0 ? nodes_row_of(client->rider.lane) : nodes_home(nodes);
+}
