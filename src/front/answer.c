@@ -6,11 +6,13 @@
 #include "base/err.h"
 #include "front/account.h"
 #include "front/binding.h"
+#include "front/carried.h"
 #include "front/lane_choice.h"
 #include "front/login_attempt.h"
 #include "front/meter.h"
 #include "front/session.h"
 #include "front/special.h"
+#include "front/target.h"
 #include "front/timing.h"
 #include "limit/refusal.h"
 #include "upstream/lend.h"
@@ -32,7 +34,8 @@ enum route answer_with(struct client *client, struct slice reply)
 static enum route refuse(struct client *client, struct lane *lane, struct request *request, struct slice reply)
 {
     request->is_refused = true;
-    if (transaction_is_open(&client->transaction) && lane != NULL && !special_break_multi(client, lane)) {
+    bool has_multi = lane != NULL || client_is_on_cluster(client); /* there weir begins it */
+    if (transaction_is_open(&client->transaction) && has_multi && !special_break_multi(client, lane)) {
         client_close_starved(client);
         return ROUTE_STOP;
     }
@@ -283,6 +286,7 @@ static enum route reset(struct client *client)
 {
     bool had_login = session_login(client) != NULL;
     reset_session(client);
+    carried_forget(client);
     reply_mode_end_off(&client->reply_mode);
     transaction_reset(&client->transaction);
     lane_choice_end_refused(client);

@@ -140,7 +140,8 @@ static bool is_in_message(const struct client *client)
 bool client_is_owed(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
-    return client_has_calls(client) || client->rider.is_returning || client_extra(client)->n_compounds > 0 ||
+    return client_has_calls(client) || client->rider.is_returning || client->is_carrying ||
+           client_extra(client)->n_compounds > 0 ||
            (lane != NULL && (lane->ends_run != RUN_GOES_ON || lane_is_ending(lane)));
 }
 

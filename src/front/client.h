@@ -102,7 +102,8 @@ struct extra {
     uint32_t n_compounds;         /* how many of these */
     struct subscriptions *subscriptions; /* on a cluster: what it has subscribed to (subscribe.h); NULL: nothing */
     uint32_t n_subscribed;               /* of those, as Redis counts them: channels, patterns and shard channels */
-    struct spread *spread;               /* on a cluster: its places and hops (spread.h); NULL: none yet */
+    struct carry *carry;   /* on a cluster: what is under way on its own lane (carried.h); NULL: nothing was */
+    struct spread *spread; /* on a cluster: its places and hops (spread.h); NULL: none yet */
 };
 
 /* What is known of the size of the values that a client reads on shared lanes. */
@@ -124,6 +125,7 @@ enum own_lane {
 
 struct again;
 struct compounds;
+struct carry;
 struct session;
 struct subscriptions;
 struct proxy_header;
@@ -183,7 +185,8 @@ struct client {
     bool is_dressed : 1;      /* its own lane bears its name, or the one that is kept for it */
     bool was_refused : 1;     /* the lane it waited for could not be opened */
     bool is_eof : 1;          /* it has ended its side */
-    bool is_keyed : 1;        /* the key of a command may say whose limits bind it */
+    bool is_carrying : 1; /* on a cluster: a call on its own lane may come back, or has; written by carried.h alone */
+    bool is_keyed : 1;    /* the key of a command may say whose limits bind it */
 };
 
 /* What is done by parts above the client: front.client_ops, given at the start. */

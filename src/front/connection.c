@@ -10,6 +10,7 @@
 #include "front/again.h"
 #include "front/binding.h"
 #include "front/compound.h"
+#include "front/carry.h"
 #include "front/decisions.h"
 #include "front/drain.h"
 #include "front/feed.h"
@@ -118,9 +119,9 @@ static void stop_if_slow(struct client *client)
         client_resume(client, WAIT_REPLIES); /* not all will come before it reads: see has_many_replies_coming */
 }
 
-static void on_bytes(struct rider *rider, const char *data, size_t n)
+static void pass_bytes(struct client *client, const char *data, size_t n)
 {
-    struct client *client = client_of_rider(rider);
+    struct rider *rider = &client->rider;
     if (!note_bytes(client, n))
         return;
     /* A message of which a part has gone out already goes on. */
@@ -132,6 +133,13 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     else
         put_in_order(client, rider, data, n);
     stop_if_slow(client);
+}
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (carry_of(client) == NULL || !carry_take_bytes(client, data, n, pass_bytes))
+        pass_bytes(client, data, n);
 }
 
 static void on_unheard(struct rider *rider, size_t n)
@@ -230,6 +238,11 @@ static bool may_outlive(const struct client *client, const struct lane *lane)
 static void on_lost(struct rider *rider, const struct lane *lane)
 {
     struct client *client = client_of_rider(rider);
+    if (carry_outlives_lane(client)) {
+        lane_choice_abandon(client);
+        link_wake(&client->link);
+        return;
+    }
     bool stays = !client_is_leaving(client) && may_outlive(client, lane);
     if (!stays && rider->in_flight > 0)
         front_count_fate(client->front, FATE_LOST);
@@ -384,6 +397,7 @@ static void finish_when_answered(struct client *client)
     again_go_on(client);
     places_go_on(client);
     compounds_go_on(client);
+    carry_go_on(client);
     if (client_is_owed(client)) {
         client->rider.wants_idle = true;
         client_want_idle(client);
@@ -420,6 +434,7 @@ static void on_close(struct client *client, enum client_state was)
     outage_end(client);
     again_stop(client);
     compounds_leave(client);
+    carry_stop(client);
     list_take(&client->rider.waiting);
     timeouts_leave(client, was);
     memory_pressure_forget(client);
@@ -446,6 +461,7 @@ static void drop_extra(struct client *client)
     keep_nothing(client);
     read_side_free(client->extra->read_side);
     again_free(client);
+    carry_free(client);
     replies_clear(&client->extra->replies);
     places_free(client);
     compounds_free(client);
@@ -578,6 +594,7 @@ static void on_wake(struct link *link)
     again_go_on(client);
     places_go_on(client);
     compounds_go_on(client);
+    carry_go_on(client);
     lane_choice_release(client);
     feed_again(client);
     resubscribe_go_on(client);

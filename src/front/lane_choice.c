@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "front/account.h"
+#include "front/carried.h"
 #include "front/keep.h"
 #include "front/outage.h"
 #include "front/pacing.h"
@@ -225,7 +226,8 @@ static bool is_past(const struct client *client, const struct request *request)
 
 static bool must_be_private(const struct client *client, const struct request *request)
 {
-    return client_has_own_lane(client) || is_strict(client) || !request->command->is_shareable || request->is_large;
+    return client_has_own_lane(client) || is_strict(client) || !request->command->is_shareable || request->is_large ||
+           transaction_is_open(&client->transaction);
 }
 
 /* Or for others' sake. */
@@ -284,8 +286,9 @@ static bool may_give_back(const struct client *client)
 {
     const struct rider *rider = &client->rider;
     return client_has_own_lane(client) && (!is_strict(client) || is_on_retired(client)) && client->pins == 0 &&
-           !transaction_is_open(&client->transaction) && client_extra(client)->passage == NULL && rider->lane != NULL &&
-           rider->in_flight == 0 && lane_is_clean(rider->lane);
+           !carry_holds_lane(client) && !transaction_is_open(&client->transaction) &&
+           client_extra(client)->passage == NULL && rider->lane != NULL && rider->in_flight == 0 &&
+           lane_is_clean(rider->lane);
 }
 
 /* True if nothing more may be sent on its own lane, which leads elsewhere than commands go now. */

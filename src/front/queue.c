@@ -1,11 +1,11 @@
 #include "front/queue.h"
 
-void queue_begin(struct queue *queue)
+void queue_begin(struct command_queue *queue)
 {
-    *queue = (struct queue){.slot = KEYS_NO_SLOT};
+    *queue = (struct command_queue){.slot = KEYS_NO_SLOT};
 }
 
-static void free_requests(struct queue *queue, struct pool *pool)
+static void free_requests(struct command_queue *queue, struct pool *pool)
 {
     pool_note_less(pool, queue->requests.room);
     bytes_fini(&queue->requests);
@@ -13,7 +13,7 @@ static void free_requests(struct queue *queue, struct pool *pool)
 }
 
 /* Without memory a transaction is as one of too many bytes. */
-void queue_add(struct queue *queue, struct pool *pool, struct slice request, int32_t slot)
+void queue_add(struct command_queue *queue, struct pool *pool, struct slice request, int32_t slot)
 {
     size_t before = queue->requests.room;
     if (queue->slot == KEYS_NO_SLOT)
@@ -27,7 +27,7 @@ void queue_add(struct queue *queue, struct pool *pool, struct slice request, int
         free_requests(queue, pool);
 }
 
-void queue_drop(struct queue *queue, struct pool *pool)
+void queue_drop(struct command_queue *queue, struct pool *pool)
 {
     free_requests(queue, pool);
     queue->n = 0;

@@ -19,7 +19,7 @@
 
 #define QUEUE_MAX (1U << 20) /* bytes of one client: far more than programs queue (chosen) */
 
-struct queue {
+struct command_queue {
     struct bytes requests; /* one behind another; heap */
     uint32_t n;            /* how many requests are queued, kept or not */
     int32_t slot;          /* of their keys, and of watched keys; KEYS_NO_SLOT: there is none yet */
@@ -27,18 +27,18 @@ struct queue {
 };
 
 /* Nothing is queued, and the slot is not decided. */
-void queue_begin(struct queue *queue);
+void queue_begin(struct command_queue *queue);
 
 /* True if a request with keys of this slot, or KEYS_NO_SLOT, may be queued. */
-static inline bool queue_fits(const struct queue *queue, int32_t slot)
+static inline bool queue_fits(const struct command_queue *queue, int32_t slot)
 {
     return slot == KEYS_NO_SLOT || queue->slot == KEYS_NO_SLOT || queue->slot == slot;
 }
 
 /* A request that fits; it decides the slot if none has. An empty one is too large to be here in full. */
-void queue_add(struct queue *queue, struct pool *pool, struct slice request, int32_t slot);
+void queue_add(struct command_queue *queue, struct pool *pool, struct slice request, int32_t slot);
 
 /* What is queued is forgotten, and its memory given back. The slot stays. */
-void queue_drop(struct queue *queue, struct pool *pool);
+void queue_drop(struct command_queue *queue, struct pool *pool);
 
 #endif

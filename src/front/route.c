@@ -9,6 +9,7 @@
 #include "front/answer.h"
 #include "front/binding.h"
 #include "front/cluster_commands.h"
+#include "front/carry.h"
 #include "front/console.h"
 #include "front/decisions.h"
 #include "front/describe.h"
@@ -17,6 +18,7 @@
 #include "front/limit_command.h"
 #include "front/lane_choice.h"
 #include "front/meter.h"
+#include "front/multi.h"
 #include "front/outage.h"
 #include "front/compound.h"
 #include "front/pacing.h"
@@ -84,6 +86,16 @@ static bool may_write(const struct command *command)
     return command->is_pausable || command->may_forge || command->effect == EFFECT_EXEC;
 }
 
+/* It has been sent on the client's own lane to a node of a cluster. */
+static enum route note_carried(struct client *client, const struct request *request)
+{
+    if (transaction_is_open(&client->transaction))
+        multi_note_queued(client, request);
+    else if (!pin_has(client, PIN_PASSTHROUGH) && !carry_note_sent(client, request))
+        return ROUTE_STOP;
+    return ROUTE_TAKEN;
+}
+
 /* For WAIT, which speaks for all that the client has written, node by node. */
 static void note_write(struct client *client, const struct lane *lane)
 {
@@ -94,7 +106,7 @@ static void note_write(struct client *client, const struct lane *lane)
         place->wrote_at = coverage_time(client);
 }
 
-static enum route send_on(struct client *client, struct lane *lane, const struct request *request)
+static enum route send_to(struct client *client, struct lane *lane, const struct request *request)
 {
     lane_choice_note_read(client, request->command);
     bool is_plain = special_is_plain(client, request);
@@ -117,6 +129,13 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
     lane_choice_note_sent(client);
     lane_gather(lane, &client->rider, request->bytes.at, request->bytes.len);
     return ROUTE_TAKEN;
+}
+
+static enum route send_on(struct client *client, struct lane *lane, const struct request *request)
+{
+    enum route result = send_to(client, lane, request);
+    bool is_carried = result == ROUTE_TAKEN && client_is_on_cluster(client) && client_has_own_lane(client);
+    return is_carried ? note_carried(client, request) : result;
 }
 
 /* ---- weir's own commands ---- */
@@ -576,18 +595,9 @@ static enum route forward_by_place(struct client *client, struct request *reques
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
-/*
- * On a cluster: chooses the node. ROUTE_GOES_ON: nothing of the client is in flight at its places, which have the other side
- * of its replies.
- */
+/* On a cluster: chooses the node. */
 static enum route aim(struct client *client, const struct request *request)
 {
-    struct spread *spread = client_extra(client)->spread;
-    if (spread_in_flight(spread) > 0) {
-        spread_want_idle(spread);
-        client_wait_for_replies(client);
-        return ROUTE_WAIT;
-    }
     struct nodes_row *row = target_for(client, request);
     bool needs_place = row != front_home(client->front) && session_login(client) != NULL; /* which has the proof */
     bool is_set = target_set(client, row) && (!needs_place || place_get(client, row) != NULL);
@@ -624,6 +634,11 @@ static enum route forward(struct client *client, struct request *request)
     if (special_must_wait(client, request)) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
+    }
+    if (client_is_on_cluster(client) && transaction_is_open(&client->transaction)) {
+        enum route begun = multi_begin_on(client, lane);
+        if (begun != ROUTE_GOES_ON)
+            return begun;
     }
     if (transaction_is_open(&client->transaction)) {
         enum route result = refuse(client, lane, request);
@@ -706,7 +721,7 @@ static enum route route(struct client *client, struct request *request)
 {
     if (subscribe_is_under_way(client))
         return subscribe_run(client, request);
-    if (must_wait_for_kept(client, request) || must_wait_for_places(client, request)) {
+    if (must_wait_for_kept(client, request) || must_wait_for_places(client, request) || carry_is_busy(client)) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
@@ -746,6 +761,11 @@ static enum route route(struct client *client, struct request *request)
     if (effect == EFFECT_RESET && !pin_has(client, PIN_PASSTHROUGH))
         return reset(client, request);
 
+    if (client_is_on_cluster(client) && !pin_has(client, PIN_PASSTHROUGH)) {
+        enum route result = multi_take(client, request);
+        if (result != ROUTE_GOES_ON)
+            return result;
+    }
     if (command->flow == FLOW_OWN && !transaction_is_open(&client->transaction))
         return run_own(client, request);
     struct hello hello;

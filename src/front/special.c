@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "front/account.h"
 #include "front/changed_reply.h"
+#include "front/carried.h"
 #include "front/keep.h"
 #include "front/login.h"
 #include "front/pacing.h"
@@ -10,6 +11,7 @@
 #include "front/session.h"
 #include "front/setinfo.h"
 #include "front/stateful.h"
+#include "front/target.h"
 #include "front/timing.h"
 #include "front/wait_coverage.h"
 
@@ -94,7 +96,10 @@ static struct call *send_muted(struct client *client, struct lane *lane, const c
 
 bool special_break_multi(struct client *client, struct lane *lane)
 {
-    return send_muted(client, lane, REQUEST(refused_request)) != NULL;
+    if (!client_is_on_cluster(client))
+        return send_muted(client, lane, REQUEST(refused_request)) != NULL;
+    carried_void(client);
+    return true;
 }
 
 /*

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "front/binding.h"
+#include "front/carried.h"
 #include "front/catalog.h"
 #include "front/changed_reply.h"
 #include "front/lane_choice.h"
@@ -184,6 +185,11 @@ static void exec_answered(const struct answer *a)
     pause_answered(a);
 }
 
+static void begun_answered(const struct answer *a)
+{
+    carried_begin(a->client, !a->is_error);
+}
+
 static void discard_answered(const struct answer *a)
 {
     transaction_answered(&a->client->transaction, EFFECT_DISCARD, !a->is_error);
@@ -201,6 +207,8 @@ static void unwatch_answered(const struct answer *a)
 {
     if (!a->is_error)
         pin_end(a->client, PIN_WATCH);
+    if (!a->is_error && carry_of(a->client) != NULL)
+        carry_of(a->client)->is_lost = false;
 }
 
 /* ---- CLIENT TRACKING, NO-EVICT, NO-TOUCH: on or off ---- */
@@ -434,6 +442,7 @@ static const struct stateful rows[] = {
     [EFFECT_WRITE] = {.answered = write_answered},
     [EFFECT_LOGIN] = {.answered = login_answered},
     [EFFECT_ID] = {.answered = id_answered},
+    [EFFECT_BEGUN] = {.answered = begun_answered},
 };
 
 const struct stateful *stateful_row(enum effect effect)

@@ -15,15 +15,10 @@ struct nodes_row *target_row(const struct client *client)
 
 bool target_set(struct client *client, struct nodes_row *row)
 {
-    struct extra *extra = client_need_extra(client);
-    if (extra == NULL)
-        return false;
-    if (extra->spread == NULL && (extra->spread = spread_new()) == NULL) {
-        client_close_starved(client);
-        return false;
-    }
-    extra->spread->target = row;
-    return true;
+    struct spread *spread = client_need_spread(client);
+    if (spread != NULL)
+        spread->target = row;
+    return spread != NULL;
 }
 
 bool target_is_held(const struct client *client)

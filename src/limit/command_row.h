@@ -52,6 +52,7 @@ enum effect {
     EFFECT_REPLY,   /* CLIENT REPLY ON in place of the client's own CLIENT REPLY; the argument is its enum reply_word */
     EFFECT_LOGIN,   /* AUTH on a client's own connection */
     EFFECT_ID,      /* HELLO on a client's own connection, for the id that it tells */
+    EFFECT_BEGUN,   /* MULTI on a client's own connection to a node of a cluster: front/multi.h */
     EFFECT_LOADED,  /* SCRIPT LOAD on a script connection; the argument is the enum script */
 };
 

@@ -274,7 +274,8 @@ static bool tells_id(const struct call *call)
  */
 static bool is_ended_by_role(const struct lane *lane, const struct call *call)
 {
-    return lane->role == LANE_PRIVATE && (call->flags & CALL_MAY_WAIT) != 0 &&
+    bool is_sent_again = lane->base->commons->upstream->is_cluster; /* to the slot's new master: front/carry.h */
+    return !is_sent_again && lane->role == LANE_PRIVATE && (call->flags & CALL_MAY_WAIT) != 0 &&
            glimpse_starts(&lane->glimpse, SLICE("-UNBLOCKED force unblock"));
 }
 

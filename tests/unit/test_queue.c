@@ -13,7 +13,7 @@ static void test_the_first_key_decides_the_slot(void **state)
 {
     (void)state;
     struct pool pool = {0};
-    struct queue queue;
+    struct command_queue queue;
     queue_begin(&queue);
     assert_true(queue_fits(&queue, KEYS_NO_SLOT) && queue_fits(&queue, 7));
     queue_add(&queue, &pool, SLICE("PING\r\n"), KEYS_NO_SLOT);
@@ -32,7 +32,7 @@ static void test_more_than_the_bound_is_not_kept(void **state)
 {
     (void)state;
     struct pool pool = {0};
-    struct queue queue;
+    struct command_queue queue;
     char *half = malloc(QUEUE_MAX / 2 + 1);
     memset(half, 'x', QUEUE_MAX / 2 + 1);
     queue_begin(&queue);
@@ -53,7 +53,7 @@ static void test_a_request_that_is_not_here_in_full_cuts_the_queue(void **state)
 {
     (void)state;
     struct pool pool = {0};
-    struct queue queue;
+    struct command_queue queue;
     queue_begin(&queue);
     queue_add(&queue, &pool, SLICE("GET a\r\n"), 7);
     queue_add(&queue, &pool, SLICE(""), 7);

@@ -1,0 +1,131 @@
+/*
+ * What is remembered of what a client of a cluster sends on its own lane: the call that may come back (front/carry.h), and the
+ * transaction that it may be in (front/multi.h). Here is the state alone, for the parts below those.
+ *
+ * Owner: extra.carry, made when first needed, until the client is closed. The worker's thread.
+ */
+#ifndef WEIR_FRONT_CARRIED_H
+#define WEIR_FRONT_CARRIED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "front/client.h"
+#include "front/queue.h"
+#include "net/alarms.h"
+#include "upstream/nodes.h"
+
+enum carry_step {
+    CARRY_NONE,    /* nothing can come back; in MULTI: requests are queued */
+    CARRY_SENT,    /* the call is under way */
+    CARRY_WAITS,   /* it has come back, or is EXEC: it is sent as soon as it can go */
+    CARRY_BEGINS,  /* MULTI is under way, and its answer is waited for */
+    CARRY_REPLAYS, /* what is queued is under way; the replies are dropped */
+};
+
+enum carry_why {
+    CARRY_NOT_REFUSED,
+    CARRY_MOVED,
+    CARRY_ASK,
+    CARRY_TRYAGAIN,
+    CARRY_AWAY,      /* CLUSTERDOWN, LOADING, READONLY, MASTERDOWN */
+    CARRY_UNBLOCKED, /* the node of a blocked command has become a replica */
+};
+
+/* What a transaction does at the steps of its EXEC: front/multi.c's. */
+struct carry_ops {
+    /* An error reply to a request that was to be queued. True: it is a redirect. */
+    bool (*take_refusal)(struct client *client, struct slice reply);
+    /* EXEC is to be sent, or what goes before it. */
+    void (*go_on)(struct client *client);
+    /* EXEC was refused by a redirect. The reply to the client if watched keys have gone with it; else empty. */
+    struct slice (*lost)(const struct client *client);
+    /* The transaction is over. */
+    void (*end)(struct client *client);
+};
+
+struct carry {
+    struct client *client;
+    const struct carry_ops *ops; /* NULL: the client has been in no transaction */
+    struct alarm alarm;          /* the next look, or the end of the wait */
+    struct bytes request;        /* the one that is kept, multibulk; heap */
+    struct bytes held;           /* of an error reply, what has come; heap */
+    struct bytes refusal;        /* the whole reply by which it was refused last; heap */
+    struct command_queue queue;  /* of the transaction; its slot is also that of watched keys */
+    struct nodes_row *there; /* an ASK's target; compared with rows of the topology before it is followed; NULL: none */
+    struct nodes_row *from;  /* who refused it last; only compared */
+    uint64_t tag;            /* of the call, as the next five: see struct call */
+    uint64_t arrived_ns;
+    uint32_t waited_us;
+    uint32_t argument;
+    uint8_t flags;
+    uint8_t effect;
+    int32_t slot;        /* of its keys; KEYS_NO_SLOT: none */
+    uint64_t sent_ns;    /* when it was sent first */
+    uint64_t since_ns;   /* when it was refused first; 0: it has not been */
+    uint64_t look_ns;    /* it is not sent before that */
+    uint64_t pause_ns;   /* before the next sending; grows */
+    uint64_t over_ns;    /* it is given up then */
+    uint8_t step;        /* enum carry_step */
+    uint8_t why;         /* enum carry_why, of the last refusal */
+    uint8_t n_redirects; /* MOVED and ASK so far */
+    bool is_kept;        /* `request` is here in full */
+    bool may_forge;      /* its reply may be a script's own */
+    bool may_wait;       /* in Redis */
+    bool is_muted;       /* the client does not hear its reply */
+    bool in_reply;       /* a part of the reply has been passed on */
+    /* ---- of a transaction ---- */
+    bool is_exec;    /* it is EXEC that is sent */
+    bool is_begun;   /* MULTI has been answered well on the client's lane */
+    bool is_refused; /* MULTI was refused there */
+    bool is_void;    /* weir has refused something: EXEC runs nothing */
+    bool must_move;  /* a node has refused something queued: EXEC sends the queue again */
+    bool is_lost;    /* so with watched keys: EXEC is a lost race */
+    bool asks_there; /* keys are watched behind ASKING: MULTI follows ASKING, too */
+};
+
+/* NULL: nothing was kept so far. */
+static inline struct carry *carry_of(const struct client *client)
+{
+    return client_extra(client)->carry;
+}
+
+/* True while a call is under way that may come back, or has come back: nothing newer is taken. */
+static inline bool carry_is_busy(const struct client *client)
+{
+    return client->is_carrying;
+}
+
+static inline void carry_set_step(struct carry *carry, enum carry_step step)
+{
+    carry->step = (uint8_t)step;
+    carry->client->is_carrying = step != CARRY_NONE;
+}
+
+/* True if Redis is between MULTI and EXEC on the client's lane in weir's words, which no client may see. */
+static inline bool carry_holds_lane(const struct client *client)
+{
+    return carry_of(client) != NULL && (carry_of(client)->is_begun || carry_of(client)->step >= CARRY_BEGINS);
+}
+
+/* weir has refused a request in a transaction: EXEC runs nothing. Safe without one. */
+static inline void carried_void(struct client *client)
+{
+    if (carry_of(client) != NULL)
+        carry_of(client)->is_void = true;
+}
+
+/* weir's MULTI has been answered on the client's lane. */
+static inline void carried_begin(struct client *client, bool is_ok)
+{
+    carry_of(client)->is_begun = is_ok;
+    carry_of(client)->is_refused = !is_ok;
+    client_resume(client, WAIT_ANSWER);
+}
+
+/* There is no transaction, nor is one known to Redis. Safe without one. */
+void carried_forget(struct client *client);
+
+#endif

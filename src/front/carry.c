@@ -1,0 +1,582 @@
+#include "front/carry.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "front/account.h"
+#include "front/block_time.h"
+#include "front/describe.h"
+#include "front/lane_choice.h"
+#include "front/login.h"
+#include "front/pacing.h"
+#include "front/session.h"
+#include "front/target.h"
+#include "front/timing.h"
+#include "front/wait_coverage.h"
+#include "upstream/own_words.h"
+#include "upstream/redirect.h"
+
+#define TRY_FIRST_NS (1 * NS_PER_MS)
+#define TRY_MOST_NS (50 * NS_PER_MS)
+#define AWAY_FIRST_NS (10 * NS_PER_MS)
+#define AWAY_MOST_NS (100 * NS_PER_MS)
+#define REFUSAL_MAX 512 /* bytes of an error that may be a redirect: a name of 253 bytes and some words (chosen) */
+/* A command that was refused before this has not waited in Redis, but was sent to the wrong node (chosen: some round trips). */
+#define AT_ONCE_NS (10 * NS_PER_MS)
+
+#define MOVED_AWAY SLICE("-UPSTREAM moved\r\n")
+
+static uint64_t now_ns(const struct client *client)
+{
+    return client->front->loop->now_ns;
+}
+
+static struct upstream *upstream_of(const struct client *client)
+{
+    return client->front->nodes.commons.upstream;
+}
+
+static struct alarms *alarms_of(const struct client *client)
+{
+    return &client->front->timeouts.alarms;
+}
+
+static void on_due(struct alarm *alarm)
+{
+    link_wake(&container_of(alarm, struct carry, alarm)->client->link);
+}
+
+struct carry *carry_need(struct client *client)
+{
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL || extra->carry != NULL)
+        return extra != NULL ? extra->carry : NULL;
+    extra->carry = alarms_reserve(alarms_of(client), 1) ? calloc(1, sizeof *extra->carry) : NULL;
+    if (extra->carry == NULL) {
+        client_close_starved(client);
+        return NULL;
+    }
+    extra->carry->client = client;
+    extra->carry->alarm.on_due = on_due;
+    queue_begin(&extra->carry->queue);
+    return extra->carry;
+}
+
+void carry_end(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    alarm_stop(alarms_of(client), &carry->alarm);
+    if (carry->is_exec)
+        carry->ops->end(client);
+    carry_set_step(carry, CARRY_NONE);
+    carry->is_exec = carry->is_kept = false;
+    carry->request.len = carry->held.len = 0;
+    client_resume(client, WAIT_AGAIN);
+}
+
+void carry_stop(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    if (carry == NULL)
+        return;
+    carry_set_step(carry, CARRY_NONE);
+    alarm_stop(alarms_of(client), &carry->alarm);
+    alarms_release(alarms_of(client), 1);
+}
+
+void carry_free(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    if (carry == NULL)
+        return;
+    queue_drop(&carry->queue, &client->front->loop->pool);
+    bytes_fini(&carry->request);
+    bytes_fini(&carry->held);
+    bytes_fini(&carry->refusal);
+    free(carry);
+    client->extra->carry = NULL;
+}
+
+/* ---- kept ---- */
+
+bool carry_keep(struct client *client, const struct request *request)
+{
+    struct carry *carry = carry_need(client);
+    if (carry == NULL)
+        return false;
+    carry->request.len = carry->held.len = carry->refusal.len = 0;
+    carry->is_kept = !request->is_large;
+    if (carry->is_kept && !bytes_add(&carry->request, request->bytes, SIZE_MAX)) {
+        client_close_starved(client);
+        return false;
+    }
+    carry->slot = keys_slot(request->command, request->bytes, request->argc);
+    carry->tag = timing_tag(client, request->command, request->argc);
+    carry->arrived_ns = client->rider.arrived_ns;
+    carry->waited_us = client->rider.waited_us;
+    carry->may_forge = request->command->may_forge;
+    carry->may_wait = request_may_block(request);
+    carry->sent_ns = now_ns(client);
+    carry->since_ns = carry->look_ns = carry->pause_ns = 0;
+    carry->n_redirects = 0;
+    carry->why = CARRY_NOT_REFUSED;
+    carry->there = NULL;
+    carry->is_muted = carry->in_reply = false;
+    return true;
+}
+
+bool carry_note_sent(struct client *client, const struct request *request)
+{
+    struct lane *lane = client->rider.lane;
+    if (request->command->flow != FLOW_ONE || client->rider.in_flight == 0)
+        return true;
+    if (!carry_keep(client, request))
+        return false;
+    struct carry *carry = carry_of(client);
+    struct call *call = calls_at(&lane->calls, client->rider.last_call);
+    carry->flags = call->flags & (uint8_t) ~(CALL_MUTE | CALL_ENDS_RUN);
+    carry->effect = call->effect;
+    carry->argument = call->argument;
+    if ((call->flags & CALL_MUTE) == CALL_MUTE) { /* a redirect must be heard by weir */
+        carry->is_muted = true;
+        call->flags &= (uint8_t)~CALL_MUTE;
+    }
+    carry_set_step(carry, CARRY_SENT);
+    if (!request->is_large)
+        client_wait_for_replies(client);
+    return true;
+}
+
+/* ---- refused ---- */
+
+static enum carry_why why_of(struct slice reply)
+{
+    static const struct {
+        struct slice words;
+        enum carry_why why;
+    } rows[] = {
+        {{"-MOVED ", 7}, CARRY_MOVED},        {{"-ASK ", 5}, CARRY_ASK},
+        {{"-TRYAGAIN ", 10}, CARRY_TRYAGAIN}, {{"-CLUSTERDOWN ", 13}, CARRY_AWAY},
+        {{"-LOADING ", 9}, CARRY_AWAY},       {{"-READONLY ", 10}, CARRY_AWAY},
+        {{"-MASTERDOWN ", 12}, CARRY_AWAY},   {{"-UNBLOCKED ", 11}, CARRY_UNBLOCKED},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (reply.len > rows[i].words.len && memcmp(reply.at, rows[i].words.at, rows[i].words.len) == 0)
+            return rows[i].why;
+    return CARRY_NOT_REFUSED;
+}
+
+/* True if such a reply may be obeyed at all; one of a script only if it is a redirect. */
+static bool is_refusal(const struct carry *carry, enum carry_why why)
+{
+    if (why == CARRY_NOT_REFUSED || (why == CARRY_UNBLOCKED && !carry->may_wait))
+        return false;
+    return !carry->may_forge || why == CARRY_MOVED || why == CARRY_ASK;
+}
+
+/* Where a redirect leads. False: to nowhere that it may. */
+static bool follow(struct client *client, struct slice reply)
+{
+    struct carry *carry = carry_of(client);
+    const struct nodes *nodes = &client->front->nodes;
+    struct redirect redirect;
+    int32_t slot = carry->is_exec || carry->slot == KEYS_NO_SLOT ? carry->queue.slot : carry->slot;
+    if (!redirect_parse(reply, &redirect) || redirect.slot != slot)
+        return false;
+    struct nodes_row *row = redirect_row(&redirect, nodes, lanes_node(&carry->from->lanes));
+    upstream_ask_topology(upstream_of(client));
+    if (redirect.is_ask)
+        carry->there = row;
+    for (size_t i = 0; !redirect.is_ask && !carry->may_forge && i < nodes->n; i++)
+        if (nodes->rows[i] == row)
+            slot_map_set(nodes->topology->slots, redirect.slot, (uint16_t)i);
+    if (row == NULL || carry->may_forge)
+        carry->look_ns = now_ns(client) + AWAY_FIRST_NS;
+    return ++carry->n_redirects <= CARRY_REDIRECTS;
+}
+
+/* XREAD with `$` that has waited would miss what comes while it is sent again. */
+static bool may_miss(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    if (!carry->may_wait || !carry->is_kept || now_ns(client) - carry->sent_ns < AT_ONCE_NS)
+        return false;
+    struct request_scan scan = {0};
+    size_t used;
+    struct slice bytes = bytes_slice(&carry->request);
+    struct request request = {0};
+    if (request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used) != SCAN_FRAME)
+        return true;
+    describe_request(&request, client->front, &scan, bytes);
+    return block_time_is_from_now(request.command, bytes, request.argc);
+}
+
+bool carry_read_refusal(struct client *client, struct slice reply)
+{
+    struct carry *carry = carry_of(client);
+    enum carry_why why = why_of(reply);
+    if (!is_refusal(carry, why))
+        return false;
+    carry->refusal.len = 0;
+    if (!bytes_add(&carry->refusal, reply, REFUSAL_MAX)) {
+        client_close_starved(client);
+        return false;
+    }
+    if (carry->since_ns == 0)
+        carry->since_ns = now_ns(client);
+    if (carry->why != why)
+        carry->pause_ns = 0;
+    carry->why = (uint8_t)why;
+    carry->there = NULL;
+    carry->from = nodes_row_of(client->rider.lane);
+    bool is_away = why == CARRY_AWAY || why == CARRY_UNBLOCKED;
+    uint64_t most_ns = is_away ? client->front->rules->failover_wait_ns : upstream_of(client)->redirect_timeout_ns;
+    carry->over_ns = carry->since_ns + most_ns;
+    if (is_away)
+        upstream_ask_topology(upstream_of(client));
+    if ((why == CARRY_MOVED || why == CARRY_ASK) && !follow(client, reply))
+        carry->over_ns = 0;
+    if (may_miss(client))
+        carry->over_ns = 0;
+    if (why == CARRY_TRYAGAIN || is_away)
+        carry_pause(client);
+    return true;
+}
+
+void carry_pause(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    bool is_try = carry->why == CARRY_TRYAGAIN;
+    uint64_t most_ns = is_try ? TRY_MOST_NS : AWAY_MOST_NS;
+    uint64_t next_ns = carry->pause_ns == 0 ? (is_try ? TRY_FIRST_NS : AWAY_FIRST_NS) : carry->pause_ns * 2;
+    carry->pause_ns = next_ns < most_ns ? next_ns : most_ns;
+    carry->look_ns = now_ns(client) + carry->pause_ns;
+}
+
+struct slice carry_words_of_end(const struct carry *carry)
+{
+    bool is_redirect = carry->why == CARRY_MOVED || carry->why == CARRY_ASK;
+    if (is_redirect && carry->may_wait)
+        return SLICE("-UNBLOCKED the slot has moved while the command was blocked\r\n");
+    return is_redirect || carry->refusal.len == 0 ? MOVED_AWAY : bytes_slice(&carry->refusal);
+}
+
+/* ---- replies ---- */
+
+typedef void (*pass_fn)(struct client *client, const char *data, size_t n);
+
+/* A whole error reply to the call that is under way. */
+static void take_error(struct client *client, struct slice reply, pass_fn pass)
+{
+    struct carry *carry = carry_of(client);
+    if (carry->step == CARRY_NONE) { /* in MULTI */
+        bool is_queued = carry->ops->take_refusal(client, reply);
+        reply = is_queued ? SLICE("+QUEUED\r\n") : reply;
+        pass(client, reply.at, reply.len);
+        return;
+    }
+    if (carry->step == CARRY_REPLAYS || carry->step == CARRY_BEGINS) {
+        (void)carry->ops->take_refusal(client, reply);
+        return;
+    }
+    bool is_back = carry_read_refusal(client, reply);
+    struct slice lost = is_back && carry->is_exec ? carry->ops->lost(client) : SLICE("");
+    if (lost.len > 0) {
+        reply = lost;
+        is_back = false;
+    } else if (is_back && !carry->is_kept) {
+        reply = carry_words_of_end(carry);
+        is_back = false;
+    }
+    if (is_back && !client_is_closed(client)) {
+        carry_set_step(carry, CARRY_WAITS);
+        client_wait(client, WAIT_AGAIN);
+    } else if (!carry->is_muted) {
+        pass(client, reply.at, reply.len);
+    }
+}
+
+/* True if the bytes of this step are thrown away, unless they are an error that weir reads. */
+static bool is_dropped(const struct carry *carry)
+{
+    return carry->step == CARRY_BEGINS || carry->step == CARRY_REPLAYS ||
+           (carry->step == CARRY_SENT && carry->is_muted);
+}
+
+/* Bytes up to the end of a line, of which there may be more to come. Returns how many of them are taken. */
+static size_t take_line(struct client *client, const char *data, size_t n, pass_fn pass)
+{
+    struct carry *carry = carry_of(client);
+    const char *end = memchr(data, '\n', n);
+    size_t len = end != NULL ? (size_t)(end - data) + 1 : n;
+    if (!bytes_add(&carry->held, slice_of(data, len), SIZE_MAX)) {
+        client_close_starved(client);
+        return n;
+    }
+    if (end == NULL)
+        return n;
+    struct bytes whole = carry->held;
+    carry->held = (struct bytes){0};
+    if (whole.at[0] == '-')
+        take_error(client, bytes_slice(&whole), pass);
+    else if (!is_dropped(carry))
+        pass(client, whole.at, whole.len);
+    bytes_fini(&whole);
+    return len;
+}
+
+bool carry_take_bytes(struct client *client, const char *data, size_t n, pass_fn pass)
+{
+    struct carry *carry = carry_of(client);
+    const struct lane *lane = client->rider.lane;
+    bool is_queueing = carry != NULL && carry->step == CARRY_NONE && carry->is_begun;
+    if (carry == NULL || (carry->step == CARRY_NONE && !is_queueing) || lane == NULL || lane->role != LANE_PRIVATE ||
+        lane->framing == FRAMING_UNSOLICITED)
+        return false;
+    bool are_lines = carry->step != CARRY_SENT; /* in MULTI every reply is one */
+    while (n > 0 && !client_is_closed(client)) {
+        bool begins = carry->held.len == 0 && !carry->in_reply;
+        bool is_line = carry->held.len > 0 || (begins && (*data == '-' || (are_lines && *data == '+')));
+        if (!is_line) {
+            carry->in_reply = lane_is_in_frame(lane);
+            if (!is_dropped(carry))
+                pass(client, data, n);
+            break;
+        }
+        size_t used = take_line(client, data, n, pass);
+        data += used;
+        n -= used;
+    }
+    return true;
+}
+
+bool carry_outlives_lane(const struct client *client)
+{
+    const struct carry *carry = carry_of(client);
+    return carry != NULL && carry->step == CARRY_WAITS && client->rider.in_flight == 0;
+}
+
+/* ---- again ---- */
+
+struct nodes_row *carry_row(const struct carry *carry)
+{
+    const struct client *client = carry->client;
+    const struct nodes *nodes = &client->front->nodes;
+    int32_t slot = carry->is_exec ? carry->queue.slot : carry->slot;
+    for (size_t i = 0; carry->there != NULL && i < nodes->n; i++)
+        if (nodes->rows[i] == carry->there)
+            return carry->there;
+    if (carry->why == CARRY_ASK)
+        return NULL; /* its target is not known yet: the slot's node says it again */
+    return slot >= 0 ? nodes_slot_row(nodes, (uint16_t)slot) : nodes_home(nodes);
+}
+
+/* True if weir itself knows what a reply says that a script could have forged. */
+static bool is_confirmed(const struct carry *carry, const struct nodes_row *row)
+{
+    const struct slot_map *map = carry->client->front->nodes.topology->slots;
+    if (!carry->may_forge || carry->slot < 0)
+        return true;
+    return carry->why == CARRY_ASK ? map->states[carry->slot] == SLOT_MIGRATING : row != carry->from;
+}
+
+enum carry_found carry_find_lane(struct client *client, struct lane **lane)
+{
+    struct carry *carry = carry_of(client);
+    struct request_scan scan = {0};
+    struct request request = {.is_again = true};
+    size_t used;
+    struct slice bytes = bytes_slice(&carry->request);
+    enum scan_result scanned = request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used);
+    assert(scanned == SCAN_FRAME);
+    (void)scanned;
+    describe_request(&request, client->front, &scan, bytes);
+    for (;;) {
+        if (!lane_choice_turn(client))
+            return client_is_closed(client) ? CARRY_FOUND_GONE : CARRY_FOUND_WAITS;
+        switch (login_renew(client, false)) {
+        case LOGIN_WAITS:
+            return CARRY_FOUND_WAITS;
+        case LOGIN_PASSED:
+            break;
+        case LOGIN_GONE:
+            return CARRY_FOUND_GONE;
+        default:
+            return CARRY_FOUND_NONE;
+        }
+        switch (lane_choice_find(client, &request, lane)) {
+        case LANE_NOT_YET:
+            return CARRY_FOUND_WAITS;
+        case LANE_NONE:
+            return client_is_closed(client) ? CARRY_FOUND_GONE : CARRY_FOUND_NONE;
+        case LANE_FOUND:
+            session_note_lane(client);
+            return CARRY_FOUND;
+        case LANE_UNPROVEN:
+            break;
+        }
+    }
+}
+
+bool carry_ask(struct client *client, struct lane *lane)
+{
+    static const char request[] = "*1\r\n$6\r\nASKING\r\n";
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    if (call == NULL) {
+        client_close_starved(client);
+        return false;
+    }
+    call->flags = CALL_MUTE;
+    call->arrived_ns = 0;
+    lane_send(lane, &client->rider, request, sizeof request - 1);
+    return true;
+}
+
+/* The request, with the time that is left of a wait. False: out of memory, and the client is closed. */
+static bool reduce(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    struct bytes out = {0};
+    struct request_scan scan = {0};
+    struct request request = {0};
+    size_t used;
+    struct slice bytes = bytes_slice(&carry->request);
+    if (!carry->may_wait || request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used) != SCAN_FRAME)
+        return true;
+    describe_request(&request, client->front, &scan, bytes);
+    uint64_t waited_ns = now_ns(client) - carry->sent_ns;
+    if (!block_time_reduce(request.command, bytes, request.argc, waited_ns, &out)) {
+        bytes_fini(&out);
+        client_close_starved(client);
+        return false;
+    }
+    bytes_fini(&carry->request);
+    carry->request = out;
+    carry->sent_ns = now_ns(client);
+    return true;
+}
+
+static void send_again(struct client *client, struct lane *lane)
+{
+    struct carry *carry = carry_of(client);
+    struct rider *rider = &client->rider;
+    bool asks = carry->why == CARRY_ASK;
+    carry->asks_there = carry->effect == EFFECT_WATCH && asks;
+    if (!reduce(client) || ((carry->flags & CALL_LOOK) != 0 && !lane_vouch(lane, rider)) ||
+        (asks && !carry_ask(client, lane)))
+        return;
+    rider->arrived_ns = carry->arrived_ns;
+    rider->waited_us = carry->waited_us;
+    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, carry->tag | (uint64_t)WAIT_AGAIN << 32);
+    if (call == NULL) {
+        client_close_starved(client);
+        return;
+    }
+    call->flags = carry->flags;
+    call->effect = carry->effect;
+    call->argument = carry->argument;
+    carry_set_step(carry, CARRY_SENT);
+    carry->in_reply = false;
+    front_count_fate(client->front, FATE_AGAIN);
+    if (carry->may_forge)
+        lane_distrust(lane);
+    if (!carry->may_wait)
+        pacing_note_sent(client, 1);
+    coverage_note_write(client);
+    lane_choice_note_sent(client);
+    lane_send(lane, rider, carry->request.at, carry->request.len);
+    client_resume_woken(client, WAIT_AGAIN);
+    client_wait_for_replies(client);
+}
+
+void carry_answer(struct client *client, struct slice reply)
+{
+    struct carry *carry = carry_of(client);
+    timing_not_sent(client, carry->tag, carry->arrived_ns, carry->waited_us);
+    if (!carry->is_muted) {
+        account_bytes_out(client, reply.len, 0);
+        if (!client_is_closed(client))
+            client_output(client, reply.at, reply.len);
+    }
+    if (!client_is_closed(client))
+        carry_end(client);
+}
+
+/* A connection may be had in a moment. */
+static void go_without(struct client *client)
+{
+    lane_choice_end_refused(client);
+    client_forget_refusal(client);
+    login_prove_again(client);
+    lanes_hurry(&target_row(client)->lanes);
+    carry_pause(client);
+}
+
+static void wait_until(struct client *client, uint64_t due_ns)
+{
+    struct carry *carry = carry_of(client);
+    alarm_stop(alarms_of(client), &carry->alarm);
+    alarm_set(alarms_of(client), &carry->alarm, due_ns < carry->over_ns ? due_ns : carry->over_ns);
+}
+
+static void go_on(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    struct lane *lane = NULL;
+    struct nodes_row *row = carry_row(carry);
+    if (row == NULL || !is_confirmed(carry, row)) {
+        upstream_ask_topology(upstream_of(client));
+        carry_pause(client);
+        return;
+    }
+    if (!target_set(client, row))
+        return;
+    carry->is_lost |= pin_has(client, PIN_WATCH) && row != session_row(client); /* the watching lane is left */
+    switch (carry_find_lane(client, &lane)) {
+    case CARRY_FOUND:
+        send_again(client, lane);
+        break;
+    case CARRY_FOUND_NONE:
+        go_without(client);
+        break;
+    case CARRY_FOUND_WAITS:
+    case CARRY_FOUND_GONE:
+        break;
+    }
+}
+
+void carry_go_on(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    if (!carry_is_busy(client) || client->state >= CLIENT_CLOSING)
+        return;
+    if (client->rider.in_flight > 0) {
+        client->rider.wants_idle = true;
+        return;
+    }
+    if (carry->step == CARRY_SENT) {
+        if (client_extra(client)->passage == NULL)
+            carry_end(client);
+        return;
+    }
+    if (client_waits_for(client, WAIT_LANE | WAIT_LOGIN) && now_ns(client) < carry->over_ns) {
+        wait_until(client, carry->over_ns);
+        return;
+    }
+    if (carry->step == CARRY_WAITS && carry->over_ns <= now_ns(client)) {
+        carry_answer(client, carry_words_of_end(carry));
+        return;
+    }
+    if (carry->step == CARRY_WAITS && now_ns(client) < carry->look_ns) {
+        wait_until(client, carry->look_ns);
+        return;
+    }
+    if (carry->is_exec)
+        carry->ops->go_on(client);
+    else
+        go_on(client);
+    if (!client_is_closed(client) && carry->step == CARRY_WAITS)
+        wait_until(client, carry->look_ns > now_ns(client) ? carry->look_ns : carry->over_ns);
+}
