@@ -386,7 +386,7 @@ enum carry_found carry_find_lane(struct client *client, struct lane **lane)
 {
     struct carry *carry = carry_of(client);
     struct request_scan scan = {0};
-    struct request request = {.is_again = true};
+    struct request request = {.is_carried = true};
     size_t used;
     struct slice bytes = bytes_slice(&carry->request);
     enum scan_result scanned = request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used);

@@ -227,7 +227,7 @@ static bool is_past(const struct client *client, const struct request *request)
 static bool must_be_private(const struct client *client, const struct request *request)
 {
     return client_has_own_lane(client) || is_strict(client) || !request->command->is_shareable || request->is_large ||
-           transaction_is_open(&client->transaction);
+           request->is_carried || transaction_is_open(&client->transaction);
 }
 
 /* Or for others' sake. */

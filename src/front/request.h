@@ -33,6 +33,7 @@ struct request {
     bool is_large;
     bool is_refused; /* found on its way: nothing of it travels */
     bool is_again;   /* Redis has refused it, and it goes to a shared lane once more (again.h) */
+    bool is_carried; /* a node of a cluster has refused it, and it goes to the client's own lane once more (carry.h) */
     bool is_paid;    /* its bytes have been counted, for whoever it was then */
 };
 

@@ -21,7 +21,8 @@ static void wake(struct rider *rider)
 
 static struct schedule *schedule_for(const struct commons *commons, const struct node *node, const struct lanes *before)
 {
-    if (before != NULL && before->base.schedule->contention == node->contention)
+    bool is_one = node->upstream->is_cluster; /* a client's number in it is good at all nodes */
+    if (before != NULL && (is_one || before->base.schedule->contention == node->contention))
         return schedule_get(before->base.schedule);
     return schedule_new(node->contention, &commons->loop->pool, wake);
 }
