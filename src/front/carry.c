@@ -379,7 +379,7 @@ static bool is_confirmed(const struct carry *carry, const struct nodes_row *row)
     const struct slot_map *map = carry->client->front->nodes.topology->slots;
     if (!carry->may_forge || carry->slot < 0)
         return true;
-    return carry->why == CARRY_ASK ? map->states[carry->slot] == SLOT_MIGRATING : row != carry->from;
+    return carry->why == CARRY_ASK ? map->states[carry->slot] != SLOT_STABLE : row != carry->from;
 }
 
 enum carry_found carry_find_lane(struct client *client, struct lane **lane)
