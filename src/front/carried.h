@@ -76,6 +76,11 @@ struct carry {
     bool may_wait;       /* in Redis */
     bool is_muted;       /* the client does not hear its reply */
     bool in_reply;       /* a part of the reply has been passed on */
+    /* ---- EXISTS in weir's words, before a request that is too large to be kept ---- */
+    struct nodes_row *owner; /* the node that has answered it; compared with rows before it is followed; NULL: none */
+    bool is_probe;           /* it is that EXISTS which is kept */
+    bool is_probed;          /* it is over, and the client's next request is the large one */
+    bool owner_asks;         /* and that node wants ASKING */
     /* ---- of a transaction ---- */
     bool is_exec;    /* it is EXEC that is sent */
     bool is_begun;   /* MULTI has been answered well on the client's lane */

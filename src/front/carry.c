@@ -15,11 +15,12 @@
 #include "front/target.h"
 #include "front/timing.h"
 #include "front/wait_coverage.h"
-#include "upstream/own_words.h"
+#include "resp/emit.h"
 #include "upstream/redirect.h"
 
 #define TRY_FIRST_NS (1 * NS_PER_MS)
 #define TRY_MOST_NS (50 * NS_PER_MS)
+#define REDIRECT_NS (2 * NS_PER_MS)
 #define AWAY_FIRST_NS (10 * NS_PER_MS)
 #define AWAY_MOST_NS (100 * NS_PER_MS)
 #define REFUSAL_MAX 512 /* bytes of an error that may be a redirect: a name of 253 bytes and some words (chosen) */
@@ -64,12 +65,16 @@ struct carry *carry_need(struct client *client)
     return extra->carry;
 }
 
+static void end_of_probe(struct client *client);
+
 void carry_end(struct client *client)
 {
     struct carry *carry = carry_of(client);
     alarm_stop(alarms_of(client), &carry->alarm);
     if (carry->is_exec)
         carry->ops->end(client);
+    if (carry->is_probe)
+        end_of_probe(client);
     carry_set_step(carry, CARRY_NONE);
     carry->is_exec = carry->is_kept = false;
     carry->request.len = carry->held.len = 0;
@@ -149,6 +154,83 @@ bool carry_note_sent(struct client *client, const struct request *request)
     return true;
 }
 
+/* ---- too large to be kept ---- */
+
+static bool is_on_its_way(const struct client *client, uint16_t slot)
+{
+    const struct slot_map *map = client->front->nodes.topology->slots;
+    return map->states[slot] != SLOT_STABLE || redirected_lately(&client->front->redirected, slot, now_ns(client));
+}
+
+/* EXISTS and a key, as the request that is kept. False: out of memory, and the client is closed. */
+static bool keep_probe(struct client *client, struct slice key)
+{
+    struct carry *carry = carry_of(client);
+    char header[EMIT_HEADER_MAX];
+    size_t n = emit_header(header, '$', (int64_t)key.len);
+    carry->request.len = carry->held.len = carry->refusal.len = 0;
+    if (bytes_add(&carry->request, SLICE("*2\r\n$6\r\nEXISTS\r\n"), SIZE_MAX) &&
+        bytes_add(&carry->request, slice_of(header, n), SIZE_MAX) && bytes_add(&carry->request, key, SIZE_MAX) &&
+        bytes_add(&carry->request, SLICE("\r\n"), SIZE_MAX))
+        return true;
+    client_close_starved(client);
+    return false;
+}
+
+enum route carry_probe(struct client *client, const struct request *request)
+{
+    struct slice key;
+    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    struct carry *carry = carry_of(client);
+    if (slot < 0 || (carry != NULL && carry->is_probed) || !is_on_its_way(client, (uint16_t)slot) ||
+        !keys_first(request->command, request->bytes, request->argc, &key))
+        return ROUTE_GOES_ON;
+    if (client->rider.in_flight > 0) {
+        client_wait_for_replies(client);
+        return ROUTE_WAIT;
+    }
+    carry = carry_need(client);
+    if (carry == NULL || !keep_probe(client, key))
+        return ROUTE_STOP;
+    carry->slot = slot;
+    carry->tag = 0;
+    carry->arrived_ns = client->rider.arrived_ns;
+    carry->flags = carry->effect = 0;
+    carry->sent_ns = carry->since_ns = now_ns(client);
+    carry->look_ns = carry->pause_ns = 0;
+    carry->over_ns = carry->since_ns + upstream_of(client)->redirect_timeout_ns;
+    carry->n_redirects = 0;
+    carry->why = CARRY_NOT_REFUSED;
+    carry->there = carry->owner = NULL;
+    carry->is_kept = carry->is_muted = carry->is_probe = true;
+    carry->may_forge = carry->may_wait = carry->in_reply = false;
+    carry_set_step(carry, CARRY_WAITS);
+    client_wait(client, WAIT_AGAIN);
+    carry_go_on(client);
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_WAIT;
+}
+
+static void end_of_probe(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
+    carry->owner = has_lane ? nodes_row_of(client->rider.lane) : NULL;
+    carry->owner_asks = carry->why == CARRY_ASK;
+    carry->is_probe = false;
+    carry->is_probed = true;
+}
+
+bool carry_end_probe(struct client *client, struct lane *lane)
+{
+    struct carry *carry = carry_of(client);
+    if (carry == NULL || !carry->is_probed)
+        return true;
+    bool asks = carry->owner_asks && nodes_row_of(lane) == carry->owner;
+    carry->is_probed = carry->owner_asks = false;
+    carry->owner = NULL;
+    return !asks || carry_ask(client, lane);
+}
+
 /* ---- refused ---- */
 
 static enum carry_why why_of(struct slice reply)
@@ -185,6 +267,7 @@ static bool follow(struct client *client, struct slice reply)
     int32_t slot = carry->is_exec || carry->slot == KEYS_NO_SLOT ? carry->queue.slot : carry->slot;
     if (!redirect_parse(reply, &redirect) || redirect.slot != slot)
         return false;
+    note_redirected(&client->front->redirected, redirect.slot, now_ns(client));
     struct nodes_row *row = redirect_row(&redirect, nodes, lanes_node(&carry->from->lanes));
     upstream_ask_topology(upstream_of(client));
     if (redirect.is_ask)
@@ -194,6 +277,12 @@ static bool follow(struct client *client, struct slice reply)
             slot_map_set(nodes->topology->slots, redirect.slot, (uint16_t)i);
     if (row == NULL || carry->may_forge)
         carry->look_ns = now_ns(client) + AWAY_FIRST_NS;
+    /* Two nodes may each name the other for a moment: 0, 2, 6, 18 ms. */
+    uint64_t pause_ns = 0;
+    for (uint8_t i = 1; i <= carry->n_redirects; i++)
+        pause_ns = pause_ns == 0 ? REDIRECT_NS : 3 * pause_ns;
+    if (pause_ns > 0 && carry->look_ns < now_ns(client) + pause_ns)
+        carry->look_ns = now_ns(client) + pause_ns;
     return ++carry->n_redirects <= CARRY_REDIRECTS;
 }
 
@@ -477,6 +566,8 @@ static void send_again(struct client *client, struct lane *lane)
     call->flags = carry->flags;
     call->effect = carry->effect;
     call->argument = carry->argument;
+    if (carry->is_probe)
+        call->arrived_ns = 0; /* no request of the client's */
     carry_set_step(carry, CARRY_SENT);
     carry->in_reply = false;
     front_count_fate(client->front, FATE_AGAIN);
@@ -494,7 +585,8 @@ static void send_again(struct client *client, struct lane *lane)
 void carry_answer(struct client *client, struct slice reply)
 {
     struct carry *carry = carry_of(client);
-    timing_not_sent(client, carry->tag, carry->arrived_ns, carry->waited_us);
+    if (!carry->is_probe)
+        timing_not_sent(client, carry->tag, carry->arrived_ns, carry->waited_us);
     if (!carry->is_muted) {
         account_bytes_out(client, reply.len, 0);
         if (!client_is_closed(client))

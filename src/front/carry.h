@@ -44,6 +44,15 @@ struct carry *carry_need(struct client *client);
 __attribute__((warn_unused_result)) bool carry_note_sent(struct client *client, const struct request *request);
 
 /*
+ * Before a request with keys that is too large to be kept: if its slot is on its way, or has seen a redirect in the last
+ * minute, EXISTS is sent first, which learns the owner (carry->owner). ROUTE_GOES_ON: that is not needed, or is done.
+ */
+__attribute__((warn_unused_result)) enum route carry_probe(struct client *client, const struct request *request);
+
+/* The large request goes to `lane`. False: out of memory, and the client is closed. */
+__attribute__((warn_unused_result)) bool carry_end_probe(struct client *client, struct lane *lane);
+
+/*
  * Bytes of replies have come on the client's own lane: those that the client is to hear go to `pass`, others take their place
  * or none. True: that was all.
  */

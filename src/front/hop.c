@@ -340,6 +340,7 @@ static void redirect(struct hop *hop)
         return;
     }
     forget_target(hop);
+    note_redirected(&client->front->redirected, to.slot, client->front->loop->now_ns);
     if (!to.is_ask || row == NULL)
         upstream_ask_topology(upstream_of(client));
     uint64_t pause_ns = 0;

@@ -133,6 +133,8 @@ static enum route send_to(struct client *client, struct lane *lane, const struct
 
 static enum route send_on(struct client *client, struct lane *lane, const struct request *request)
 {
+    if (request->is_large && client_is_on_cluster(client) && !carry_end_probe(client, lane))
+        return ROUTE_STOP;
     enum route result = send_to(client, lane, request);
     bool is_carried = result == ROUTE_TAKEN && client_is_on_cluster(client) && client_has_own_lane(client);
     return is_carried ? note_carried(client, request) : result;
@@ -613,7 +615,10 @@ static enum route forward(struct client *client, struct request *request)
 {
     bool is_asked = login_has_begun(client); /* before the door */
     if (client_is_on_cluster(client)) {
-        enum route aimed = aim(client, request);
+        bool may_probe = request->is_large && !target_is_held(client);
+        enum route aimed = may_probe ? carry_probe(client, request) : ROUTE_GOES_ON;
+        if (aimed == ROUTE_GOES_ON)
+            aimed = aim(client, request);
         if (aimed != ROUTE_GOES_ON)
             return aimed;
     }

@@ -1,5 +1,6 @@
 #include "front/target.h"
 
+#include "front/carried.h"
 #include "front/spread.h"
 #include "limit/keys.h"
 
@@ -35,6 +36,10 @@ struct nodes_row *target_for(const struct client *client, const struct request *
     bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
     if (target_is_held(client))
         return nodes_row_of(client->rider.lane);
+    const struct carry *carry = carry_of(client);
+    for (size_t i = 0; carry != NULL && carry->is_probed && request->is_large && i < nodes->n; i++)
+        if (nodes->rows[i] == carry->owner)
+            return carry->owner;
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     struct nodes_row *row = slot >= 0 ? nodes_slot_row(nodes, (uint16_t)slot) : NULL;
     if (row != NULL)
