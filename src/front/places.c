@@ -84,11 +84,17 @@ bool places_must_settle(struct client *client)
 
 /* ---- another topology ---- */
 
+/* True if something still refers to the place: a call, a hop, or a run of replies whose turn has not come. */
+static bool is_needed(const struct place *place)
+{
+    return place->rider.in_flight > 0 || place->n_hops > 0 || !replies_are_idle(&place->client->extra->replies);
+}
+
 static void retire(struct spread *spread, struct place *place)
 {
     if (spread->target == place->row)
         spread->target = NULL;
-    if (place->rider.in_flight > 0 || place->n_hops > 0) {
+    if (is_needed(place)) {
         place->rider.wants_idle = true;
         list_push(&spread->retired, &place->in_retired);
         return;
@@ -141,7 +147,7 @@ static void free_retired(struct spread *spread)
     for (struct list *at = spread->retired.next; at != &spread->retired; at = next) {
         struct place *place = retired_at(at);
         next = at->next;
-        if (place->rider.in_flight > 0 || place->n_hops > 0)
+        if (is_needed(place))
             continue;
         if (spread->newest == place)
             spread->newest = NULL;
