@@ -115,6 +115,16 @@ static inline bool carry_holds_lane(const struct client *client)
     return carry_of(client) != NULL && (carry_of(client)->is_begun || carry_of(client)->step >= CARRY_BEGINS);
 }
 
+/*
+ * True if nothing is lost with the client's lane but a transaction, which can be sent to another node, or watched keys, whose
+ * loss EXEC tells: redirects of the node that has become a replica lead away from there.
+ */
+static inline bool carry_survives(const struct client *client)
+{
+    bool is_watching = client->pins == PIN_WATCH;
+    return carry_of(client) != NULL && (is_watching || (client->pins == 0 && carry_of(client)->is_begun));
+}
+
 /* weir has refused a request in a transaction: EXEC runs nothing. Safe without one. */
 static inline void carried_void(struct client *client)
 {

@@ -277,6 +277,10 @@ static bool follow(struct client *client, struct slice reply)
             slot_map_set(nodes->topology->slots, redirect.slot, (uint16_t)i);
     if (row == NULL || carry->may_forge)
         carry->look_ns = now_ns(client) + AWAY_FIRST_NS;
+    if (row == NULL) { /* the topology is behind: it is waited for as for a master that is away */
+        carry->over_ns = carry->since_ns + client->front->rules->failover_wait_ns;
+        return true;
+    }
     /* Two nodes may each name the other for a moment: 0, 2, 6, 18 ms. */
     uint64_t pause_ns = 0;
     for (uint8_t i = 1; i <= carry->n_redirects; i++)

@@ -393,6 +393,8 @@ static bool end_on_demoted(struct client *client)
     const struct lane *lane = client->rider.lane;
     if (!is_on_retired(client) || !node_is_demoted(lane_node(lane)) || may_give_back(client))
         return false;
+    if (carry_survives(client))
+        return false;
     if (client->rider.in_flight > 0 && !lane_waits(lane) && !lane_is_subscribed(lane))
         return false; /* its replies are on their way */
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "the server of its own connection is a replica now");

@@ -213,3 +213,21 @@ def test_many_transactions_use_few_connections(made, weir):
     for conn in conns:
         conn.close()
     assert after - before < 40  # 60 transactions; the questions of this test among them
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("is_watching", [False, True])
+def test_its_master_fails_over_between_queueing_and_exec(farm, is_watching):
+    made = Cluster(farm, replicas=1)
+    weir = weir_before(made, failover_wait="5s")
+    first = made.masters[0]
+    (replica,) = made.replicas_of(first)
+    key = made.key_at(first)
+    with weir.connect() as conn:
+        assert conn.call("SET", key, 1) == "OK"
+        if is_watching:
+            assert conn.call("WATCH", key) == "OK"
+        assert one_by_one(conn, "MULTI", f"INCR {key}") == ["OK", "QUEUED"]
+        made.failover(replica)
+        got = one_by_one(conn, f"INCR {key}", "EXEC", f"GET {key}")
+        assert got == (["QUEUED", None, b"1"] if is_watching else ["QUEUED", [2, 3], b"3"])
