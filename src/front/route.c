@@ -270,6 +270,8 @@ static enum route log_in(struct client *client, struct request *request, struct 
             return answer_subscribed(client, request);
         if (!is_read)
             return answer_text(client, request, error);
+        if (subscribe_is_bound(client, hello->protocol))
+            return answer_text(client, request, "ERR HELLO may not change the protocol of a subscriber of a cluster");
         if (!hello->has_auth)
             return ROUTE_GOES_ON;
         lane_choice_release(client);

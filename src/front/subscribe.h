@@ -31,6 +31,7 @@
 
 #include "front/client.h"
 #include "front/request.h"
+#include "front/session.h"
 
 /* True if subscribe_run carries out or answers the request: on a cluster, outside MULTI. */
 bool subscribe_takes(const struct client *client, const struct request *request);
@@ -40,6 +41,12 @@ __attribute__((warn_unused_result)) enum route subscribe_run(struct client *clie
 
 /* True if the client's next request is with subscribe_run already: it has been charged, and must go on there. */
 bool subscribe_is_under_way(const struct client *client);
+
+/* True if the client's subscriptions keep it in another protocol: HELLO with this one (0: none) is refused. */
+static inline bool subscribe_is_bound(const struct client *client, uint8_t protocol)
+{
+    return client_extra(client)->n_subscribed > 0 && protocol != 0 && protocol != session_protocol(client);
+}
 
 /* RESET: ROUTE_GOES_ON: nothing of the client's subscriptions is left in Redis. */
 __attribute__((warn_unused_result)) enum route subscribe_reset(struct client *client);

@@ -100,12 +100,21 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     tap->refusal = memchr(reply.at, '\0', reply.len) == NULL ? strndup(reply.at, reply.len) : NULL;
 }
 
+/* Calls that will not be answered. */
+static void end_calls(struct tap *tap, const struct lane *lane)
+{
+    const struct calls *calls = &lane->calls;
+    for (uint32_t at = calls->head; at != calls->tail; at++)
+        if (calls_at(calls, at)->counted != 0)
+            account_answered(tap->client, calls_at(calls, at)->counted);
+}
+
 /* What Redis remembered of the client there is gone. */
 static void on_lost(struct rider *rider, const struct lane *lane)
 {
     struct tap *tap = tap_of(rider);
     struct client *client = tap->client;
-    (void)lane;
+    end_calls(tap, lane);
     if (rider->in_flight > 0)
         front_count_fate(client->front, FATE_LOST);
     rider->lane = NULL;
@@ -377,15 +386,6 @@ bool tap_is_done(const struct tap *tap)
     return is_clean(tap) && tap->source.aside.first == NULL;
 }
 
-/* Calls that will not be answered. */
-static void end_calls(struct tap *tap)
-{
-    const struct calls *calls = &tap->rider.lane->calls;
-    for (uint32_t at = calls->head; at != calls->tail; at++)
-        if (calls_at(calls, at)->counted != 0)
-            account_answered(tap->client, calls_at(calls, at)->counted);
-}
-
 void tap_leave(struct tap *tap)
 {
     struct lane *lane = tap->rider.lane;
@@ -400,7 +400,7 @@ void tap_leave(struct tap *tap)
         return;
     }
     if (!lane_is_closed(lane))
-        end_calls(tap);
+        end_calls(tap, lane);
     lane_forget(lane, &tap->rider);
     tap->rider.lane = NULL;
     tap->rider.in_flight = 0;
