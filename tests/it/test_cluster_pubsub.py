@@ -397,3 +397,55 @@ def test_a_slot_that_nobody_serves_and_one_that_comes_back(farm):
         said(conn, "ssubscribe", channel, 1)
         assert conn.read() == [b"pong", b""]
     weir.stop()
+
+
+@pytest.mark.cluster
+def test_slots_that_move_to_and_fro_under_subscribers(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=2)
+    masters = made.masters
+    channels = [channel_at(made, node, n) for n in range(2) for node in masters]
+    home = {channel: made.owner(slot_of(channel)) for channel in channels}
+    conns = [subscriber(weir, 2 + n % 2) for n in range(6)]
+    heard = [{channel: [] for channel in channels} for _ in conns]
+    for conn in conns:
+        for n, channel in enumerate(channels):
+            conn.send(encode("SSUBSCRIBE", channel))
+            said(conn, "ssubscribe", channel, n + 1)
+    with weir.connect() as other:
+        for turn in range(6):
+            for channel in channels:
+                made.wait_ok()
+                made.move(slot_of(channel), masters[(masters.index(home[channel]) + turn + 1) % 3])
+                sent = other.call("SPUBLISH", channel, turn)
+                assert isinstance(sent, int), sent
+            conn = conns[turn % len(conns)]
+            conn.send(encode("SUNSUBSCRIBE", channels[turn % 6]) + encode("SSUBSCRIBE", channels[turn % 6]))
+        for channel in channels:
+            wait_until(lambda: other.call("SPUBLISH", channel, "probe") == len(conns), "all are subscribed again", 15)
+            assert other.call("SPUBLISH", channel, "end") == len(conns)
+    for conn, got in zip(conns, heard):
+        while any(not values or values[-1] != b"end" for values in got.values()):
+            frame = conn.read()
+            if frame[0] == b"smessage":
+                got[frame[1].decode()].append(frame[2])
+            else:
+                assert frame[0] in (b"sunsubscribe", b"ssubscribe") and frame[2] in (5, 6), frame
+        for values in got.values():
+            turns = [int(value) for value in values if value.isdigit()]
+            assert turns == sorted(set(turns)), values
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_subscriber_keeps_its_protocol(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=1)
+    conn = subscriber(weir, 3)
+    assert conn.call("SUBSCRIBE", "a") == [b"subscribe", b"a", 1]
+    assert str(conn.call("HELLO", 2)).startswith("ERR HELLO may not change")
+    assert conn.call("HELLO", 3)[b"proto"] == 3
+    conn.send(encode("UNSUBSCRIBE"))
+    said(conn, "unsubscribe", "a", 0)
+    assert conn.call("HELLO", 2)[4:6] == [b"proto", 2]
+    weir.stop()
