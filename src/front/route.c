@@ -716,7 +716,9 @@ static bool must_wait_for_places(const struct client *client, const struct reque
 static enum route forward_by_slot(struct client *client, struct request *request)
 {
     if (compound_takes(client, request)) {
-        if (client->rider.in_flight == 0)
+        if (client_need_spread(client) == NULL)
+            return ROUTE_STOP;
+        if (client->rider.in_flight == 0 && !places_must_settle(client))
             return compound_run(client, request);
         client_wait_for_replies(client);
         return ROUTE_WAIT;
