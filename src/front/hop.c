@@ -485,12 +485,24 @@ static void look(struct hop *hop)
 
 /* ---- its beginning and its end ---- */
 
-static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *client, struct slice request)
+/* Behind the hops of requests that are as old or older. */
+static void put_in_order(struct hop *hop)
+{
+    struct spread *spread = spread_of(hop);
+    struct list *at = spread->hops.prev;
+    while (at != &spread->hops && (int32_t)(hop_at(at)->order - hop->order) > 0)
+        at = at->prev;
+    list_push(at->next, &hop->in_spread);
+    spread->n_hops++;
+}
+
+static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *client, struct slice request,
+                  uint32_t order)
 {
     struct spread *spread = client_need_spread(client);
     if (spread == NULL)
         return false;
-    *hop = (struct hop){.client = client, .ops = ops, .why = NOT_RUN_ROWS, .slot = KEYS_NO_SLOT};
+    *hop = (struct hop){.client = client, .ops = ops, .why = NOT_RUN_ROWS, .slot = KEYS_NO_SLOT, .order = order};
     hop->rider.ops = &rider_ops;
     hop->alarm.on_due = on_due;
     list_init(&hop->rider.waiting);
@@ -502,8 +514,7 @@ static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *cli
         client_close_starved(client);
         return false;
     }
-    list_push(&spread->hops, &hop->in_spread);
-    spread->n_hops++;
+    put_in_order(hop);
     return true;
 }
 
@@ -538,8 +549,7 @@ static bool is_taken_over(struct hop *hop)
     }
     hop->request = request;
     hop->reply = reply;
-    list_push(&spread_of(hop)->hops, &hop->in_spread);
-    spread_of(hop)->n_hops++;
+    put_in_order(hop);
     hold(hop);
     return false;
 }
@@ -570,7 +580,7 @@ static void over(struct hop *hop)
 
 bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client, const struct hop_request *request)
 {
-    if (!begin(hop, ops, client, request->bytes))
+    if (!begin(hop, ops, client, request->bytes, request->order))
         return false;
     hop->slot = request->slot;
     hop->row = request->row;
@@ -748,7 +758,7 @@ bool hop_take_back(struct place *place, const struct call *call, enum not_run ro
     struct slice bytes = unanswered_oldest(&place->unanswered);
     struct taken *taken = malloc(sizeof *taken);
     struct early_piece *position = taken != NULL ? hold_position(place) : NULL;
-    if (position == NULL || !begin(&taken->hop, &taken_ops, client, bytes)) {
+    if (position == NULL || !begin(&taken->hop, &taken_ops, client, bytes, place->source.oldest)) {
         free(taken);
         client_close_starved(client);
         return true;

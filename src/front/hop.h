@@ -71,6 +71,7 @@ struct hop {
     uint64_t look_ns;     /* it is not sent before that */
     uint64_t over_ns;     /* it is given up then; 0: it has no end yet */
     int32_t slot;         /* of its keys, or KEYS_NO_SLOT */
+    uint32_t order;       /* the position of its run in replies: of an older request it is less */
     uint32_t waited_us;
     uint8_t n_tries;     /* pauses so far, of one kind */
     uint8_t n_redirects; /* MOVED and ASK so far */
@@ -87,6 +88,7 @@ struct hop_request {
     int32_t slot;          /* of its keys; KEYS_NO_SLOT: it goes to `row`, whatever happens */
     struct nodes_row *row; /* NULL: to the slot's node */
     uint64_t tag;          /* timing_tag */
+    uint32_t order;        /* the position of the request's run in replies */
 };
 
 /*

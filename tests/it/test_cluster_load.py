@@ -4,6 +4,7 @@ import os
 import random
 import threading
 import time
+import traceback
 
 import pytest
 from kit.cluster import Cluster, slot_of, weir_before
@@ -54,8 +55,8 @@ class Mover:
                 self.made.move(slot, target, source)
                 owners[slot] = target
                 self.n_moved += 1
-        except Exception as error:  # noqa: BLE001  (told by the thread that waits)
-            self.error = error
+        except Exception:  # noqa: BLE001  (told by the thread that waits)
+            self.error = traceback.format_exc()
 
 
 @pytest.mark.parametrize("workers", WORKERS)
