@@ -44,5 +44,7 @@ struct nodes_row *target_for(const struct client *client, const struct request *
     struct nodes_row *row = slot >= 0 ? nodes_slot_row(nodes, (uint16_t)slot) : NULL;
     if (row != NULL)
         return row;
+    if (slot < 0 && (request->command->flags & CMD_PUBSUB) != 0)
+        return nodes_pubsub_row(nodes);
     return has_lane && slot < 0 ? nodes_row_of(client->rider.lane) : nodes_home(nodes);
 }

@@ -2,7 +2,8 @@
  * On a cluster: the node that a client's next request by its own rider goes to.
  *
  *     request with keys of one slot                     the slot's master
- *     request without keys                              where the client's own lane leads, else the home node
+ *     PUBLISH, PUBSUB                                   the node of classic pub/sub
+ *     any other without keys                            where the client's own lane leads, else the home node
  *     any, while something holds the client's lane      where that lane leads
  *
  * What holds a lane: MULTI, watched keys, subscriptions, MONITOR, replies that are not counted. Everything else that Redis
