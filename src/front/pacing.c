@@ -8,8 +8,7 @@
 #define THREAD_LOOK_MOST_NS (50 * NS_PER_MS) /* ... if that goes on without a longer pause */
 #define THREAD_IDLE_PART 8                   /* it is full if it had its processor but for one part in so many */
 
-/* What a client's requests go to: to the home node, as commands have no slots yet. */
-/* One for all nodes. */
+/* One for all nodes of the upstream. */
 static struct schedule *schedule_now(const struct front *front)
 {
     return front_home(front)->lanes.base.schedule;
@@ -45,11 +44,21 @@ static bool is_blocked(const struct client *client)
     return lane->stalled == &client->rider || (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
 }
 
+/* True if a node where commands of clients go holds back writes. */
+static bool is_any_paused(const struct front *front, uint64_t now_ns)
+{
+    const struct nodes *nodes = &front->nodes;
+    for (size_t i = 0; i < nodes->topology->n_masters; i++)
+        if (node_is_paused(lanes_node(&nodes->rows[i]->lanes), now_ns))
+            return true;
+    return false;
+}
+
 /* Nobody is to wait behind operators, nor where Redis holds back what some send and not what others do. */
 static bool is_free(const struct client *client, uint64_t now_ns)
 {
     return client_entrance(client)->is_admin || client->subject == NULL || transaction_is_open(&client->transaction) ||
-           node_is_paused(front_home_node(client->front), now_ns);
+           is_any_paused(client->front, now_ns);
 }
 
 /* Its next request waits for its turn: then its replies need not hurry before those of who waits for nothing. */
@@ -301,8 +310,7 @@ bool pacing_on_turn(struct loop *loop)
 {
     struct front *front = loop->owner;
     struct schedule *schedule = schedule_now(front);
-    bool is_open = !mixture_is(&schedule->contention->subjects, loop->now_ns) ||
-                   node_is_paused(front_home_node(front), loop->now_ns);
+    bool is_open = !mixture_is(&schedule->contention->subjects, loop->now_ns) || is_any_paused(front, loop->now_ns);
     audit(schedule);
     look_at_thread(front, schedule);
     schedule_turn(schedule, is_open, loop->now_ns);

@@ -1,6 +1,12 @@
 /*
  * Whose turn it is to send: a client asks here before its requests are taken, and waits if it has had its share.
  *
+ * All nodes of a cluster have one queue, though each could have its own. What a client asks next is not known before its
+ * request is taken, and who is asked first would be held up by who is asked next: replies keep their order. The cost of a
+ * request is learnt from how fast all nodes answer together, so that the window holds enough work for all of them. What
+ * a node does not answer is not counted on after a few ms (SCHEDULE_PATIENCE_NS), so that a node that hangs holds up
+ * clients of the others no longer than that.
+ *
  * While nobody else sends, or the configuration wants no turns, there is nothing to ask. Else a client takes some
  * requests, asks for the next, and leaves the worker to others after PACING_TURN_NS, or all clients of its subject after
  * PACING_SUBJECT_NS; and what it may send is upstream/schedule.h's to say. What waits has not been

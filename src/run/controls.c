@@ -277,7 +277,7 @@ struct controls *controls_open(struct loop *loop, const struct controls_settings
     controls->topology = topology_new(&controls->kin, 1);
     bool is_cluster = settings->sources->form == SOURCES_CLUSTER;
     finder.kind = controls->is_replicated || is_cluster ? FINDER_MEMBER : FINDER_ALONE;
-    finder.kin = is_cluster ? NULL : controls->kin; /* each node of a cluster has a fair queue of its own */
+    finder.kin = controls->kin;
     members_init(&controls->members, loop, &finder, &members_ops, controls);
     if (settings->sources->form == SOURCES_SENTINEL)
         open_sentinels(controls, settings);
