@@ -7,6 +7,8 @@ void pool_init(struct pool *pool)
 {
     pool->free = NULL;
     pool->n_free = 0;
+    pool->free_cells = NULL;
+    pool->n_free_cells = 0;
     pool->given_back = 0;
     atomic_init(&pool->held, 0);
 }
@@ -31,6 +33,34 @@ void pool_shed(struct pool *pool)
         pool->free = next;
     }
     pool->n_free = 0;
+    while (pool->free_cells != NULL) {
+        struct cell *next = pool->free_cells->next;
+        free(pool->free_cells);
+        pool_note_less(pool, CELL_BYTES);
+        pool->free_cells = next;
+    }
+    pool->n_free_cells = 0;
+}
+
+void *pool_new_cell(struct pool *pool)
+{
+    void *cell = malloc(CELL_BYTES);
+    if (cell != NULL)
+        pool_note_more(pool, CELL_BYTES);
+    return cell;
+}
+
+void pool_put_cell(struct pool *pool, void *at)
+{
+    struct cell *cell = at;
+    if (pool->n_free_cells == POOL_KEEP_CELLS) {
+        free(cell);
+        pool_note_less(pool, CELL_BYTES);
+        return;
+    }
+    cell->next = pool->free_cells;
+    pool->free_cells = cell;
+    pool->n_free_cells++;
 }
 
 void pool_fini(struct pool *pool)

@@ -18,6 +18,8 @@
 
 #define CHUNK_BYTES 8192
 #define POOL_KEEP 64 /* free chunks kept: half a megabyte a worker */
+#define CELL_BYTES 256
+#define POOL_KEEP_CELLS 512 /* free cells kept */
 
 struct chunk {
     struct chunk *next;
@@ -26,9 +28,16 @@ struct chunk {
     char data[CHUNK_BYTES - 16];
 };
 
+/* Memory for one short thing that comes and goes with each request. */
+struct cell {
+    struct cell *next; /* while it is free */
+};
+
 struct pool {
     struct chunk *free;
     unsigned n_free;
+    struct cell *free_cells;
+    unsigned n_free_cells;
     size_t given_back;     /* bytes freed since net/loop.c set this to 0, which then trims the allocator's heap */
     _Atomic uint64_t held; /* bytes of all chunks, free ones included, and of pool_note_more; any thread may read it */
 };
@@ -46,7 +55,22 @@ void pool_fini(struct pool *pool);
 void pool_note_more(struct pool *pool, size_t bytes);
 void pool_note_less(struct pool *pool, size_t bytes);
 
-/* Free the chunks that no chain uses. */
+/* CELL_BYTES of memory, counted as held; pool_put_cell takes it back. NULL: out of memory. */
+void *pool_new_cell(struct pool *pool);
+
+static inline void *pool_get_cell(struct pool *pool)
+{
+    struct cell *cell = pool->free_cells;
+    if (cell == NULL)
+        return pool_new_cell(pool);
+    pool->free_cells = cell->next;
+    pool->n_free_cells--;
+    return cell;
+}
+
+void pool_put_cell(struct pool *pool, void *at);
+
+/* Free the chunks and cells that are not in use. */
 void pool_shed(struct pool *pool);
 
 /* Append a copy of n bytes. False: out of memory; a part may have been appended, so chain_clear is all that is left. */

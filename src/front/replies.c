@@ -6,8 +6,8 @@
 
 #define FIRST_CAPACITY 4
 #define CAPACITY_KEPT 32 /* runs: a ring of no more is kept while it is empty */
-#define PIECE_MIN 224    /* bytes: most replies are short, and with its head a piece is 256 */
-#define PIECE_MORE 4096  /* what follows in the same run is seldom the last */
+#define PIECE_MIN ((uint32_t)(CELL_BYTES - sizeof(struct early_piece))) /* bytes: most replies are short */
+#define PIECE_MORE 4096 /* what follows in the same run is seldom the last */
 
 struct early_piece {
     struct early_piece *next;
@@ -28,11 +28,13 @@ static bool early_is_empty(const struct early *early)
 static bool add_piece(struct replies *replies, struct early *early, size_t n, size_t least)
 {
     size_t room = n > least ? n : least;
-    struct early_piece *piece = malloc(sizeof *piece + room);
+    bool is_cell = room <= PIECE_MIN;
+    struct early_piece *piece = is_cell ? pool_get_cell(replies->pool) : malloc(sizeof *piece + room);
     if (piece == NULL)
         return false;
     *piece = (struct early_piece){.room = (uint32_t)room};
-    pool_note_more(replies->pool, sizeof *piece + room);
+    if (!is_cell)
+        pool_note_more(replies->pool, sizeof *piece + room);
     if (early_is_empty(early))
         early->first = piece;
     else
@@ -66,8 +68,14 @@ static void drop_piece(struct replies *replies, struct early *early)
     struct early_piece *piece = early->first;
     early->first = piece->next;
     replies->early_bytes -= piece->filled;
-    pool_note_less(replies->pool, sizeof *piece + piece->room + (piece->held != NULL ? piece->filled : 0));
+    if (piece->held != NULL)
+        pool_note_less(replies->pool, piece->filled);
     free(piece->held);
+    if (piece->room <= PIECE_MIN) {
+        pool_put_cell(replies->pool, piece);
+        return;
+    }
+    pool_note_less(replies->pool, sizeof *piece + piece->room);
     free(piece);
 }
 

@@ -11,11 +11,31 @@ static uint64_t size_of(const struct kept *kept)
     return sizeof *kept + kept->len;
 }
 
+static struct kept *get(struct pool *pool, size_t size)
+{
+    if (size <= CELL_BYTES)
+        return pool_get_cell(pool);
+    struct kept *kept = malloc(size);
+    if (kept != NULL)
+        pool_note_more(pool, size);
+    return kept;
+}
+
+static void put(struct pool *pool, struct kept *kept)
+{
+    if (size_of(kept) <= CELL_BYTES) {
+        pool_put_cell(pool, kept);
+        return;
+    }
+    pool_note_less(pool, size_of(kept));
+    free(kept);
+}
+
 struct kept *unanswered_add(struct unanswered *unanswered, struct pool *pool, enum kept_kind kind, struct slice bytes,
                             uint32_t n)
 {
     size_t len = unanswered->bytes <= UNANSWERED_MAX ? bytes.len : 0;
-    struct kept *kept = malloc(sizeof *kept + len);
+    struct kept *kept = get(pool, sizeof *kept + len);
     if (kept == NULL)
         return NULL;
     *kept = (struct kept){.n = n, .n_left = n, .len = (uint32_t)len, .kind = (uint8_t)kind};
@@ -27,7 +47,6 @@ struct kept *unanswered_add(struct unanswered *unanswered, struct pool *pool, en
         unanswered->last->next = kept;
     unanswered->last = kept;
     unanswered->bytes += len;
-    pool_note_more(pool, size_of(kept));
     return kept;
 }
 
@@ -36,8 +55,7 @@ static void drop_first(struct unanswered *unanswered, struct pool *pool)
     struct kept *kept = unanswered->first;
     unanswered->first = kept->next;
     unanswered->bytes -= kept->len;
-    pool_note_less(pool, size_of(kept));
-    free(kept);
+    put(pool, kept);
 }
 
 void unanswered_drop(struct unanswered *unanswered, struct pool *pool, uint32_t n)

@@ -47,6 +47,7 @@ static void test_neighbours(void **state)
     unanswered_drop(&queue, &pool, 1);
     assert_null(queue.first);
     assert_int_equal(queue.bytes, 0);
+    pool_shed(&pool);
     assert_int_equal(atomic_load(&pool.held), 0);
 }
 
@@ -67,6 +68,7 @@ static void test_bound(void **state)
     assert_oldest(&queue, "");
     unanswered_drop(&queue, &pool, n - n_kept - 1);
     unanswered_clear(&queue, &pool);
+    pool_shed(&pool);
     assert_int_equal(atomic_load(&pool.held), 0);
 }
 
@@ -95,6 +97,7 @@ static void test_any_order(void **state)
         answered += n;
     }
     unanswered_clear(&queue, &pool);
+    pool_shed(&pool);
     assert_int_equal(atomic_load(&pool.held), 0);
 }
 
