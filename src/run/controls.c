@@ -181,10 +181,12 @@ static void on_claims(void *arg)
 
 static const struct sentinels_ops sentinels_ops = {.on_claims = on_claims, .on_news = on_news};
 
-static struct finder *finder_of(void *arg, size_t row, bool *is_row)
+static struct finder *finder_of(void *arg, size_t row, bool *is_row, size_t *master)
 {
     const struct controls *controls = arg;
     *is_row = row < controls->topology->n_rows;
+    if (*is_row)
+        *master = controls->topology->rows[row].master;
     return *is_row && controls->rows[row] != NULL ? controls->rows[row]->finder : NULL;
 }
 

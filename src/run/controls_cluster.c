@@ -8,16 +8,21 @@
 
 #include "run/cluster_rows.h"
 
+static bool has_row(const struct topology *topology, const struct node *node)
+{
+    for (size_t i = 0; i < topology->n_rows; i++)
+        if (topology->rows[i].node == node)
+            return true;
+    return false;
+}
+
 /* Nothing comes from a node any more in whose place there is another: clients that wait there are closed. */
 static void demote_lost(struct controls *controls, const struct topology *topology)
 {
     for (size_t i = 0; i < controls->topology->n_rows; i++) {
         struct member *member = controls->rows[i];
         struct node *node = controls->topology->rows[i].node;
-        bool is_kept = false;
-        for (size_t j = 0; j < topology->n_rows && !is_kept; j++)
-            is_kept = topology->rows[j].node == node;
-        if (is_kept || member == NULL || !finder_word(member->finder).is_lost)
+        if (has_row(topology, node) || member == NULL || !finder_word(member->finder).is_lost)
             continue;
         node_demote(node);
         if (finder_node(member->finder) == node && !member->is_leaving)
@@ -48,6 +53,21 @@ static void tell_service(struct controls *controls)
     controls->ops->on_news(controls->arg, is_whole ? LOG_INFO : LOG_WARN, line, line);
 }
 
+/* A master that is a replica now is connected to anew: on connections to a master nothing has been said of reading. */
+static void mark_replicas(const struct controls *controls, const struct cluster_rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        struct finder *finder = rows->members[i] != NULL ? rows->members[i]->finder : NULL;
+        bool is_replica = i >= rows->n_masters;
+        if (is_replica && !node_is_read_only(rows->rows[i].node) && has_row(controls->topology, rows->rows[i].node)) {
+            finder_renew(finder);
+            rows->rows[i].node = finder_node(finder);
+        }
+        if (rows->members[i] != NULL)
+            node_set_read_only(rows->rows[i].node, is_replica);
+    }
+}
+
 /* The rows are handed over. Without a master the home is a node without an address. */
 static void publish_rows(struct controls *controls, struct cluster_rows *rows)
 {
@@ -57,6 +77,7 @@ static void publish_rows(struct controls *controls, struct cluster_rows *rows)
         rows->rows[0] = (struct topology_row){.node = nobody, .master = 0};
         rows->n = rows->n_masters = 1;
     }
+    mark_replicas(controls, rows);
     if (!cluster_rows_are_same(rows, controls->topology)) {
         struct topology *topology = topology_new_cluster(rows->rows, rows->n, rows->n_masters, rows->slots);
         for (uint16_t slot = 0; slot < SLOT_COUNT; slot++)

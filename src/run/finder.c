@@ -338,6 +338,15 @@ void finder_give_up(struct finder *finder)
     demote(finder);
 }
 
+void finder_renew(struct finder *finder)
+{
+    struct dial *dial = new_dial(finder, &finder->now->node->endpoint);
+    if (node_has_address(dial->node))
+        connect_dial(dial, false);
+    end_round(finder);
+    become(finder, dial);
+}
+
 /* ---- a round: each address is dialled ---- */
 
 static bool is_same(const struct endpoint *a, const struct endpoint *b)

@@ -99,6 +99,9 @@ bool finder_ask_nodes(struct finder *finder, const struct control_inquirer *inqu
  */
 void finder_give_up(struct finder *finder);
 
+/* Another node takes the place of this one, at the same address: lanes to the old one retire. Not from within `ops`. */
+void finder_renew(struct finder *finder);
+
 /* Something may have been asked about the node: node_ask. */
 void finder_look(struct finder *finder);
 

@@ -12,6 +12,12 @@
 #define AGAIN_NS (16 * NS_PER_MS) /* ... for so long: a client that is held looks again after 20 ms */
 #define HANDLES 3
 
+/* A master, and what it has told. */
+struct shard {
+    struct offsets offsets;
+    const struct node *master; /* it told these offsets; only compared; NULL: none has */
+};
+
 struct replica_poll {
     uv_timer_t timer;
     uv_timer_t again; /* runs for a moment after a worker has wanted a round */
@@ -20,30 +26,30 @@ struct replica_poll {
     struct upstream *upstream;
     const struct replica_poll_ops *ops;
     void *arg;
-    struct offsets offsets;    /* of the master */
-    const struct node *master; /* it told these offsets; only compared; NULL: none has */
-    uint64_t began_ns;         /* the present round */
-    uint64_t wanted_ns;        /* when a worker has wanted one last */
+    struct shard *shards; /* by the row of the master; heap */
+    size_t n_shards;
+    uint64_t began_ns;  /* the present round */
+    uint64_t wanted_ns; /* when a worker has wanted one last */
 };
 
-static struct finder *finder_at(const struct replica_poll *poll, size_t row, bool *is_row)
+static struct finder *finder_at(const struct replica_poll *poll, size_t row, bool *is_row, size_t *master)
 {
-    return poll->ops->finder(poll->arg, row, is_row);
+    return poll->ops->finder(poll->arg, row, is_row, master);
 }
 
-static struct node *node_at(const struct replica_poll *poll, size_t row, bool *is_row)
+static struct node *node_at(const struct replica_poll *poll, size_t row, bool *is_row, size_t *master)
 {
-    struct finder *finder = finder_at(poll, row, is_row);
+    struct finder *finder = finder_at(poll, row, is_row, master);
     return finder != NULL ? finder_node(finder) : NULL;
 }
 
-/* NULL: the node has no row behind the master's. */
-static struct node *replica_of(const struct replica_poll *poll, const struct node *node)
+/* NULL: the node has no row behind a master's. *master is the row of that. */
+static struct node *replica_of(const struct replica_poll *poll, const struct node *node, size_t *master)
 {
     bool is_row = true;
-    for (size_t row = 1; is_row; row++) {
-        struct node *at = node_at(poll, row, &is_row);
-        if (is_row && at == node)
+    for (size_t row = 0; is_row; row++) {
+        struct node *at = node_at(poll, row, &is_row, master);
+        if (is_row && at == node && *master != row && *master < poll->n_shards)
             return at;
     }
     return NULL;
@@ -55,12 +61,13 @@ static struct node *replica_of(const struct replica_poll *poll, const struct nod
  * The roles are others than those of the topology. What replicas have reached stays for replica-lag-max: a client that
  * reads at the server that is promoted would go back in time at the old master.
  */
-static void ask_roles(const struct replica_poll *poll, struct node *promoted)
+static void ask_roles(const struct replica_poll *poll, size_t master_row, struct node *promoted)
 {
     bool is_row;
-    struct node *home = node_at(poll, TOPOLOGY_HOME, &is_row);
-    if (home != NULL)
-        node_ask(home);
+    size_t unused;
+    struct node *master = node_at(poll, master_row, &is_row, &unused);
+    if (is_row && master != NULL)
+        node_ask(master);
     if (promoted != NULL)
         node_ask(promoted);
 }
@@ -68,16 +75,18 @@ static void ask_roles(const struct replica_poll *poll, struct node *promoted)
 static void on_reached(void *arg, const struct node *node, const struct offsets_word *word, uint64_t asked_ns)
 {
     const struct replica_poll *poll = arg;
-    struct node *replica = replica_of(poll, node);
+    size_t master;
+    struct node *replica = replica_of(poll, node, &master);
     (void)asked_ns;
     if (replica == NULL)
         return;
     if (word != NULL && word->role == ROLE_MASTER) {
-        ask_roles(poll, replica);
+        ask_roles(poll, master, replica);
         return;
     }
-    uint64_t as_of_ns = word != NULL ? offsets_as_of(&poll->offsets, word) : 0;
-    reach_note(&replica->reach, as_of_ns, word != NULL ? offsets_behind(&poll->offsets, word) : 0);
+    const struct offsets *offsets = &poll->shards[master].offsets;
+    uint64_t as_of_ns = word != NULL ? offsets_as_of(offsets, word) : 0;
+    reach_note(&replica->reach, as_of_ns, word != NULL ? offsets_behind(offsets, word) : 0);
 }
 
 /* A round that a worker has begun may be a moment old: a question has had its time in half a period. */
@@ -92,42 +101,62 @@ static void ask_replica(struct replica_poll *poll, struct finder *finder)
         reach_end(reach);
 }
 
-static void ask_replicas(struct replica_poll *poll)
+static void ask_replicas_of(struct replica_poll *poll, size_t master_row)
 {
     bool is_row = true;
-    for (size_t row = 1; is_row; row++) {
-        struct finder *finder = finder_at(poll, row, &is_row);
-        if (is_row)
+    size_t master;
+    for (size_t row = 0; is_row; row++) {
+        struct finder *finder = finder_at(poll, row, &is_row, &master);
+        if (is_row && master != row && master == master_row)
             ask_replica(poll, finder);
     }
+}
+
+static void ask_replicas(struct replica_poll *poll)
+{
+    for (size_t master = 0; master < poll->n_shards; master++)
+        ask_replicas_of(poll, master);
 }
 
 static void on_told(void *arg, const struct node *node, const struct offsets_word *word, uint64_t asked_ns)
 {
     struct replica_poll *poll = arg;
-    if (node != poll->master || word == NULL)
+    size_t row = 0;
+    while (row < poll->n_shards && poll->shards[row].master != node)
+        row++;
+    if (row == poll->n_shards || word == NULL)
         return;
     if (word->role == ROLE_REPLICA) {
-        ask_roles(poll, NULL);
+        ask_roles(poll, row, NULL);
         return;
     }
-    offsets_note(&poll->offsets, word, asked_ns);
-    ask_replicas(poll);
+    offsets_note(&poll->shards[row].offsets, word, asked_ns);
+    ask_replicas_of(poll, row);
 }
 
 /* ---- rounds ---- */
 
+static void add_shard(struct replica_poll *poll)
+{
+    poll->shards = mem_realloc(poll->shards, poll->n_shards + 1, sizeof *poll->shards);
+    poll->shards[poll->n_shards++] = (struct shard){.master = NULL};
+}
+
 /* What the master before told says nothing of this one. */
-static void note_master(struct replica_poll *poll, const struct node *master)
+static void note_master(struct replica_poll *poll, size_t master_row, const struct node *master)
 {
     bool is_row = true;
-    if (master == poll->master)
+    size_t of;
+    while (poll->n_shards <= master_row)
+        add_shard(poll);
+    struct shard *shard = &poll->shards[master_row];
+    if (master == shard->master)
         return;
-    poll->master = master;
-    offsets_forget(&poll->offsets);
+    shard->master = master;
+    offsets_forget(&shard->offsets);
     for (size_t row = 0; is_row; row++) {
-        struct node *node = node_at(poll, row, &is_row);
-        if (node != NULL)
+        struct node *node = node_at(poll, row, &is_row, &of);
+        if (is_row && node != NULL && of == master_row)
             reach_end(&node->reach);
     }
 }
@@ -136,12 +165,17 @@ static void note_master(struct replica_poll *poll, const struct node *master)
 static void begin(struct replica_poll *poll)
 {
     const struct control_asker asker = {on_told, poll};
-    bool is_row;
-    struct finder *master = finder_at(poll, TOPOLOGY_HOME, &is_row);
+    bool is_row = true;
+    size_t of;
     poll->began_ns = clock_ns();
-    note_master(poll, master != NULL ? finder_node(master) : NULL);
-    if (master == NULL || !finder_ask_offset(master, &asker))
-        ask_replicas(poll);
+    for (size_t row = 0; is_row; row++) {
+        struct finder *master = finder_at(poll, row, &is_row, &of);
+        if (!is_row || of != row)
+            continue;
+        note_master(poll, row, master != NULL ? finder_node(master) : NULL);
+        if (master == NULL || !finder_ask_offset(master, &asker))
+            ask_replicas_of(poll, row);
+    }
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -191,8 +225,10 @@ struct replica_poll *replica_poll_open(struct loop *loop, struct upstream *upstr
 static void on_closed(uv_handle_t *handle)
 {
     struct replica_poll *poll = handle->data;
-    if (--poll->n_handles == 0)
-        free(poll);
+    if (--poll->n_handles > 0)
+        return;
+    free(poll->shards);
+    free(poll);
 }
 
 void replica_poll_close(struct replica_poll *poll)

@@ -2,7 +2,7 @@
  * Asks master and replicas how far they are, once in every replica-poll, and notes in each node how far it is behind
  * (upstream/offsets.h).
  *
- *     tick            the master is asked
+ *     tick            each master is asked (of a cluster there are several)
  *     it has told     each replica is asked: most have what the master has just told
  *     next tick       a replica that has not answered does not follow any more
  *
@@ -20,8 +20,11 @@
 struct replica_poll;
 
 struct replica_poll_ops {
-    /* The finder of a row of the topology; of row 0 NULL while there is no master. *is_row is false beyond the last. */
-    struct finder *(*finder)(void *arg, size_t row, bool *is_row);
+    /*
+     * The finder of a row of the topology, and the row of its master; of row 0 NULL while there is no master. *is_row is
+     * false beyond the last.
+     */
+    struct finder *(*finder)(void *arg, size_t row, bool *is_row, size_t *master);
 };
 
 /* The upstream and ops outlive it. Out of memory ends the process. */

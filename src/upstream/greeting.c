@@ -18,6 +18,7 @@ enum step {
     STEP_LOGIN,
     STEP_SELECT_AGAIN,
     STEP_HELLO,
+    STEP_READONLY,
     STEP_NONCE,
 };
 
@@ -69,6 +70,11 @@ void greeting_ask_role(struct greeting *greeting)
     add(greeting, STEP_HELLO);
 }
 
+void greeting_read_only(struct greeting *greeting)
+{
+    add(greeting, STEP_READONLY);
+}
+
 static size_t say_select(char *out, const struct lane_key *key)
 {
     char number[16];
@@ -92,7 +98,7 @@ static size_t say_write(char *out, const char *key)
 static size_t say_step(const struct greeting *greeting, enum step step, const struct lane_key *key,
                        const struct nonce *nonce, char *out)
 {
-    const struct slice reset[] = {SLICE(OWN_RESET)};
+    const struct slice reset[] = {SLICE(OWN_RESET)}, readonly[] = {SLICE(OWN_READONLY)};
     switch (step) {
     case STEP_RESET:
         return emit_array(out, reset, 1);
@@ -107,6 +113,8 @@ static size_t say_step(const struct greeting *greeting, enum step step, const st
         return login_emit(key->login, SLICE(OWN_AUTH), false, out);
     case STEP_HELLO:
         return say_hello(out, key);
+    case STEP_READONLY:
+        return emit_array(out, readonly, 1);
     case STEP_NONCE:
         break;
     }
@@ -158,6 +166,7 @@ static enum greeting_verdict judge_fresh(struct greeting *greeting, enum step st
             return GREETING_GOOD;
         return glimpse_starts(answer, SLICE("-WRONGPASS")) ? GREETING_LOGIN_REFUSED : GREETING_REFUSED;
     case STEP_OWN_LOGIN: /* if not: the connection's user may write the key, or not */
+    case STEP_READONLY:  /* if not: it moves each read to its master */
         return GREETING_GOOD;
     case STEP_WRITE:
         greeting->is_covered = glimpse_is(answer, SLICE("+OK\r\n"));
@@ -205,6 +214,7 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
         is_good = nonce_is_answered(nonce, answer);
         break;
     case STEP_OWN_LOGIN:
+    case STEP_READONLY:
     case STEP_WRITE:
         break;
     }

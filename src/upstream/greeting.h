@@ -68,6 +68,9 @@ char *greeting_say(struct greeting *greeting, const struct lane_key *key, const 
 /* HELLO at its end, if there is none: a client that has logged in is told the role. Before anything is said. */
 void greeting_ask_role(struct greeting *greeting);
 
+/* READONLY at its end: a replica of a cluster answers reads on this connection. Of a fresh one, before anything is said. */
+void greeting_read_only(struct greeting *greeting);
+
 enum greeting_verdict {
     GREETING_GOOD,
     GREETING_TELLS_ID,      /* good; it tells the connection's id, see greeting_id */

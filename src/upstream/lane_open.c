@@ -149,6 +149,8 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     greeting_init(&lane->greeting, &lane->key, kind, greeting_is_again(kind) ? NULL : &cover);
     if (atomic_load_explicit(&lane_node(lane)->asks_lanes, memory_order_relaxed) && lane->role != LANE_DOOR)
         greeting_ask_role(&lane->greeting);
+    if (node_is_read_only(lane_node(lane)) && lane->role == LANE_SHARED && kind == GREETING_FRESH)
+        greeting_read_only(&lane->greeting);
     if (greeting_is_over(&lane->greeting)) {
         become_ready(lane);
         return true;

@@ -45,6 +45,7 @@ struct node {
     _Atomic bool is_asked;          /* node_ask */
     _Atomic bool asks_lanes;        /* it does not tell weir its role: lanes of clients that have logged in ask */
     _Atomic bool is_demoted;     /* it is a replica in place of which there is a master: nothing more is sent to it */
+    _Atomic bool is_read_only;   /* of a cluster: a replica that clients read from; its shared lanes say READONLY */
     struct reach reach;          /* how far it is behind the master, where clients may read from it */
     _Atomic uint64_t left_bytes; /* what clients that have gone left under way, as far as known: front/remains.h */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
@@ -99,6 +100,17 @@ void node_ask(struct node *node);
 static inline bool node_is_asked(const struct node *node)
 {
     return atomic_load_explicit(&node->is_asked, memory_order_relaxed);
+}
+
+/* Of a cluster: it is a replica that clients read from. For lanes that are opened from now on. */
+static inline void node_set_read_only(struct node *node, bool is_read_only)
+{
+    atomic_store_explicit(&node->is_read_only, is_read_only, memory_order_relaxed);
+}
+
+static inline bool node_is_read_only(const struct node *node)
+{
+    return atomic_load_explicit(&node->is_read_only, memory_order_relaxed);
 }
 
 /* True if it was a master and says that it is a replica. */

@@ -16,6 +16,7 @@
 #define OWN_SET "sET"
 #define OWN_CLIENT "cLIENT"
 #define OWN_QUIT "qUIT"
+#define OWN_READONLY "rEADONLY"
 #define OWN_SELECT "sELECT"
 #define OWN_AUTH "aUTH" /* to log a lane in; the login that a client asks for is sent as AUTH */
 
