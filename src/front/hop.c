@@ -7,6 +7,7 @@
 #include "front/account.h"
 #include "front/describe.h"
 #include "front/pacing.h"
+#include "front/read_side.h"
 #include "front/remains.h"
 #include "front/session.h"
 #include "front/timing.h"
@@ -573,6 +574,7 @@ static void over(struct hop *hop)
     end(hop);
     free_texts(hop);
     alarms_release(alarms_of(client), 1);
+    read_side_note_answered(hop->client, true);
     hop->ops->on_reply(hop, bytes_slice(&reply));
     bytes_fini(&reply);
     note_over(client);

@@ -8,6 +8,7 @@
 #include "front/keep.h"
 #include "front/lane_claim.h"
 #include "front/pacing.h"
+#include "front/read_side.h"
 #include "front/remains.h"
 #include "front/session.h"
 #include "front/timeouts.h"
@@ -123,12 +124,21 @@ static void on_counted(struct rider *rider, uint8_t counted)
     account_answered(place_of(rider)->client, counted);
 }
 
+/* For front/shard_reads.h. */
+static void note_heard(struct place *place)
+{
+    place->heard_ns = place->client->front->loop->now_ns;
+    place->doubts = reach_doubts(&lanes_node(lanes_of_place(place))->reach);
+}
+
 static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
 {
     struct place *place = place_of(rider);
     pacing_note_answered(place->client, call, n);
     timing_note(place->client, rider->lane, call, n);
     unanswered_drop(&place->unanswered, pool_of(place), n);
+    if (read_side_of(place->client) != NULL)
+        note_heard(place);
 }
 
 static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row, struct slice reply)

@@ -5,7 +5,9 @@
 #include "base/num.h"
 #include "front/hop.h"
 #include "front/place.h"
+#include "front/read_side.h"
 #include "front/session.h"
+#include "front/shard_reads.h"
 #include "limit/keys.h"
 #include "upstream/stall.h"
 
@@ -64,8 +66,10 @@ struct nodes_row *places_row_for(const struct client *client, const struct reque
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     if (slot == KEYS_NO_SLOT)
         slot = slot_asked_of(request);
-    if (slot >= 0)
-        return nodes_slot_row(&client->front->nodes, (uint16_t)slot);
+    if (slot >= 0) {
+        struct nodes_row *row = nodes_slot_row(&client->front->nodes, (uint16_t)slot);
+        return row != NULL && read_side_of(client) != NULL ? shard_reads_row(client, request, row) : row;
+    }
     bool is_pubsub = (request->command->flags & CMD_PUBSUB) != 0;
     return is_pubsub ? nodes_pubsub_row(&client->front->nodes) : front_home(client->front);
 }
@@ -95,7 +99,10 @@ static void retire(struct spread *spread, struct place *place)
     if (spread->target == place->row)
         spread->target = NULL;
     if (is_needed(place)) {
-        place->rider.wants_idle = true;
+        if (place->rider.in_flight > 0 || place->n_hops > 0)
+            place->rider.wants_idle = true;
+        else
+            place_leave(place); /* its row may end before it */
         list_push(&spread->retired, &place->in_retired);
         return;
     }

@@ -38,12 +38,12 @@ bool reads_open(struct client *client)
 
 /* ---- does it want to? ---- */
 
-/* Which row it takes first; TOPOLOGY_HOME: the client reads from the home node. */
+/* Which row it takes first; TOPOLOGY_HOME: the client reads from the home node. In a cluster: front/shard_reads.h. */
 static size_t preferred_row(const struct client *client)
 {
     const struct read_side *reading = read_side_of(client);
     size_t n = client->front->nodes.n;
-    if (n < 2)
+    if (n < 2 || client->front->nodes.commons.upstream->is_cluster)
         return TOPOLOGY_HOME;
     if (settings_of(client)->reads == READS_REPLICAS)
         return reading->number % n;

@@ -28,6 +28,7 @@
 #include "front/reads.h"
 #include "front/request.h"
 #include "front/session.h"
+#include "front/shard_reads.h"
 #include "front/special.h"
 #include "front/subscribe.h"
 #include "front/spread.h"
@@ -468,13 +469,15 @@ static enum route go_without_place(struct client *client, struct place *place, s
     return result;
 }
 
-/* ROUTE_GOES_ON: the lane at the place may be sent the request. */
+/* ROUTE_GOES_ON: the lane at the place may be sent the request. A replica that has none is given up for the master. */
 static enum route find_place(struct client *client, struct request *request, struct place **place, struct lane **lane)
 {
     if (client_need_spread(client) == NULL)
         return ROUTE_STOP;
     struct nodes_row *row = places_row_for(client, request);
-    if (client->rider.in_flight > 0 || places_must_settle(client)) {
+    bool has_replicas = row != NULL && read_side_of(client) != NULL;
+    if (client->rider.in_flight > 0 || places_must_settle(client) ||
+        (has_replicas && shard_reads_must_wait(client, row))) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
@@ -490,6 +493,8 @@ static enum route find_place(struct client *client, struct request *request, str
     case LANE_NOT_YET:
         return ROUTE_WAIT;
     default:
+        if (!client_is_closed(client) && has_replicas && shard_reads_give_up(*place))
+            return find_place(client, request, place, lane);
         return client_is_closed(client) ? ROUTE_STOP : go_without_place(client, *place, request);
     }
 }

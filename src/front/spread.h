@@ -51,6 +51,9 @@ struct place {
     uint32_t n_hops;              /* hops that are in flight there, ... */
     const struct lane *hop_lane;  /* ... on this lane, while there are some */
     uint32_t wrote_at;            /* when it last wrote there, as coverage_time has it; 0: it has not */
+    uint64_t heard_ns;            /* when the node answered last; kept of clients that read from replicas */
+    uint64_t avoided_until_ns;    /* of a replica that takes no lane of the client: it is not used until then */
+    uint32_t doubts;              /* reach.doubts of the node at that answer */
     bool was_proven;              /* the node has taken the client's words once */
     bool was_refused; /* the lane that it waited for could not be opened, or the login was refused; told once */
 };

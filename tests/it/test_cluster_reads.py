@@ -1,0 +1,143 @@
+"""`reads = replicas` and `reads = asked` before a cluster: each shard's replicas answer reads, and no client misses what it knows."""
+
+import re
+import threading
+import time
+
+import pytest
+from kit.admin import ADMIN, stats
+from kit.cluster import Cluster
+from kit.harness import wait_until
+from kit.resp import Closed
+
+SECONDS = 20
+
+
+def before(cluster, **more):
+    settings = {"workers": 1, "reads": "replicas", "replica_poll": "20ms", "sections": ADMIN, "env": {"WEIR_HURRY": "10"}}
+    return cluster.farm.weir(cluster.upstream, **{**settings, **more})
+
+
+def gets(node):
+    found = re.search(r"cmdstat_get:calls=(\d+)", str(node.call("INFO", "commandstats")))
+    return int(found[1]) if found else 0
+
+
+def shard(made):
+    master = made.masters[0]
+    (replica,) = made.replicas_of(master)
+    return master, replica, made.key_at(master)
+
+
+def uses(weir, use):
+    return {node["address"] for node in stats(weir)["upstream"]["nodes"] if node["use"] == use}
+
+
+def wait_read(weir, *replicas):
+    wait_until(lambda: {node.upstream for node in replicas} <= uses(weir, "reads"), "the replicas are read from", SECONDS)
+
+
+def test_reads_are_spread(farm):
+    """Some clients read from the shard's replica, all write to its master, and each reads what it wrote."""
+    made = Cluster(farm, masters=2, replicas=1)
+    weir = before(made)
+    master, replica, key = shard(made)
+    wait_read(weir, replica)
+    conns = [weir.connect() for _ in range(6)]
+    for conn in conns:
+        assert conn.call("GET", key) is None
+    first = gets(master), gets(replica)
+    for conn in conns:
+        assert conn.ask(*(["GET", key] for _ in range(10))) == [None] * 10
+    assert gets(master) > first[0] and gets(replica) > first[1]
+    for n in range(100):
+        conn = conns[n % 6]
+        assert conn.call("SET", key, n) == "OK"
+        assert conn.call("GET", key) == str(n).encode()
+        assert conn.ask(["SET", key, f"{n}+"], ["GET", key]) == ["OK", f"{n}+".encode()]
+
+    def read_on():
+        assert [conn.call("GET", key) for conn in conns] == [b"99+"] * 6
+        time.sleep(0.03)
+        return gets(replica) > first[1] + 60
+
+    wait_until(read_on, "clients come back to the replica", SECONDS)
+    for conn in conns:
+        conn.close()
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_readers_that_ask(farm):
+    made = Cluster(farm, masters=2, replicas=1)
+    weir = before(made, reads="asked")
+    master, replica, key = shard(made)
+    wait_read(weir, replica)
+    with weir.connect() as conn:
+        first = gets(replica)
+        assert conn.ask(*(["GET", key] for _ in range(10))) == [None] * 10
+        assert gets(replica) == first
+        assert conn.call("READONLY") == "OK"
+        wait_until(lambda: conn.call("GET", key) is None and gets(replica) > first, "it reads from the replica", SECONDS)
+        assert conn.call("READWRITE") == "OK"
+        first = gets(replica)
+        assert conn.ask(*(["GET", key] for _ in range(10))) == [None] * 10
+        assert gets(replica) == first
+    weir.stop()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("change", ["failover", "kill a replica"])
+def test_nothing_goes_back(farm, change):
+    """While one client counts upwards, others never see a smaller number than before; also over a failover."""
+    made = Cluster(farm, masters=2, replicas=1)
+    weir = before(made, workers=2, failover_wait="5s")
+    master, replica, key = shard(made)
+    wait_read(weir, replica)
+    seen, ends, errors = [0], threading.Event(), []
+
+    def read():
+        try:
+            with weir.connect() as conn:
+                last = 0
+                while not ends.is_set():
+                    now = int(conn.call("GET", key) or 0)
+                    assert now >= last, (now, last)
+                    last = now
+                    seen[0] += 1
+        except Exception as error:
+            errors.append(error)
+
+    def write():
+        try:
+            with weir.connect() as conn:
+                n = 0
+                while not ends.is_set():
+                    n += 1
+                    assert conn.call("SET", key, n) == "OK"
+                    assert int(conn.call("GET", key)) == n
+                    time.sleep(0.001)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(6)] + [threading.Thread(target=write)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    first = gets(replica)
+    assert first > 0
+    if change == "failover":
+        made.failover(replica)
+        time.sleep(1)
+        made.wait_ok()
+        made.failover(master)
+    else:
+        made.kill(replica)
+    time.sleep(2)
+    ends.set()
+    for thread in threads:
+        thread.join()
+    lost = [error for error in errors if isinstance(error, Closed)]  # by readers with a call at the replica that is killed
+    assert len(lost) < 7 and (not lost or change != "failover"), errors
+    assert len(lost) == len(errors) and seen[0] > 100, (errors, seen)
+    weir.stop()
