@@ -731,14 +731,31 @@ static enum route forward_by_slot(struct client *client, struct request *request
     return places_take(client, request) ? forward_by_place(client, request) : forward(client, request);
 }
 
+/* True if the call on the client's own lane to a node of a cluster is not over: it may come back. */
+static bool must_wait_for_carried(struct client *client)
+{
+    if (!carry_is_busy(client))
+        return false;
+    carry_go_on(client); /* it may have been answered just now */
+    if (client_is_closed(client) || !carry_is_busy(client))
+        return client_is_closed(client);
+    if (client->rider.in_flight > 0)
+        client_wait_for_replies(client);
+    else
+        client_wait(client, WAIT_AGAIN);
+    return true;
+}
+
 static enum route route(struct client *client, struct request *request)
 {
     if (subscribe_is_under_way(client))
         return subscribe_run(client, request);
-    if (must_wait_for_kept(client, request) || must_wait_for_places(client, request) || carry_is_busy(client)) {
+    if (must_wait_for_kept(client, request) || must_wait_for_places(client, request)) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
+    if (must_wait_for_carried(client))
+        return client_is_closed(client) ? ROUTE_STOP : ROUTE_WAIT;
     const struct command *command = request->command;
     if (read_side_of(client) != NULL && reads_settle(client, request) == READS_WAIT)
         return ROUTE_WAIT;

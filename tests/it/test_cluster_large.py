@@ -42,6 +42,13 @@ def test_they_stream_to_the_node_of_their_slot(made, conn):
         assert node.call("STRLEN", key) == len(LARGE) + 1
 
 
+def test_they_stand_one_behind_the_other(made, conn):
+    keys = made.keys_everywhere(3)
+    for size in (66000, 70000, 300000):
+        for _ in range(10):
+            assert conn.ask(*(["SET", key, "v" * size] for key in [keys[0], *keys, keys[2]])) == ["OK"] * 5
+
+
 def test_at_each_step_of_a_slot_that_moves(made, conn):
     source, target, _ = made.masters
     slot = slot_of(made.key_at(source, next(FRESH)))
