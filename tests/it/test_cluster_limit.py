@@ -9,6 +9,7 @@ from kit.cluster import Cluster, slot_of, weir_before
 from kit.decisions import admitted, decide, decision, decisions, fresh, place
 from kit.harness import Farm, wait_until
 from kit.resp import Conn, Error, pipeline
+from test_script_rights import RIGHTS
 
 CROSSING = Error("CROSSSLOT Keys in request don't hash to the same slot")
 
@@ -258,6 +259,28 @@ def test_several_keys_while_their_slot_moves(moving):
         cluster.end_move(slot)
         assert [waiter.read()[0] for _ in range(3)] == [0, 1, 1]
         assert conn.call("LIMIT", "RESET", one, other, third) == 2
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("may_ask", [True, False])
+def test_rights_of_weirs_user_while_a_slot_moves(farm, may_ask):
+    """With the rights that docs/cluster.md names; without +asking a limit on its way is undecided, and nothing is counted twice."""
+    cluster = Cluster(farm)
+    more = ["-@all", "+info", "+command", "~limit:*", "&limit:released", "+cluster|nodes", "+role", "+asking" if may_ask else "-asking"]
+    for node in cluster.nodes:
+        assert node.call("ACL", "SETUSER", "weir", "on", ">pw", *more, *RIGHTS) == "OK"
+    secret = cluster.nodes[0].folder / "secret"
+    secret.write_text("pw")
+    secret.chmod(0o600)
+    weir = weir_before(cluster, upstream_user="weir", upstream_password_file=secret)
+    source, target = cluster.masters[:2]
+    slot, (one, other) = neighbours(cluster, source, 2)
+    with weir.connect() as conn:
+        assert decide(conn, f"LIMIT FUNNEL {one} 9/d").limited == 0
+        cluster.begin_move(slot, target)
+        assert isinstance(conn.call("LIMIT", "FUNNEL", other, "9/d"), Error) != may_ask
+        cluster.end_move(slot)
+        assert decide(conn, f"LIMIT FUNNEL {other} 9/d").remaining == (7 if may_ask else 8)
 
 
 def hammer(weir, keys, amount, stop, found):

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.cluster
 
 
 def test_flows_go_on_while_the_home_node_changes(farm):
-    """Clients of several subjects that hold each other up: each command runs once, through a failover of every shard."""
+    """Clients of several subjects that hold each other up, on shared connections and on their own: each command runs once, through a
+    failover of every shard."""
     cluster = Cluster(farm, replicas=1)
     weir = weir_before(cluster, workers=1, identity="name, ip", failover_wait="5s")
     keys = [cluster.key_at(node) for node in cluster.masters]
@@ -21,7 +22,10 @@ def test_flows_go_on_while_the_home_node_changes(farm):
             with weir.connect(timeout=60) as conn:
                 conn.call("CLIENT", "SETNAME", f"tenant-{n % 3}")
                 while not stop.is_set():
-                    bad = [reply for reply in conn.ask(*(f"INCR {key}" for key in keys for _ in range(100))) if not isinstance(reply, int)]
+                    replies = conn.ask(*(f"INCR {key}" for key in keys for _ in range(90)))
+                    for key in keys:
+                        replies += conn.ask("MULTI", *[f"INCR {key}"] * 10, "EXEC")[-1]
+                    bad = [reply for reply in replies if not isinstance(reply, int)]
                     assert not bad, bad[:3]
                     sent[n] += 100
         except Exception as problem:
