@@ -273,11 +273,20 @@ static bool borrow(struct tap *tap, struct nodes_row *row)
     return lend_private(&row->lanes, &key, &tap->rider, NULL, true) != NULL;
 }
 
+#define HOPES_MAX 5 /* of 20 ms each: a lane that is only kept is given back in one iteration of its worker */
+
 /* No lane can be had now. */
 static enum finding find_none(struct client *client, struct nodes_row *row)
 {
-    bool waits = lanes_wait_to_dial(&row->lanes, &client->rider) || lanes_may_hope(&row->lanes, &client->rider);
-    if (waits)
+    struct extra *extra = client->extra;
+    bool waits = lanes_wait_to_dial(&row->lanes, &client->rider);
+    if (!waits && extra->hopes < HOPES_MAX && lanes_may_hope(&row->lanes, &client->rider)) {
+        extra->hopes++;
+        waits = true;
+    }
+    if (!waits)
+        extra->hopes = 0;
+    else
         client_wait(client, WAIT_LANE);
     return waits ? LANE_NOT_YET : LANE_NONE;
 }
@@ -297,6 +306,7 @@ static enum finding find_own(struct tap *tap, struct nodes_row *row, struct plac
         return LANE_NONE;
     if (tap->rider.lane == NULL && !borrow(tap, row))
         return find_none(client, row);
+    client->extra->hopes = 0;
     struct lane *lane = tap->rider.lane;
     bool is_up = lane_is_ready(lane) && !lane_is_congested(lane);
     if (is_up && (login == NULL || witness_suits(lane, &place->proof, login)))

@@ -42,9 +42,8 @@ struct tap {
     struct reply_source source;
     struct bytes frame; /* that is coming, as far as it has come in pieces */
     char *refusal;      /* why its lane could not be opened, as an error reply; heap; NULL: that has not happened */
-    bool
-        is_shard; /* for SSUBSCRIBE: one for SUBSCRIBE and PSUBSCRIBE is apart, so that confirmations can be told apart */
-    bool is_told; /* the request that is being carried out has been sent here */
+    bool is_shard;      /* for SSUBSCRIBE. SUBSCRIBE and PSUBSCRIBE have others: their confirmations look alike */
+    bool is_told;       /* the request that is being carried out has been sent here */
 };
 
 /* NULL: out of memory, and the client is closed. */

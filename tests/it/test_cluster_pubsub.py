@@ -3,7 +3,7 @@
 import pytest
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import wait_until
-from kit.resp import Closed, Push, encode
+from kit.resp import Closed, Error, Push, encode
 
 
 BOTH = pytest.mark.parametrize("protocol", [2, pytest.param(3, marks=pytest.mark.cluster)])
@@ -448,4 +448,73 @@ def test_a_subscriber_keeps_its_protocol(farm):
     conn.send(encode("UNSUBSCRIBE"))
     said(conn, "unsubscribe", "a", 0)
     assert conn.call("HELLO", 2)[4:6] == [b"proto", 2]
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_many_channels_in_one_write(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=1)
+    node = made.masters[0]
+    tag = made.tag_at(node)
+    names = [f"c{n}{{{tag}}}" for n in range(1500)]
+    with weir.connect() as conn, weir.connect() as other:
+        conn.send(b"".join(encode("SSUBSCRIBE", name) + encode("SUBSCRIBE", name) for name in names[:300]))
+        for n, name in enumerate(names[:300]):
+            said(conn, "ssubscribe", name, n + 1)
+            said(conn, "subscribe", name, n + 1)
+        conn.send(encode("SSUBSCRIBE", *names))
+        assert [conn.read()[2] for _ in names][-1] == 1500
+        target = made.masters[1]
+        made.move(slot_of(tag), target)
+        wait_until(lambda: len(target.call("PUBSUB", "SHARDCHANNELS")) == 1500, "all are subscribed again", 15)
+        assert other.call("SPUBLISH", names[7], "m") == 1
+        said(conn, "smessage", names[7], "m")
+        assert str(conn.call("SUBSCRIBE", *(["x" * 100] * 700))).startswith("ERR more than 64 KiB of channels")
+        assert conn.call("RESET") == "RESET"
+        assert target.call("PUBSUB", "SHARDCHANNELS") == [] and other.call("PUBSUB", "CHANNELS") == []
+        assert conn.call("SET", tag, "x") == "OK"
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_subscriber_that_does_not_read(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=1, output_limit="2mb")
+    channel = channel_at(made, made.masters[1])
+    with weir.connect() as slow, weir.connect() as reads, weir.connect() as other:
+        for conn in (slow, reads):
+            conn.send(encode("SSUBSCRIBE", channel))
+            said(conn, "ssubscribe", channel, 1)
+        text = "x" * 60000
+        for _ in range(100):
+            assert other.call("SPUBLISH", channel, text) == 2
+            said(reads, "smessage", channel, text)
+        slow.send(encode("PING"))
+        for _ in range(100):
+            said(slow, "smessage", channel, text)
+        assert slow.read() == [b"pong", b""]
+        big = "y" * 3_000_000
+        assert made.owner(slot_of(channel)).call("SPUBLISH", channel, big) == 2
+        closed(slow)
+        closed(reads)
+        assert "bytes of replies are unread, more than output-limit" in weir.log()
+        assert other.call("PING") == "PONG"
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_no_connection_is_left_for_a_subscriber(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=1, max_lanes=8, failover_wait="200ms", when_upstream_down="error")
+    conns = [weir.connect() for _ in range(12)]
+    got = [conn.call("SUBSCRIBE", "a") for conn in conns]
+    refused = [reply for reply in got if isinstance(reply, Error)]
+    assert refused and all("max-lanes" in reply for reply in refused), got
+    assert [b"subscribe", b"a", 1] in got
+    with weir.connect() as conn:
+        assert conn.call("PUBLISH", "a", "m") == len(got) - len(refused)
+    for conn, reply in zip(conns, got):
+        if isinstance(reply, Error):
+            assert conn.call("PING") == "PONG"
     weir.stop()
