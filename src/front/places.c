@@ -22,12 +22,13 @@ static bool is_plain(const struct request *request)
 {
     const struct command *command = request->command;
     return command->is_shareable && command->flow == FLOW_ONE && command->effect == EFFECT_NONE && command->id != 0 &&
-           !command->is_urgent && !command->blocks && !request->is_large;
+           !command->is_urgent && !command->blocks && !request->is_large && request->bytes.len <= LARGE_REQUEST;
 }
 
-static bool is_heavy(const struct client *client)
+/* A client that sends much stays at its places, which hold it to SHARED_BYTES_MAX each; one that reads huge values does not. */
+static bool reads_huge(const struct client *client)
 {
-    uint64_t until_ns = client_extra(client)->heavy_until_ns;
+    uint64_t until_ns = client_extra(client)->huge_until_ns;
     return until_ns != 0 && client->front->loop->now_ns < until_ns;
 }
 
@@ -43,7 +44,7 @@ static bool needs_main_at(const struct client *client, const struct request *req
 bool places_take(const struct client *client, const struct request *request)
 {
     if (!places_are_used(client) || !is_plain(request) || !transaction_is_none(&client->transaction) ||
-        pin_has(client, PIN_PASSTHROUGH) || session_may_only_subscribe(client) || is_heavy(client))
+        pin_has(client, PIN_PASSTHROUGH) || session_may_only_subscribe(client) || reads_huge(client))
         return false;
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     if (slot < 0 && slot != KEYS_NO_SLOT)
