@@ -195,6 +195,8 @@ enum route express_run(struct client *client, const struct request_limits *limit
     *used = 0;
     if (!is_unburdened(client) || !account_is_plain(client))
         return ROUTE_TAKEN;
+    if (places_are_used(client) && read_side_of(client) != NULL)
+        return ROUTE_TAKEN; /* each read may go to one of several nodes: front/shard_reads.h */
     account_begin(client);
     if (places_are_used(client))
         return express_slots_run(client, limits, bytes, used, pace);

@@ -483,6 +483,8 @@ static enum route find_place(struct client *client, struct request *request, str
     }
     if (row == NULL)
         return await_slot(client, request);
+    if (has_replicas && shard_reads_hold(client, request, row))
+        return ROUTE_WAIT;
     client->extra->spread->target = row;
     *place = place_get(client, row);
     if (*place == NULL)

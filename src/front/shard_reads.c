@@ -5,6 +5,7 @@
 #include "front/read_side.h"
 
 #define AVOID_NS (10 * NS_PER_S) /* a replica that takes no client is left alone for so long (chosen) */
+#define HOLD_NS NS_PER_S         /* a client is held at most once in so long, for 20 ms at most (commons_wake_soon) */
 #define NO_ROW SIZE_MAX
 
 static const struct topology *topology_of(const struct client *client)
@@ -58,17 +59,22 @@ static uint64_t heard_elsewhere(const struct client *client, size_t row, size_t 
     return own != NULL && own->doubts != reach_doubts(reach) ? later(heard_ns, own->heard_ns) : heard_ns;
 }
 
-static bool may_read_at(const struct client *client, size_t row, size_t master)
+/* As of when its state is, if it is in sync and takes the client; else 0. */
+static uint64_t as_of(const struct client *client, size_t row)
 {
     const struct nodes_row *at = client->front->nodes.rows[row];
-    const struct reach *reach = &lanes_node(&at->lanes)->reach;
+    const struct node *node = lanes_node(&at->lanes);
     const struct place *place = place_at(client, row);
     uint64_t now_ns = client->front->loop->now_ns;
-    uint64_t as_of_ns = reach_as_of(reach, now_ns, settings_of(client)->lag_max_ns);
-    if (as_of_ns == 0 || lanes_node(&at->lanes)->endpoint.length == 0 || at->lanes.down != ERR_NONE ||
-        (place != NULL && now_ns < place->avoided_until_ns))
-        return false;
-    return as_of_ns > heard_elsewhere(client, row, master);
+    if (!node_has_address(node) || at->lanes.down != ERR_NONE || (place != NULL && now_ns < place->avoided_until_ns))
+        return 0;
+    return reach_as_of(&node->reach, now_ns, settings_of(client)->lag_max_ns);
+}
+
+static bool may_read_at(const struct client *client, size_t row, size_t master)
+{
+    uint64_t as_of_ns = as_of(client, row);
+    return as_of_ns != 0 && as_of_ns > heard_elsewhere(client, row, master);
 }
 
 /* The n-th of the master's replicas, from `first` on, that may be read from; NO_ROW: none may. */
@@ -96,21 +102,52 @@ static bool wants(const struct client *client, const struct request *request)
            (settings_of(client)->reads == READS_REPLICAS || reading->has_asked);
 }
 
-struct nodes_row *shard_reads_row(const struct client *client, const struct request *request, struct nodes_row *master)
+/* Which of the master's replicas the client takes first; false: it reads from the master. */
+static bool choose(const struct client *client, const struct request *request, size_t master, size_t *first,
+                   size_t *n_replicas)
 {
     const struct topology *topology = topology_of(client);
-    size_t row = wants(client, request) ? number_of(client, master) : NO_ROW;
-    size_t n_replicas = 0;
-    for (size_t i = topology->n_masters; row != NO_ROW && i < topology->n_rows; i++)
-        n_replicas += is_replica_of(topology, i, row);
-    if (n_replicas == 0)
-        return master;
+    *n_replicas = 0;
+    if (!wants(client, request) || master >= topology->n_masters)
+        return false;
+    for (size_t i = topology->n_masters; i < topology->n_rows; i++)
+        *n_replicas += is_replica_of(topology, i, master);
+    if (*n_replicas == 0)
+        return false;
     bool has_share = settings_of(client)->reads == READS_REPLICAS; /* the master has one, too */
-    size_t choice = read_side_of(client)->number % (n_replicas + has_share);
-    if (has_share && choice == 0)
+    size_t choice = read_side_of(client)->number % (*n_replicas + has_share);
+    *first = choice - has_share;
+    return !has_share || choice > 0;
+}
+
+struct nodes_row *shard_reads_row(const struct client *client, const struct request *request, struct nodes_row *master)
+{
+    size_t number = number_of(client, master), first, n_replicas;
+    if (!choose(client, request, number, &first, &n_replicas))
         return master;
-    size_t replica = find(client, row, choice - has_share, n_replicas);
+    size_t replica = find(client, number, first, n_replicas);
     return replica != NO_ROW ? client->front->nodes.rows[replica] : master;
+}
+
+bool shard_reads_hold(struct client *client, const struct request *request, const struct nodes_row *row)
+{
+    const struct topology *topology = topology_of(client);
+    struct read_side *reading = read_side_of(client);
+    size_t number = number_of(client, row), first, n_replicas;
+    uint64_t now_ns = client->front->loop->now_ns;
+    bool is_any = false;
+    if ((reading->held_ns != 0 && now_ns < reading->held_ns + HOLD_NS) || spread_in_flight(client_spread(client)) > 0 ||
+        !choose(client, request, number, &first, &n_replicas))
+        return false;
+    for (size_t i = topology->n_masters; i < topology->n_rows && !is_any; i++)
+        is_any = is_replica_of(topology, i, number) && as_of(client, i) != 0;
+    if (!is_any)
+        return false;
+    reading->held_ns = now_ns;
+    upstream_poll(client->front->nodes.commons.upstream);
+    lanes_wake_soon(&client->front->nodes.rows[number]->lanes, &client->rider);
+    client_wait(client, WAIT_LANE);
+    return true;
 }
 
 bool shard_reads_must_wait(const struct client *client, const struct nodes_row *row)

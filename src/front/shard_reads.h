@@ -6,7 +6,8 @@
  * no plain command. So a client reads its own writes, and does not go back in time. Reads and writes of one shard are never
  * in flight at two of its nodes: the next request waits until the others are answered (shard_reads_must_wait). A replica
  * that refuses the client, or lets no lane be opened, is left alone for a while. Parts of a command over several slots, and
- * what needs a lane of its own, go to the masters.
+ * what needs a lane of its own, go to the masters. A client that reads on without a pause would stay at the master for ever,
+ * as each answer is later than what a replica is known to have: once a second it is held for a moment.
  *
  * The worker's thread. Of clients with a read_side; of others, and on one server, nothing is to be called.
  */
@@ -21,6 +22,12 @@
 
 /* Where the request goes: a replica of this master, or the master. */
 struct nodes_row *shard_reads_row(const struct client *client, const struct request *request, struct nodes_row *master);
+
+/*
+ * The request goes to this row. True: that is the master, though a replica is in sync, and the client waits for a moment
+ * until the replica is known to have all that the client has heard; its link will be woken. At most once a second.
+ */
+bool shard_reads_hold(struct client *client, const struct request *request, const struct nodes_row *row);
 
 /* True if calls of the client are in flight at another node of the row's shard. Of a client with a spread. */
 bool shard_reads_must_wait(const struct client *client, const struct nodes_row *row);
