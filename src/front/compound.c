@@ -358,6 +358,19 @@ void compounds_go_on(struct client *client)
     }
 }
 
+void compounds_hurry(struct client *client)
+{
+    struct compounds *compounds = client_extra(client)->compounds;
+    if (compounds == NULL)
+        return;
+    for (struct list *at = compounds->all.next, *next; at != &compounds->all; at = next) {
+        next = at->next;
+        parts_hurry(compound_at(at));
+        if (client_is_closed(client))
+            return;
+    }
+}
+
 void compounds_leave(struct client *client)
 {
     struct compounds *compounds = client_extra(client)->compounds;

@@ -42,6 +42,9 @@ __attribute__((warn_unused_result)) bool compound_by_keys(struct client *client,
 /* The client's link was woken. Safe without any. */
 void compounds_go_on(struct client *client);
 
+/* The client has ended its side: a part that blocks in Redis is given up, and the client is closed. Safe without any. */
+void compounds_hurry(struct client *client);
+
 /* The client is closed: parts on lent lanes are let go; hops_leave lets go the others. Safe without any. */
 void compounds_leave(struct client *client);
 

@@ -437,6 +437,14 @@ void parts_go_on(struct compound *compound)
     parts_end_one(compound);
 }
 
+void parts_hurry(struct compound *compound)
+{
+    compound->n_left++;
+    for (uint32_t i = 0; compound->is_lent && i < compound->n_parts; i++)
+        lent_hurry(&compound->parts[i].way.lent);
+    parts_end_one(compound);
+}
+
 void parts_leave(struct compound *compound)
 {
     compound->is_lost = true;

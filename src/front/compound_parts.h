@@ -96,6 +96,9 @@ void parts_join(const struct compound *compound, struct build *out);
 void parts_go_on(struct compound *compound);
 void parts_leave(struct compound *compound);
 
+/* The client has ended its side: what blocks is given up. */
+void parts_hurry(struct compound *compound);
+
 void parts_free(struct compound *compound);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "front/account.h"
+#include "front/compound.h"
 #include "front/decisions.h"
 #include "front/feed.h"
 #include "front/lane_choice.h"
@@ -86,6 +87,9 @@ void half_close_check(struct client *client)
         return;
     feed_end(client);
     end_waiting(client);
+    compounds_hurry(client);
+    if (client_is_closed(client))
+        return;
     if (!decisions_hurry(client) || waits_in_vain(client))
         client_close(client);
     if (client_is_leaving(client))

@@ -24,6 +24,7 @@ static struct lent *lent_of(struct rider *rider)
 /* Nothing of it is anywhere any more. */
 static void lent_end(struct lent *lent)
 {
+    prober_cancel(&lent->probe);
     list_take(&lent->rider.waiting);
     list_take(&lent->link.woken);
     bytes_fini(&lent->refusal);
@@ -208,6 +209,28 @@ static bool borrow(struct lent *lent)
     return lend_private(lanes, &key, &lent->rider, NULL, false) != NULL;
 }
 
+/* Redis has had time to answer: it blocks. */
+static void on_probe_over(struct probe *probe)
+{
+    struct lent *lent = container_of(probe, struct lent, probe);
+    struct client *client = lent->client;
+    if (lent->rider.lane == NULL || lent->rider.in_flight == 0)
+        return;
+    lane_forget(lent->rider.lane, &lent->rider);
+    lent->rider.lane = NULL;
+    lent_lose(lent);
+    client_cut_for(client, CLOSED_BY_CLIENT);
+}
+
+static void ask_whether_it_blocks(struct lent *lent)
+{
+    if (!lent->is_in_vain || !list_is_empty(&lent->probe.in_prober))
+        return;
+    struct lane *lane = prober_start(&nodes_row_of(lent->rider.lane)->prober, &lent->probe);
+    if (lane != NULL)
+        lane_wait(lane, &lent->rider);
+}
+
 static void send_request(struct lent *lent)
 {
     struct lane *lane = lent->rider.lane;
@@ -226,6 +249,7 @@ static void send_request(struct lent *lent)
     lent->is_sent = true;
     lent->rider.wants_idle = true;
     lane_send(lane, &lent->rider, lent->request.at, lent->request.len);
+    ask_whether_it_blocks(lent);
 }
 
 /* What WAIT says where it cannot speak for the client's writes; an error stays. */
@@ -253,6 +277,15 @@ void lent_cover(struct lent *lent, bool has_writes)
     lent->is_lost = !has_writes;
 }
 
+void lent_hurry(struct lent *lent)
+{
+    if (!lent_is_on(lent) || !lent->blocks || lent->is_in_vain)
+        return;
+    lent->is_in_vain = true;
+    if (lent->is_sent && lent->rider.lane != NULL && lent->rider.in_flight > 0)
+        ask_whether_it_blocks(lent);
+}
+
 void lent_go_on(struct lent *lent)
 {
     if (!lent_is_on(lent) || client_is_closed(lent->client))
@@ -260,6 +293,8 @@ void lent_go_on(struct lent *lent)
     if (lent->is_sent) {
         if (lent->rider.lane != NULL && lent->rider.in_flight == 0)
             give_back(lent);
+        else if (lent->rider.lane != NULL)
+            ask_whether_it_blocks(lent);
         return;
     }
     if (lent->rider.lane == NULL) {
@@ -304,6 +339,8 @@ void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *cl
         .blocks = request->command->blocks,
         .admits = request_effect(request) == EFFECT_ADMIT && stateful_admits(request),
     };
+    lent->probe.on_over = on_probe_over;
+    list_init(&lent->probe.in_prober);
     list_init(&lent->rider.waiting);
     link_init_hollow(&lent->link, client->front->loop, &link_ops);
 }

@@ -39,12 +39,14 @@ struct lent {
     struct slice request;  /* the owner's */
     struct bytes reply;    /* as far as it has come; heap */
     struct bytes refusal;  /* why no lane could be opened; heap; empty: no reason is known */
+    struct probe probe;    /* does it block? */
     uint64_t over_ns;      /* no lane is looked for after that */
     uint64_t tag;
     bool may_forge, admits, blocks; /* of its command */
     bool is_sent;
     bool must_cover; /* WAIT: the lane is opened with a write, and speaks for all that the node was sent before that */
     bool is_covered; /* it does so */
+    bool is_in_vain; /* the client has ended its side: if it blocks, it is given up */
     bool is_lost;    /* what the client wrote there may be lost: no replica counts */
 };
 
@@ -66,6 +68,9 @@ void lent_cover(struct lent *lent, bool has_writes);
 
 /* The client's link was woken: what it has waited for may be there. */
 void lent_go_on(struct lent *lent);
+
+/* The client has ended its side: a request that blocks in Redis is given up, and the client is closed. */
+void lent_hurry(struct lent *lent);
 
 /* The client is closed: it is over, and nothing is called. Safe on one that is over. */
 void lent_leave(struct lent *lent);
