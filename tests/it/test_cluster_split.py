@@ -1,5 +1,8 @@
 """Commands with keys in several slots of a cluster: one part for each slot, one reply."""
 
+import itertools
+import threading
+
 import pytest
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import wait_until
@@ -243,3 +246,49 @@ def test_limits_count_it_once(made, farm):
     with weir.connect() as conn:
         assert [conn.call("MGET", *keys) for _ in range(3)] == [[None] * 8] * 3
         assert conn.call("MGET", *keys).startswith("THROTTLED")
+
+
+@pytest.mark.cluster
+def test_pipelines_while_slots_move_to_and_fro(made, farm):
+    weir = weir_before(made, cross_slot="split-all", redirect_timeout="10s")
+    first, second, third = made.masters
+    slots = [slot_of(made.key_at(first, n)) for n in range(4)]
+    tags = [made.tag_at(first, n) for n in range(4)] + [made.tag_at(second), made.tag_at(third)]
+    stop = threading.Event()
+    wrong = []
+
+    def client(n):
+        with weir.connect(timeout=60) as conn:
+            keys = [f"{{{tag}}}:{n}:{i}" for tag in tags for i in range(3)]
+            mixed = keys[::2] + keys[1::2]
+            for turn in itertools.count():
+                if stop.is_set():
+                    return
+                value = f"{n}-{turn}".encode()
+                got = conn.ask(
+                    ["MSET", *(word for key in mixed for word in (key, value))], ["MGET", *mixed], ["GET", keys[turn % 18]],
+                    ["EXISTS", *keys], ["SET", keys[0], "x"], ["MGET", keys[0], keys[-1]], ["DEL", *mixed[:9]], ["EXISTS", *mixed],
+                )  # fmt: skip
+                want = ["OK", [value] * 18, value, 18, "OK", [b"x", value], 9, 9]
+                if got != want:
+                    wrong.append((n, turn, got, want))
+                    return
+
+    def watched(n):
+        try:
+            client(n)
+        except BaseException as error:
+            wrong.append((n, error))
+
+    threads = [threading.Thread(target=watched, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for turn in range(8):
+        for slot in slots:
+            made.begin_move(slot, (second, third, first)[turn % 3])
+            made.move_keys(slot, 5)
+            made.end_move(slot)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong[0]
