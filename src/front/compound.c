@@ -127,11 +127,11 @@ static void answer(struct compound *compound)
 }
 
 /* Whatever waits for the end of calls looks again. */
-static void go_on(struct client *client, bool was_lent)
+static void go_on(struct client *client, bool was_alone)
 {
     if (client_is_closed(client))
         return;
-    if (was_lent)
+    if (was_alone)
         client_resume(client, WAIT_ANSWER);
     if (client_waits_for(client, WAIT_REPLIES))
         client_resume(client, WAIT_REPLIES);
@@ -159,7 +159,7 @@ static void tell_done(struct compound *compound)
 void compound_over(struct compound *compound)
 {
     struct client *client = compound->client;
-    bool was_lent = compound->is_lent;
+    bool was_alone = compound->is_alone;
     if (compound->done != NULL) {
         tell_done(compound);
         return;
@@ -167,7 +167,7 @@ void compound_over(struct compound *compound)
     if (!compound->is_lost && !client_is_closed(client))
         answer(compound);
     compound_free(compound);
-    go_on(client, was_lent);
+    go_on(client, was_alone);
 }
 
 /* ---- the beginning of one ---- */
@@ -221,6 +221,16 @@ static struct compound *make(struct client *client, const struct request *reques
     return compound;
 }
 
+/* True if a part may be refused, and a request that follows may be run all the same (places_is_moving). */
+static bool may_be_overtaken(const struct compound *compound)
+{
+    const struct slot_split *split = &compound->split;
+    for (uint32_t i = 0; i < split->n_parts; i++)
+        if (split->parts[i].n_keys > 1 && places_is_moving(compound->client, split->parts[i].slot))
+            return true;
+    return false;
+}
+
 /* The gate has let it pass. */
 static enum route start(struct client *client, const struct request *request)
 {
@@ -243,7 +253,8 @@ static enum route start(struct client *client, const struct request *request)
     }
     compound->run = compound->source->source.newest;
     compound->is_muted = reply_mode_take(&client->reply_mode);
-    if (compound->is_lent)
+    compound->is_alone = compound->is_lent || may_be_overtaken(compound);
+    if (compound->is_alone)
         client_wait(client, WAIT_ANSWER);
     if (request->command->is_pausable)
         coverage_note_write(client);
@@ -331,7 +342,7 @@ bool compound_by_keys(struct client *client, struct slice bytes, void (*done)(vo
         return false;
     compound->done = done;
     compound->arg = arg;
-    compound->run = client->extra->replies.head; /* the oldest of its slot: the others wait for it */
+    compound->run = client->extra->replies.head - 1; /* the oldest of its slot: the others wait for it */
     if (fill(compound, &request) && compound->split.n_parts == 1 && parts_start_keys(compound))
         return true;
     compound_free(compound);

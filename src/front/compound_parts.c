@@ -162,7 +162,8 @@ static void send_hop(struct portion *part, const struct hop_ops *ops, struct bui
                      struct nodes_row *row)
 {
     struct compound *compound = part->compound;
-    const struct hop_request request = {slice_of(bytes->at, bytes->len), slot, row, compound->tag, compound->run};
+    const struct hop_request request = {slice_of(bytes->at, bytes->len), slot, row, compound->tag, compound->run,
+                                        .is_held = part->whole != NULL};
     struct list *in_spread = &part->way.hop.in_spread;
     bool is_sent = false;
     if (bytes->is_broken)

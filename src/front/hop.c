@@ -368,6 +368,8 @@ static bool take_refusal(struct hop *hop)
         redirect(hop);
         return true;
     case NOT_RUN_TRYAGAIN:
+        if (hop->slot >= 0)
+            note_redirected(&hop->client->front->redirected, (uint16_t)hop->slot, now_ns(hop));
         forget_target(hop);
         if (hop->ops->on_try_again != NULL && is_taken_over(hop))
             return false;
@@ -588,6 +590,8 @@ bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client
     hop->row = request->row;
     hop->is_fixed = request->row != NULL;
     hop->tag = request->tag;
+    if (request->is_held)
+        hold(hop);
     look(hop);
     return !client_is_closed(client);
 }

@@ -89,6 +89,7 @@ struct hop_request {
     struct nodes_row *row; /* NULL: to the slot's node */
     uint64_t tag;          /* timing_tag */
     uint32_t order;        /* the position of the request's run in replies */
+    bool is_held;          /* younger hops of its slot that wait stay behind it from the beginning */
 };
 
 /*

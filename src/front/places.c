@@ -87,6 +87,13 @@ bool places_must_settle(struct client *client)
     return false;
 }
 
+bool places_is_moving(const struct client *client, int32_t slot)
+{
+    const struct front *front = client->front;
+    return slot >= 0 && (front->nodes.topology->slots->states[slot] != SLOT_STABLE ||
+                         redirected_lately(&front->redirected, (uint16_t)slot, front->loop->now_ns));
+}
+
 /* ---- another topology ---- */
 
 /* True if something still refers to the place: a call, a hop, or a run of replies whose turn has not come. */

@@ -30,6 +30,12 @@ struct nodes_row *places_row_for(const struct client *client, const struct reque
  */
 bool places_must_settle(struct client *client);
 
+/*
+ * True if the slot of these keys is on its way, or was redirected lately. Redis may refuse a command with several keys then
+ * (TRYAGAIN), and run one with one of these keys that follows: so that one is not sent before the first is answered.
+ */
+bool places_is_moving(const struct client *client, int32_t slot);
+
 /* Another topology has been adopted: rows have other numbers, and some are retired. Safe without a spread. */
 void places_adopt(struct client *client);
 

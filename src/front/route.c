@@ -37,6 +37,7 @@
 #include "front/timing.h"
 #include "front/wait_coverage.h"
 #include "limit/gate.h"
+#include "limit/keys.h"
 #include "resp/argv.h"
 #include "upstream/lend.h"
 
@@ -603,7 +604,12 @@ static enum route forward_by_place(struct client *client, struct request *reques
     if (result != ROUTE_GOES_ON)
         return result;
     place_send(place, lane, request);
-    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+    if (client_is_closed(client))
+        return ROUTE_STOP;
+    if (places_is_moving(client, keys_slot(request->command, request->bytes, request->argc)) &&
+        keys_count(request->command, request->bytes, request->argc) > 1)
+        client_wait_for_replies(client);
+    return ROUTE_TAKEN;
 }
 
 /* On a cluster: chooses the node. */
