@@ -98,7 +98,7 @@ struct session {
     uint32_t used[USERS][OWN_LIMITS];               /* of its own limits: see limit_owner */
     int64_t last_counts[DATABASES];                 /* of the counter that all share */
     struct large large[DATABASES];                  /* its large value */
-    struct cell {
+    struct cell_key {
         uint32_t used;   /* of its own limit by CL.THROTTLE */
         uint64_t losses; /* run.losses when that was known; UINT64_MAX: it is not */
     } cells[USERS][DATABASES];

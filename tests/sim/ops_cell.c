@@ -14,7 +14,7 @@ static bool is_set(const char *mode)
 }
 
 /* Under the prefix there is one key, or one of each user's, whatever the client's database is. */
-static struct cell *cell_of(struct client *client)
+static struct cell_key *cell_of(struct client *client)
 {
     if (is_set("cl-throttle = raw"))
         return &client->session.cells[0][client->session.database];
@@ -22,7 +22,7 @@ static struct cell *cell_of(struct client *client)
 }
 
 /* All keys may have been flushed since it was last asked. */
-static bool is_known(const struct cell *cell, const struct act *act)
+static bool is_known(const struct cell_key *cell, const struct act *act)
 {
     return cell->losses == run.losses && run.changed_ns < act->read_ns;
 }
@@ -49,7 +49,7 @@ static void say_cell(struct client *client, struct act *act)
 static const char *judge_cell(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct reply field[5];
-    struct cell *cell = cell_of(client);
+    struct cell_key *cell = cell_of(client);
     if (is_set("cl-throttle = off"))
         return reply_begins(reply, '-', SLICE("ERR unknown command ")) ? NULL : "Redis has no such command";
     if (is_set("cl-throttle = raw") && reply_begins(reply, '-', SLICE("ERR SELECT inside MULTI: ")))
@@ -66,7 +66,7 @@ static const char *judge_cell(struct client *client, const struct act *act, cons
     if (field[1].number != BURST + 1)
         return "not the burst that was asked";
     if (!is_known(cell, act)) {
-        *cell = (struct cell){(uint32_t)(BURST + 1 - field[2].number),
+        *cell = (struct cell_key){(uint32_t)(BURST + 1 - field[2].number),
                               run.changed_ns < act->read_ns ? run.losses : UINT64_MAX};
         return NULL;
     }
@@ -91,7 +91,7 @@ static void say_cell_reset(struct client *client, struct act *act)
 /* It finds what lies under the prefix. */
 static const char *judge_cell_reset(struct client *client, const struct act *act, const struct reply *reply)
 {
-    struct cell *cell = &client->session.cells[limit_owner(client)][0];
+    struct cell_key *cell = &client->session.cells[limit_owner(client)][0];
     bool is_there = !is_set("cl-throttle = ") && cell->used > 0;
     bool is_certain = run.is_faultless && is_known(cell, act);
     if (is_there)
