@@ -62,6 +62,15 @@ static int32_t slot_asked_of(const struct request *request)
     return is_one && slot >= 0 && slot < SLOT_COUNT ? (int32_t)slot : KEYS_NO_SLOT;
 }
 
+/* The home node's; any other master's while that is away, since each answers as well. */
+static struct nodes_row *row_without_keys(const struct nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->topology->n_masters; i++)
+        if (nodes->rows[i]->lanes.down == ERR_NONE)
+            return nodes->rows[i];
+    return nodes_home(nodes);
+}
+
 struct nodes_row *places_row_for(const struct client *client, const struct request *request)
 {
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
@@ -72,7 +81,7 @@ struct nodes_row *places_row_for(const struct client *client, const struct reque
         return row != NULL && read_side_of(client) != NULL ? shard_reads_row(client, request, row) : row;
     }
     bool is_pubsub = (request->command->flags & CMD_PUBSUB) != 0;
-    return is_pubsub ? nodes_pubsub_row(&client->front->nodes) : front_home(client->front);
+    return is_pubsub ? nodes_pubsub_row(&client->front->nodes) : row_without_keys(&client->front->nodes);
 }
 
 bool places_must_settle(struct client *client)

@@ -19,8 +19,8 @@ static inline bool places_are_used(const struct client *client)
 bool places_take(const struct client *client, const struct request *request);
 
 /*
- * Where a request goes: the row that serves the slot of its keys, the home node's without keys. NULL: no node serves the
- * slot. Not of keys in several slots.
+ * Where a request goes: the row that serves the slot of its keys, without keys the home node's, or another's while
+ * that is away. NULL: no node serves the slot. Not of keys in several slots.
  */
 struct nodes_row *places_row_for(const struct client *client, const struct request *request);
 

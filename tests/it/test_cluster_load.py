@@ -128,7 +128,7 @@ def test_a_master_that_is_killed_without_a_replica(farm):
     made = Cluster(farm)
     weir = weir_before(made, workers=1, failover_wait="300ms", when_upstream_down="error")
     dead, *others = made.masters
-    key, other = made.key_at(dead), made.key_at(others[0])
+    key, other = made.key_at(dead), made.key_at(others[0], 50)
     with weir.connect() as conn, weir.connect() as waits:
         assert conn.ask(["SET", key, "v"], ["SET", other, "w"]) == ["OK", "OK"]
         made.kill(dead)
