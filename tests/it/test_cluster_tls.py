@@ -1,0 +1,27 @@
+"""A Redis Cluster to which weir speaks TLS: nodes announce the port for TLS to those that ask over TLS."""
+
+import pytest
+from kit.admin import ADMIN, stats
+from kit.cluster import SLOTS, add_slots
+from kit.harness import wait_until
+from kit.tls import Authority, TlsRedis
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.parametrize("announced", [[], ["--cluster-announce-ip", "10.9.9.9", "--cluster-announce-hostname", "localhost"]])
+def test_nodes_are_dialled_at_their_port_for_tls(farm, tmp_path, announced):
+    """By the name that they announce, which their certificate bears; without one at the host that was asked."""
+    authority = Authority(tmp_path)
+    pair = authority.issue("redis")
+    node = farm._start(TlsRedis(authority, pair, "--cluster-enabled", "yes", "--tls-cluster", "yes", *announced))
+    assert node.call(*add_slots(range(SLOTS))) == "OK"
+    wait_until(lambda: node.call("SET", "key", "1") == "OK", "the cluster is up")
+    weir = farm.weir(
+        f"cluster:{node.upstream}", workers=1, sections=ADMIN, env={"WEIR_HURRY": "10"}, upstream_tls_ca_file=authority.cert
+    )
+    weir.wait_for_log("1 master serves all 16384 slots")
+    with weir.connect() as conn:
+        assert conn.call("GET", "key") == b"1"
+    assert [row["address"] for row in stats(weir)["upstream"]["nodes"]] == [node.upstream]
+    weir.stop()
