@@ -227,6 +227,18 @@ class Cluster:
         """The master of a slot, or None."""
         return next((self.node(id) for id, row in self.table().items() if slot in row["slots"]), None)
 
+    def agreed_owner(self, slot):
+        """As owner, once all that run say so, and know of each other's epochs: a slot that moves on before that may come to
+        be nobody's, since its new owner takes no newer epoch than one that it has not heard of."""
+
+        def found():
+            tables = [node.rows() for node in self.live()]
+            named = {next((id for id, row in table.items() if slot in row["slots"]), None) for table in tables}
+            epochs = {tuple(table[node.id]["epoch"] for node in self.live()) for table in tables}
+            return named.pop() if len(named) == len(epochs) == 1 else None
+
+        return self.node(wait_until(found, "all agree who serves a slot", SECONDS))
+
     def _all_know_all(self):
         ids = {node.id for node in self.live()}
         return all(
@@ -275,8 +287,9 @@ class Cluster:
         source = source or self.owner(slot)
         assert source is not target
         self.moves[slot] = (source, target)
-        assert target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id) == "OK"
-        assert source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id) == "OK"
+        for node, *how in ((target, "IMPORTING", source.id), (source, "MIGRATING", target.id)):
+            done = node.call("CLUSTER", "SETSLOT", slot, *how)
+            assert done == "OK", (node.upstream, how, done)
 
     def move_keys(self, slot, n=None, keys=None):
         """Move these keys, or n of the slot's, or all of them; how many."""
