@@ -11,6 +11,8 @@
 
 #define SILENT_NS (300 * NS_PER_MS) /* as for a sentinel's answer; a node tells of 1,000 others within 10 ms */
 #define NOBODY_NS (50 * NS_PER_MS)  /* while no member can be asked, it is looked again so often (chosen) */
+#define URGENT_NS (30 * NS_PER_S)   /* so long after slots lost their node it is urgent (chosen), ... */
+#define BROKEN_NS (1 * NS_PER_S)    /* ... then a node is asked so often */
 #define WHY_ROOM sizeof(((struct member *)0)->nodes_why)
 #define LINE_ROOM (ADDRESS_TEXT + 256)
 
@@ -28,6 +30,7 @@ struct cluster {
     size_t next;            /* the member that is asked next where the view names none */
     struct member **sorted; /* of each node of the view, as it was sorted last; heap */
     size_t n_sorted;
+    uint64_t broken_ns; /* since when slots have had no node that can be reached; 0: all have one */
     bool is_tls;
     bool is_known; /* a node has answered */
     bool is_started;
@@ -315,6 +318,32 @@ static bool ask_any(struct cluster *cluster)
     return false;
 }
 
+/* True if slots have no node, or one that cannot be reached. */
+static bool is_broken(const struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
+        const struct cluster_view_node *node = cluster_view_node(cluster->view, i);
+        const struct member *member = cluster_member(cluster, i);
+        if (node->id[0] != '\0' && node->n_slots > 0 &&
+            (node->is_failed || member == NULL || finder_word(member->finder).lost_ns != 0))
+            return true;
+    }
+    return cluster_view_served(cluster->view) < SLOT_COUNT;
+}
+
+/* How urgent it is follows from what is known, and from for how long. Returns how often is asked in calm. */
+static uint64_t note_urgency(struct cluster *cluster, uint64_t now_ns)
+{
+    bool is_broken_now = is_broken(cluster);
+    uint64_t urgent_ns = upstream_time(cluster->upstream, URGENT_NS);
+    if (!is_broken_now)
+        cluster->broken_ns = 0;
+    else if (cluster->broken_ns == 0)
+        cluster->broken_ns = now_ns;
+    cluster->pace.is_urgent = is_broken_now && now_ns - cluster->broken_ns < urgent_ns;
+    return upstream_time(cluster->upstream, is_broken_now ? BROKEN_NS : CLUSTER_PACE_CALM_NS);
+}
+
 static void on_ask(uv_timer_t *timer)
 {
     go_on(timer->data);
@@ -324,7 +353,7 @@ static void on_ask(uv_timer_t *timer)
 static void go_on(struct cluster *cluster)
 {
     uint64_t now_ns = clock_ns();
-    uint64_t calm_ns = upstream_time(cluster->upstream, CLUSTER_PACE_CALM_NS);
+    uint64_t calm_ns = note_urgency(cluster, now_ns);
     if (cluster->asked != NULL || !cluster->is_started)
         return;
     uint64_t due_ns = cluster_pace_due(&cluster->pace, calm_ns, now_ns);
@@ -348,23 +377,9 @@ static bool has_entry_left(const struct cluster *cluster)
     return false;
 }
 
-/* True if slots have no node, or one that cannot be reached. */
-static bool is_broken(const struct cluster *cluster)
-{
-    for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
-        const struct cluster_view_node *node = cluster_view_node(cluster->view, i);
-        const struct member *member = cluster_member(cluster, i);
-        if (node->id[0] != '\0' && node->n_slots > 0 &&
-            (node->is_failed || member == NULL || finder_word(member->finder).lost_ns != 0))
-            return true;
-    }
-    return cluster_view_served(cluster->view) < SLOT_COUNT;
-}
-
 /* Look whether a question is due earlier. */
 static void hasten(struct cluster *cluster)
 {
-    cluster->pace.is_urgent = is_broken(cluster);
     if (has_entry_left(cluster))
         cluster_pace_want(&cluster->pace);
     go_on(cluster);
@@ -463,7 +478,6 @@ struct cluster *cluster_open(struct loop *loop, struct upstream *upstream, struc
     cluster->arg = arg;
     cluster->view = cluster_view_new();
     cluster->pace.random = draw_seed();
-    cluster->pace.is_urgent = true;
     cluster->is_tls = members->all[0]->address.is_tls;
     for (size_t i = 0; i < members->n; i++)
         members->all[i]->is_entry = true;

@@ -3,7 +3,7 @@
  *
  *   never            within 100 ms of the last question, nor beyond run/question_budget.h
  *   wanted           as soon as that allows; after answers that changed nothing 200, 400 .. 1000 ms after the last
- *   slots lack a node, or one fails: every 250 ms, wanted or not
+ *   urgent, as slots have just lost their node: every 250 ms, wanted or not
  *   else             every 10 s
  *
  * Each pause is up to a fifth longer than that, so that several weirs do not ask together. Zeroed but for `random`:
@@ -36,7 +36,7 @@ struct cluster_pace {
     uint64_t pause_ns; /* from there to the next that is wanted; 0: the least */
     uint64_t stretch;  /* of each pause, in thousandths: up to 200; drawn for each question */
     bool is_wanted;
-    bool is_urgent; /* slots lack a node, or one fails: set by the owner */
+    bool is_urgent; /* set by the owner */
 };
 
 /* There is a reason to ask. */
@@ -48,7 +48,7 @@ void cluster_pace_note_question(struct cluster_pace *pace, uint64_t now_ns);
 /* What became of the question. */
 void cluster_pace_note_answer(struct cluster_pace *pace, enum cluster_pace_news news);
 
-/* When the next question is due, by the clock of now_ns; at most now_ns: at once. `calm_ns`: CLUSTER_PACE_CALM_NS, or less. */
+/* When the next question is due, by the clock of now_ns; at most now_ns: at once. `calm_ns`: how often in calm. */
 uint64_t cluster_pace_due(const struct cluster_pace *pace, uint64_t calm_ns, uint64_t now_ns);
 
 #endif

@@ -100,7 +100,7 @@ def test_a_shard_that_fails_over(farm):
 def test_a_shard_that_is_away(farm):
     """weir stays ready for the other slots, and says which part that is."""
     made = Cluster(farm)
-    weir = before(made)
+    weir = before(made, env={"WEIR_HURRY": "3"})
     lost = made.masters[2]
     slots = len(made.kill(lost))
     part = f"{SLOTS - slots} of {SLOTS} slots are served; {slots} are away with {lost.upstream}"
@@ -109,6 +109,14 @@ def test_a_shard_that_is_away(farm):
     assert any(finding["title"] == "Slots are not served" for finding in stats(weir)["findings"])
     lost.start()
     wait_until(lambda: readyz(weir) == (200, "ready\n"), "it is back", SECONDS)
+    made.wait_ok()
+
+    def is_calm():
+        first = questions(made.nodes)
+        time.sleep(1)
+        return questions(made.nodes) <= first + 1
+
+    wait_until(is_calm, "nothing is urgent any more", SECONDS)
     weir.stop()
 
 
