@@ -1,6 +1,6 @@
 /*
- * The names that a client has subscribed to and weir must know again: each channel of shards, and what is subscribed to at
- * all masters of a cluster.
+ * The names that a client has subscribed to and weir must know again: each channel of shards, and
+ * what is subscribed to at all masters of a cluster.
  *
  *   place in the list     slot % CHANNELS_BUCKETS; owner: struct subscriptions
  *

@@ -194,7 +194,10 @@ static enum route ask_at(struct subscriptions *subs, struct nodes_row *row, bool
 
 /* ---- channels of shards ---- */
 
-/* Redis has not run it: it is sent again in a moment, for at most so long; then the client hears this error. */
+/*
+ * Redis has not run it: it is sent again in a moment, for at most so long; then the client hears
+ * this error.
+ */
 static enum route ask_again(struct subscriptions *subs, struct request *request, uint64_t most_ns, struct slice error)
 {
     uint64_t now_ns = subs->client->front->loop->now_ns;
@@ -228,7 +231,10 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
     return row != NULL ? ask_at(subs, row, true, request) : wait_for_node(subs, request, UNSERVED);
 }
 
-/* The next node that has shard channels of the client's; at first any, where none has. NULL: all have answered. */
+/*
+ * The next node that has shard channels of the client's; at first any, where none has. NULL: all
+ * have answered.
+ */
 static struct nodes_row *next_shard(const struct subscriptions *subs)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next) {
@@ -266,7 +272,10 @@ static const struct tap *asked_last(const struct subscriptions *subs)
     return NULL;
 }
 
-/* Redis has answered by an error: it is the client's, unless the slot has another node, or none for now. */
+/*
+ * Redis has answered by an error: it is the client's, unless the slot has another node, or none
+ * for now.
+ */
 static enum route end_in_error(struct subscriptions *subs, struct request *request)
 {
     struct redirect redirect;
@@ -288,7 +297,10 @@ static bool is_wide(struct slice name)
     return name.len >= WIDE.len && memcmp(name.at, WIDE.at, WIDE.len) == 0;
 }
 
-/* The words of the request that go to other masters; heap, freed by the caller; *n: 0: none, or out of memory. */
+/*
+ * The words of the request that go to other masters; heap, freed by the caller; *n: 0: none, or
+ * out of memory.
+ */
 static struct slice *wide_words(const struct subscriptions *subs, const struct request *request, size_t *n)
 {
     struct argv_walk walk;

@@ -1,6 +1,7 @@
 /*
- * What one client of a cluster has subscribed to, its taps, and what nodes say by them. How requests are carried out is in
- * subscribe.c, what becomes of subscriptions whose node changes in resubscribe.c.
+ * What one client of a cluster has subscribed to, its taps, and what nodes say by them. How
+ * requests are carried out is in subscribe.c, what becomes of subscriptions whose node changes in
+ * resubscribe.c.
  *
  * Owner: the client, extra.subscriptions; the worker's thread.
  */
@@ -81,7 +82,10 @@ void subscriptions_count(struct subscriptions *subs);
 /* Redis has answered the request by this error reply; of several the first is kept. */
 void subscriptions_note_error(struct subscriptions *subs, struct slice reply);
 
-/* True if the reply is a redirect for this slot: the slot has another node from now on, or the topology is asked for. */
+/*
+ * True if the reply is a redirect for this slot: the slot has another node from now on, or the
+ * topology is asked for.
+ */
 bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struct slice reply, int32_t slot);
 
 /* True if Redis has not run what it answers so: a node that serves the slot is to be waited for. */
@@ -102,7 +106,10 @@ void subscriptions_free_idle(struct subscriptions *subs);
 /* True if a tap has calls in flight. */
 bool subscriptions_in_flight(const struct subscriptions *subs);
 
-/* Send a request of these words, of which all but the first are confirmed. False: out of memory, the client is closed. */
+/*
+ * Send a request of these words, of which all but the first are confirmed. False: out of memory,
+ * the client is closed.
+ */
 __attribute__((warn_unused_result)) bool subscriptions_send(struct tap *tap, const struct slice *words, size_t n,
                                                             struct tap_request request);
 

@@ -183,7 +183,10 @@ static bool let_end(struct client *client)
     return true;
 }
 
-/* A client that does not read stops its tap's lane, unless its requests are not read either (connection.c). */
+/*
+ * A client that does not read stops its tap's lane, unless its requests are not read either
+ * (connection.c).
+ */
 static void stop_if_slow(struct tap *tap)
 {
     const struct client *client = tap->client;
@@ -291,7 +294,10 @@ static enum finding find_none(struct client *client, struct nodes_row *row)
     return waits ? LANE_NOT_YET : LANE_NONE;
 }
 
-/* The client at this node, where it has to prove who it is. NULL: it has not; or out of memory, and it is closed. */
+/*
+ * The client at this node, where it has to prove who it is. NULL: it has not; or out of memory,
+ * and it is closed.
+ */
 static struct place *place_of(const struct tap *tap, struct nodes_row *row)
 {
     return session_login(tap->client) != NULL ? place_get(tap->client, row) : NULL;

@@ -1,16 +1,19 @@
 /*
- * A private lane of a cluster's client at one node, by which it hears what it has subscribed to there.
+ * A private lane of a cluster's client at one node, by which it hears what it has subscribed to
+ * there.
  *
  *   client.rider  main, and places: replies, in the client's order
  *   tap           confirmations and messages: whole frames, beside the replies, never within one
  *
- * A tap is a rider of its own, and owns its lane while that is there. A frame is held until it has come whole, and counts as
- * unread output meanwhile. If a part of a reply has been sent to the client, the frame follows that reply.
+ * A tap is a rider of its own, and owns its lane while that is there. A frame is held until it has
+ * come whole, and counts as unread output meanwhile. If a part of a reply has been sent to the
+ * client, the frame follows that reply.
  *
- * Which commands go by taps, and at which nodes, is front/subscribe.h: it hears each frame, and passes on what the client is
- * to hear. A tap has at most a few calls in flight, and none of them together with calls of main's or of places.
- * A lane that is lost closes the client, as Redis would. Lanes count in max-lanes; the client stays one connection.
- * The worker's thread; owner: struct subscriptions.
+ * Which commands go by taps, and at which nodes, is front/subscribe.h: it hears each frame, and
+ * passes on what the client is to hear. A tap has at most a few calls in flight, and none of them
+ * together with calls of main's or of places. A lane that is lost closes the client, as Redis
+ * would. Lanes count in max-lanes; the client stays one connection. The worker's thread; owner:
+ * struct subscriptions.
  */
 #ifndef WEIR_FRONT_TAP_H
 #define WEIR_FRONT_TAP_H
@@ -59,8 +62,9 @@ static inline bool tap_is_subscribed(const struct tap *tap)
 }
 
 /*
- * LANE_FOUND: its lane leads to this node, the node has taken the client's words, and calls can be sent. LANE_NOT_YET: the
- * client waits for a reason of waits.def. LANE_NONE: tap_why_none says why. Never LANE_UNPROVEN.
+ * LANE_FOUND: its lane leads to this node, the node has taken the client's words, and calls can be
+ * sent. LANE_NOT_YET: the client waits for a reason of waits.def. LANE_NONE: tap_why_none says
+ * why. Never LANE_UNPROVEN.
  */
 __attribute__((warn_unused_result)) enum finding tap_find_lane(struct tap *tap, struct nodes_row *row,
                                                                const struct command *command);
@@ -92,13 +96,19 @@ void tap_pass(struct tap *tap, struct slice frame);
 /* The client has caught up with its output. */
 void tap_catch_up(struct tap *tap);
 
-/* True if nothing is left of it: neither calls nor subscriptions, nor a frame that the client has still to hear. */
+/*
+ * True if nothing is left of it: neither calls nor subscriptions, nor a frame that the client has
+ * still to hear.
+ */
 bool tap_is_done(const struct tap *tap);
 
 /* It leaves its lane: kept for others if it is done, else closed. */
 void tap_leave(struct tap *tap);
 
-/* The same, and it is gone. Not while its lane is calling it, nor while replies hold a frame of its (tap_is_done). */
+/*
+ * The same, and it is gone. Not while its lane is calling it, nor while replies hold a frame of
+ * its (tap_is_done).
+ */
 void tap_free(struct tap *tap);
 
 #endif

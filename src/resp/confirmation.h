@@ -1,5 +1,6 @@
 /*
- * What confirms a subscription, or its end: an array or a push of a word, a channel and the number of subscriptions left.
+ * What confirms a subscription, or its end: an array or a push of a word, a channel and the number
+ * of subscriptions left.
  *
  *     *3  $9 subscribe  $4 news  :1        >3  $12 sunsubscribe  _  :0
  *
