@@ -292,7 +292,7 @@ def test_pipelines_while_slots_move_to_and_fro(made, farm):
         thread.start()
     for turn in range(8):
         for slot in slots:
-            made.begin_move(slot, (third, first, second)[turn % 3])
+            made.begin_move(slot, (third, first, second)[turn % 3], source=(second, third, first)[turn % 3])
             made.move_keys(slot, 5)
             made.end_move(slot)
     stop.set()
