@@ -55,8 +55,9 @@ struct carry {
     struct bytes refusal;        /* the whole reply by which it was refused last; heap */
     struct command_queue queue;  /* of the transaction; its slot is also that of watched keys */
     struct nodes_row *there; /* an ASK's target; compared with rows of the topology before it is followed; NULL: none */
-    struct nodes_row *from;  /* who refused it last; only compared */
-    uint64_t tag;            /* of the call, as the next five: see struct call */
+    uint64_t asked_ns; /* when that ASK came: an old one leads to a node that may have nothing to do with it any more */
+    struct nodes_row *from; /* who refused it last; only compared */
+    uint64_t tag;           /* of the call, as the next five: see struct call */
     uint64_t arrived_ns;
     uint32_t waited_us;
     uint32_t argument;
@@ -76,6 +77,12 @@ struct carry {
     bool may_wait;       /* in Redis */
     bool is_muted;       /* the client does not hear its reply */
     bool in_reply;       /* a part of the reply has been passed on */
+    /* ---- EXISTS in weir's words, after a redirect that a script may have forged ---- */
+    struct bytes proof;        /* the request; heap */
+    struct nodes_row *suspect; /* the node that has answered the redirect; only compared */
+    bool is_proving;           /* it is that EXISTS which is sent, and sent again */
+    bool is_proven;            /* another node has answered it */
+    bool has_failed;           /* it has been answered by an error */
     /* ---- EXISTS in weir's words, before a request that is too large to be kept ---- */
     struct nodes_row *owner; /* the node that has answered it; compared with rows before it is followed; NULL: none */
     bool is_probe;           /* it is that EXISTS which is kept */

@@ -27,6 +27,8 @@
 /* A command that was refused before this has not waited in Redis, but was sent to the wrong node (chosen: some round trips). */
 #define AT_ONCE_NS (10 * NS_PER_MS)
 
+#define ASK_GOOD_NS (50 * NS_PER_MS) /* an older ASK is asked for once more: the slot may have gone on (chosen) */
+
 #define MOVED_AWAY SLICE("-UPSTREAM moved\r\n")
 
 static uint64_t now_ns(const struct client *client)
@@ -76,7 +78,7 @@ void carry_end(struct client *client)
     if (carry->is_probe)
         end_of_probe(client);
     carry_set_step(carry, CARRY_NONE);
-    carry->is_exec = carry->is_kept = false;
+    carry->is_exec = carry->is_kept = carry->is_proving = carry->is_proven = false;
     carry->request.len = carry->held.len = 0;
     client_resume(client, WAIT_AGAIN);
 }
@@ -99,6 +101,7 @@ void carry_free(struct client *client)
     queue_drop(&carry->queue, &client->front->loop->pool);
     bytes_fini(&carry->request);
     bytes_fini(&carry->held);
+    bytes_fini(&carry->proof);
     bytes_fini(&carry->refusal);
     free(carry);
     client->extra->carry = NULL;
@@ -129,6 +132,7 @@ bool carry_keep(struct client *client, const struct request *request)
     carry->why = CARRY_NOT_REFUSED;
     carry->there = NULL;
     carry->is_muted = carry->in_reply = false;
+    carry->is_proving = carry->is_proven = false;
     return true;
 }
 
@@ -162,16 +166,21 @@ static bool is_on_its_way(const struct client *client, uint16_t slot)
     return map->states[slot] != SLOT_STABLE || redirected_lately(&client->front->redirected, slot, now_ns(client));
 }
 
+/* EXISTS and a key. False: out of memory. */
+static bool add_exists(struct bytes *out, struct slice key)
+{
+    char header[EMIT_HEADER_MAX];
+    size_t n = emit_header(header, '$', (int64_t)key.len);
+    return bytes_add(out, SLICE("*2\r\n$6\r\nEXISTS\r\n"), SIZE_MAX) && bytes_add(out, slice_of(header, n), SIZE_MAX) &&
+           bytes_add(out, key, SIZE_MAX) && bytes_add(out, SLICE("\r\n"), SIZE_MAX);
+}
+
 /* EXISTS and a key, as the request that is kept. False: out of memory, and the client is closed. */
 static bool keep_probe(struct client *client, struct slice key)
 {
     struct carry *carry = carry_of(client);
-    char header[EMIT_HEADER_MAX];
-    size_t n = emit_header(header, '$', (int64_t)key.len);
     carry->request.len = carry->held.len = carry->refusal.len = 0;
-    if (bytes_add(&carry->request, SLICE("*2\r\n$6\r\nEXISTS\r\n"), SIZE_MAX) &&
-        bytes_add(&carry->request, slice_of(header, n), SIZE_MAX) && bytes_add(&carry->request, key, SIZE_MAX) &&
-        bytes_add(&carry->request, SLICE("\r\n"), SIZE_MAX))
+    if (add_exists(&carry->request, key))
         return true;
     client_close_starved(client);
     return false;
@@ -250,12 +259,18 @@ static enum carry_why why_of(struct slice reply)
     return CARRY_NOT_REFUSED;
 }
 
+/* True if no script can have forged the reply. */
+static bool is_trusted(const struct carry *carry)
+{
+    return !carry->may_forge || carry->is_proving;
+}
+
 /* True if such a reply may be obeyed at all; one of a script only if it is a redirect. */
 static bool is_refusal(const struct carry *carry, enum carry_why why)
 {
     if (why == CARRY_NOT_REFUSED || (why == CARRY_UNBLOCKED && !carry->may_wait))
         return false;
-    return !carry->may_forge || why == CARRY_MOVED || why == CARRY_ASK;
+    return is_trusted(carry) || why == CARRY_MOVED || why == CARRY_ASK;
 }
 
 /* Where a redirect leads. False: to nowhere that it may. */
@@ -270,14 +285,17 @@ static bool follow(struct client *client, struct slice reply)
     note_redirected(&client->front->redirected, redirect.slot, now_ns(client));
     struct nodes_row *row = redirect_row(&redirect, nodes, lanes_node(&carry->from->lanes));
     upstream_ask_topology(upstream_of(client));
-    if (redirect.is_ask)
+    if (!is_trusted(carry)) /* whom it names does not matter: EXISTS finds the owner */
+        return ++carry->n_redirects <= CARRY_REDIRECTS;
+    if (redirect.is_ask) {
         carry->there = row;
-    for (size_t i = 0; !redirect.is_ask && !carry->may_forge && i < nodes->n; i++)
+        carry->asked_ns = now_ns(client);
+    }
+    for (size_t i = 0; !redirect.is_ask && i < nodes->n; i++)
         if (nodes->rows[i] == row)
             slot_map_set(nodes->topology->slots, redirect.slot, (uint16_t)i);
-    if (row == NULL || carry->may_forge)
-        carry->look_ns = now_ns(client) + AWAY_FIRST_NS;
     if (row == NULL) { /* the topology is behind: it is waited for as for a master that is away */
+        carry->look_ns = now_ns(client) + AWAY_FIRST_NS;
         carry->over_ns = carry->since_ns + client->front->rules->failover_wait_ns;
         return true;
     }
@@ -319,6 +337,7 @@ bool carry_read_refusal(struct client *client, struct slice reply)
     }
     if (carry->since_ns == 0)
         carry->since_ns = now_ns(client);
+    carry->is_proven = false;
     if (carry->why != why)
         carry->pause_ns = 0;
     carry->why = (uint8_t)why;
@@ -379,6 +398,9 @@ static void take_error(struct client *client, struct slice reply, pass_fn pass)
     if (lost.len > 0) {
         reply = lost;
         is_back = false;
+    } else if (!is_back && carry->is_proving) {
+        carry->has_failed = true;
+        return;
     } else if (is_back && !carry->is_kept) {
         reply = carry_words_of_end(carry);
         is_back = false;
@@ -394,8 +416,8 @@ static void take_error(struct client *client, struct slice reply, pass_fn pass)
 /* True if the bytes of this step are thrown away, unless they are an error that weir reads. */
 static bool is_dropped(const struct carry *carry)
 {
-    return carry->step == CARRY_BEGINS || carry->step == CARRY_REPLAYS ||
-           (carry->step == CARRY_SENT && carry->is_muted);
+    bool is_unheard = carry->step == CARRY_SENT && (carry->is_muted || carry->is_proving);
+    return carry->step == CARRY_BEGINS || carry->step == CARRY_REPLAYS || is_unheard;
 }
 
 /* Bytes up to the end of a line, of which there may be more to come. Returns how many of them are taken. */
@@ -453,26 +475,25 @@ bool carry_outlives_lane(const struct client *client)
 
 /* ---- again ---- */
 
-struct nodes_row *carry_row(const struct carry *carry)
+bool carry_asks(const struct carry *carry)
 {
     const struct client *client = carry->client;
     const struct nodes *nodes = &client->front->nodes;
-    int32_t slot = carry->is_exec ? carry->queue.slot : carry->slot;
+    if (carry->why != CARRY_ASK || now_ns(client) - carry->asked_ns > ASK_GOOD_NS)
+        return false;
     for (size_t i = 0; carry->there != NULL && i < nodes->n; i++)
         if (nodes->rows[i] == carry->there)
-            return carry->there;
-    if (carry->why == CARRY_ASK)
-        return NULL; /* its target is not known yet: the slot's node says it again */
-    return slot >= 0 ? nodes_slot_row(nodes, (uint16_t)slot) : nodes_home(nodes);
+            return true;
+    return false;
 }
 
-/* True if weir itself knows what a reply says that a script could have forged. */
-static bool is_confirmed(const struct carry *carry, const struct nodes_row *row)
+struct nodes_row *carry_row(const struct carry *carry)
 {
-    const struct slot_map *map = carry->client->front->nodes.topology->slots;
-    if (!carry->may_forge || carry->slot < 0)
-        return true;
-    return carry->why == CARRY_ASK ? map->states[carry->slot] != SLOT_STABLE : row != carry->from;
+    const struct nodes *nodes = &carry->client->front->nodes;
+    int32_t slot = carry->is_exec ? carry->queue.slot : carry->slot;
+    if (carry_asks(carry))
+        return carry->there;
+    return slot >= 0 ? nodes_slot_row(nodes, (uint16_t)slot) : nodes_home(nodes);
 }
 
 enum carry_found carry_find_lane(struct client *client, struct lane **lane)
@@ -551,11 +572,30 @@ static bool reduce(struct client *client)
     return true;
 }
 
+/* EXISTS, which only Redis answers. Its answer, or where it is redirected to, says which node has the slot. */
+static void send_proof(struct client *client, struct lane *lane)
+{
+    struct carry *carry = carry_of(client);
+    if (!lane_vouch(lane, &client->rider) || (carry_asks(carry) && !carry_ask(client, lane)))
+        return;
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    if (call == NULL) {
+        client_close_starved(client);
+        return;
+    }
+    call->arrived_ns = 0; /* no request of the client's */
+    carry->in_reply = carry->has_failed = false;
+    carry_set_step(carry, CARRY_SENT);
+    lane_choice_note_sent(client);
+    lane_send(lane, &client->rider, carry->proof.at, carry->proof.len);
+    client->rider.wants_idle = true;
+}
+
 static void send_again(struct client *client, struct lane *lane)
 {
     struct carry *carry = carry_of(client);
     struct rider *rider = &client->rider;
-    bool asks = carry->why == CARRY_ASK;
+    bool asks = carry_asks(carry);
     carry->asks_there = carry->effect == EFFECT_WATCH && asks;
     if (!reduce(client) || ((carry->flags & CALL_LOOK) != 0 && !lane_vouch(lane, rider)) ||
         (asks && !carry_ask(client, lane)))
@@ -617,12 +657,63 @@ static void wait_until(struct client *client, uint64_t due_ns)
     alarm_set(alarms_of(client), &carry->alarm, due_ns < carry->over_ns ? due_ns : carry->over_ns);
 }
 
+/* A redirect that a script may have forged is held against EXISTS of the first key. False: the client is closed. */
+static bool begin_proof(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    bool is_redirect = carry->why == CARRY_MOVED || carry->why == CARRY_ASK;
+    if (is_trusted(carry) || carry->is_proven || !is_redirect)
+        return true;
+    struct request_scan scan = {0};
+    struct request request = {0};
+    size_t used;
+    struct slice key = slice_of("", 0);
+    struct slice bytes = bytes_slice(&carry->request);
+    enum scan_result scanned = request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used);
+    if (scanned == SCAN_FRAME)
+        describe_request(&request, client->front, &scan, bytes);
+    bool has_key = scanned == SCAN_FRAME && keys_first(request.command, bytes, request.argc, &key);
+    carry->proof.len = 0;
+    if (!has_key || !add_exists(&carry->proof, key)) {
+        client_close_starved(client);
+        return false;
+    }
+    carry->suspect = carry->from;
+    carry->is_proving = true;
+    carry->why = CARRY_NOT_REFUSED;
+    carry->n_redirects = 0;
+    carry->there = NULL;
+    return true;
+}
+
+/* EXISTS has been answered: by the node that has answered the redirect, which was forged then, or by another. */
+static void end_proof(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
+    struct nodes_row *owner = has_lane ? nodes_row_of(client->rider.lane) : NULL;
+    bool asks = carry->why == CARRY_ASK;
+    carry->is_proving = false;
+    if (carry->has_failed || owner == NULL || owner == carry->suspect) {
+        carry_answer(client, MOVED_AWAY);
+        return;
+    }
+    carry->is_proven = true;
+    carry->why = asks ? CARRY_ASK : CARRY_MOVED;
+    carry->there = asks ? owner : NULL;
+    carry->asked_ns = now_ns(client);
+    carry->look_ns = 0;
+    carry_set_step(carry, CARRY_WAITS);
+}
+
 static void go_on(struct client *client)
 {
     struct carry *carry = carry_of(client);
     struct lane *lane = NULL;
+    if (!begin_proof(client))
+        return;
     struct nodes_row *row = carry_row(carry);
-    if (row == NULL || !is_confirmed(carry, row)) {
+    if (row == NULL) {
         upstream_ask_topology(upstream_of(client));
         carry_pause(client);
         return;
@@ -632,7 +723,10 @@ static void go_on(struct client *client)
     carry->is_lost |= pin_has(client, PIN_WATCH) && row != session_row(client); /* the watching lane is left */
     switch (carry_find_lane(client, &lane)) {
     case CARRY_FOUND:
-        send_again(client, lane);
+        if (carry->is_proving)
+            send_proof(client, lane);
+        else
+            send_again(client, lane);
         break;
     case CARRY_FOUND_NONE:
         go_without(client);
@@ -651,6 +745,11 @@ void carry_go_on(struct client *client)
     if (client->rider.in_flight > 0) {
         client->rider.wants_idle = true;
         return;
+    }
+    if (carry->step == CARRY_SENT && carry->is_proving) {
+        end_proof(client);
+        if (client_is_closed(client) || carry->step != CARRY_WAITS)
+            return;
     }
     if (carry->step == CARRY_SENT) {
         if (client_extra(client)->passage == NULL)

@@ -14,8 +14,9 @@
  *   CLUSTERDOWN, LOADING, READONLY, MASTERDOWN   again after 10 .. 100 ms, for failover-wait, then passed on
  *   MOVED, UNBLOCKED of a blocked command        as MOVED, with the time that is left. XREAD with `$` that has waited is told
  *                 UNBLOCKED: what came to the stream while it was sent again would be missed
- *   EVAL, EVALSHA, FCALL, what weir does not know   their scripts can forge replies. MOVED and ASK are obeyed once the slot map
- *                 says that the slot has another node, or is on its way; else `-UPSTREAM moved`. All others are passed on
+ *   EVAL, EVALSHA, FCALL, what weir does not know   their scripts can forge replies. After MOVED or ASK weir asks EXISTS of the
+ *                 first key, which only Redis answers and redirects: the request goes to the node that has answered EXISTS.
+ *                 If that is the node which has answered the redirect: `-UPSTREAM moved`. All other errors are passed on
  *
  * Invariants: never sent again after a lost lane, nor if it was too large to be kept (`-UPSTREAM moved`). Charged once.
  * Price: a copy of each request on a client's own lane, and no pipelining there outside MULTI. One server has none of it.
@@ -82,6 +83,9 @@ __attribute__((warn_unused_result)) bool carry_keep(struct client *client, const
  * another slot is an answer too, by weir: the refusal that carry_words_of_end returns.
  */
 bool carry_read_refusal(struct client *client, struct slice reply);
+
+/* True if it goes to the node that an ASK has named, behind ASKING: that ASK is not old. */
+bool carry_asks(const struct carry *carry);
 
 /* Where it goes now. NULL: no node is known. */
 struct nodes_row *carry_row(const struct carry *carry);

@@ -351,7 +351,7 @@ static void begin_again(struct client *client)
         return;
     switch (carry_find_lane(client, &lane)) {
     case CARRY_FOUND:
-        if (send_multi(client, lane, carry->why == CARRY_ASK)) {
+        if (send_multi(client, lane, carry_asks(carry))) {
             carry_set_step(carry, CARRY_BEGINS);
             client->rider.wants_idle = true;
         }
