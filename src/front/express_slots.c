@@ -17,7 +17,10 @@
 #define BATCH_BYTES 4096 /* bytes of a stretch with more than one request, as in express.c */
 #define ROWS_MOST 64     /* nodes behind these are reached the long way */
 
-/* Requests of one command, with as many arguments, that lie one behind the other, each for a place that is ready. */
+/*
+ * Requests of one command, with as many arguments, that lie one behind the other, each for a place
+ * that is ready.
+ */
 struct stretch {
     const struct command *command;
     uint32_t argc;

@@ -25,8 +25,8 @@
 #define AWAY_FIRST_NS (10 * NS_PER_MS)
 #define AWAY_MOST_NS (100 * NS_PER_MS)
 /*
- * Nodes that name each other for a slot agree within a few messages of theirs: from the second redirect on the hop waits so
- * long, three times as long for each.
+ * Nodes that name each other for a slot agree within a few messages of theirs: from the second
+ * redirect on the hop waits so long, three times as long for each.
  */
 #define REDIRECT_NS (3 * NS_PER_MS)
 
@@ -396,7 +396,10 @@ static void give_up(struct hop *hop)
         tell(hop, HOP_ANSWERED);
 }
 
-/* No lane to its node is to be had: it waits for one, or is answered with the reason, or the client is closed. */
+/*
+ * No lane to its node is to be had: it waits for one, or is answered with the reason, or the client
+ * is closed.
+ */
 static void go_without(struct hop *hop, struct place *place)
 {
     struct client *client = hop->client;

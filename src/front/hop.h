@@ -1,20 +1,24 @@
 /*
- * One request on its way by itself: sent, and sent again while a cluster says that it has not run it.
+ * One request on its way by itself: sent, and sent again while a cluster says that it has not run
+ * it.
  *
  *   MOVED        the slot's node is another from now on: there; an unknown address: the topology is asked for, and waited for
  *   ASK          there, behind ASKING, in one append
  *   TRYAGAIN     again after 1, 2, 4 .. 50 ms
  *   CLUSTERDOWN, LOADING, READONLY, MASTERDOWN   the topology is asked for; again after 10 .. 100 ms
  *
- * A hop begins in two ways. A call that came back from a place (rider_ops.on_not_run): its reply has its position within
- * the run of that place. Or a part of a compound: hop_start; the reply goes to the compound.
+ * A hop begins in two ways. A call that came back from a place (rider_ops.on_not_run): its reply
+ * has its position within the run of that place. Or a part of a compound: hop_start; the reply goes
+ * to the compound.
  *
- * Bounds: at most HOPS_MAX sendings for MOVED and ASK, at most redirect-timeout, then `-UPSTREAM moved`; TRYAGAIN for at
- * most redirect-timeout, the others for at most failover-wait, then the reply is passed on. A MOVED or ASK for another slot
- * than the request's own is forged or wrong: `-UPSTREAM moved`. Nothing is dialled that is not in the topology.
+ * Bounds: at most HOPS_MAX sendings for MOVED and ASK, at most redirect-timeout, then `-UPSTREAM
+ * moved`; TRYAGAIN for at most redirect-timeout, the others for at most failover-wait, then the
+ * reply is passed on. A MOVED or ASK for another slot than the request's own is forged or wrong:
+ * `-UPSTREAM moved`. Nothing is dialled that is not in the topology.
  *
- * Invariants: never sent again after a lost lane, which closes the client. Hops of one slot are sent in their order, one
- * after the other. While a hop waits the client's newer requests do: WAIT_AGAIN. Owner: see hop_ops; the worker's thread.
+ * Invariants: never sent again after a lost lane, which closes the client. Hops of one slot are
+ * sent in their order, one after the other. While a hop waits the client's newer requests do:
+ * WAIT_AGAIN. Owner: see hop_ops; the worker's thread.
  */
 #ifndef WEIR_FRONT_HOP_H
 #define WEIR_FRONT_HOP_H
@@ -33,13 +37,16 @@
 struct hop;
 
 /*
- * on_reply or on_lost is called, once, never from within hop_start; the hop is over before that, and its memory the owner's,
- * who may start it again.
+ * on_reply or on_lost is called, once, never from within hop_start; the hop is over before that,
+ * and its memory the owner's, who may start it again.
  */
 struct hop_ops {
     /* The whole reply to its request. The slice is good for this call. */
     void (*on_reply)(struct hop *hop, struct slice reply);
-    /* TRYAGAIN to `request`: true: the owner goes on without it, the hop is over, and nothing more is called. NULL: again. */
+    /*
+     * TRYAGAIN to `request`: true: the owner goes on without it, the hop is over, and nothing more
+     * is called. NULL: again.
+     */
     bool (*on_try_again)(struct hop *hop, struct slice request);
     /* There will be no reply: the client is closed, and nothing calls it any more. */
     void (*on_lost)(struct hop *hop);
@@ -93,8 +100,8 @@ struct hop_request {
 };
 
 /*
- * Sends it, now or as soon as it can go. The client has no call of main's in flight. False: out of memory, the client is
- * closed, and nothing more is called.
+ * Sends it, now or as soon as it can go. The client has no call of main's in flight. False: out of
+ * memory, the client is closed, and nothing more is called.
  */
 __attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client,
                                                    const struct hop_request *request);

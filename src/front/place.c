@@ -50,7 +50,10 @@ static bool note_bytes(struct place *place, size_t n)
     return true;
 }
 
-/* A shared lane is not stopped for one client, but where a large reply comes that no other client waits behind. */
+/*
+ * A shared lane is not stopped for one client, but where a large reply comes that no other client
+ * waits behind.
+ */
 static void note_paying(struct place *place)
 {
     struct client *client = place->client;
@@ -363,7 +366,10 @@ bool place_is_proven(const struct place *place)
            proof_holds((struct proof *)(uintptr_t)&place->proof, &lanes_of_place(place)->base.users, login);
 }
 
-/* A node that has taken the client's words before, and does not now, would have closed the client's connection. */
+/*
+ * A node that has taken the client's words before, and does not now, would have closed the client's
+ * connection.
+ */
 static void refuse(struct place *place, struct slice reply)
 {
     struct client *client = place->client;
@@ -423,7 +429,9 @@ static bool prove(struct place *place)
     return false;
 }
 
-/* True if a connection of the client's user is open, and the lane may carry what the client sends. */
+/*
+ * True if a connection of the client's user is open, and the lane may carry what the client sends.
+ */
 static bool suits(struct place *place, const struct lane *lane)
 {
     struct login *login = session_login(place->client);
@@ -485,7 +493,10 @@ static bool must_ask_first(struct client *client, const struct command *command)
     return client->reader == READER_ASKS;
 }
 
-/* True if calls of the client are under way to this node on another lane: what follows must not overtake them. */
+/*
+ * True if calls of the client are under way to this node on another lane: what follows must not
+ * overtake them.
+ */
 static bool is_elsewhere(const struct place *place, const struct lane *lane)
 {
     return (place->rider.in_flight > 0 && place->rider.lane != lane) || (place->n_hops > 0 && place->hop_lane != lane);

@@ -25,14 +25,20 @@ static bool is_plain(const struct request *request)
            !command->is_urgent && !command->blocks && !request->is_large && request->bytes.len <= LARGE_REQUEST;
 }
 
-/* A client that sends much stays at its places, which hold it to SHARED_BYTES_MAX each; one that reads huge values does not. */
+/*
+ * A client that sends much stays at its places, which hold it to SHARED_BYTES_MAX each; one that
+ * reads huge values does not.
+ */
 static bool reads_huge(const struct client *client)
 {
     uint64_t until_ns = client_extra(client)->huge_until_ns;
     return until_ns != 0 && client->front->loop->now_ns < until_ns;
 }
 
-/* True if the lane of the client's own there watches keys, or Redis would hold the write back for others to wait behind. */
+/*
+ * True if the lane of the client's own there watches keys, or Redis would hold the write back for
+ * others to wait behind.
+ */
 static bool needs_main_at(const struct client *client, const struct request *request, const struct nodes_row *row)
 {
     const struct lane *own = client_has_own_lane(client) ? client->rider.lane : NULL;
@@ -105,7 +111,10 @@ bool places_is_moving(const struct client *client, int32_t slot)
 
 /* ---- another topology ---- */
 
-/* True if something still refers to the place: a call, a hop, or a run of replies whose turn has not come. */
+/*
+ * True if something still refers to the place: a call, a hop, or a run of replies whose turn has
+ * not come.
+ */
 static bool is_needed(const struct place *place)
 {
     return place->rider.in_flight > 0 || place->n_hops > 0 || !replies_are_idle(&place->client->extra->replies);

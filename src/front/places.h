@@ -1,6 +1,6 @@
 /*
- * All places of a client, and which requests travel by them. On one server nothing of it is called but places_take.
- * The worker's thread.
+ * All places of a client, and which requests travel by them. On one server nothing of it is called
+ * but places_take. The worker's thread.
  */
 #ifndef WEIR_FRONT_PLACES_H
 #define WEIR_FRONT_PLACES_H
@@ -19,35 +19,42 @@ static inline bool places_are_used(const struct client *client)
 bool places_take(const struct client *client, const struct request *request);
 
 /*
- * Where a request goes: the row that serves the slot of its keys, without keys the home node's, or another's while
- * that is away. NULL: no node serves the slot. Not of keys in several slots.
+ * Where a request goes: the row that serves the slot of its keys, without keys the home node's, or
+ * another's while that is away. NULL: no node serves the slot. Not of keys in several slots.
  */
 struct nodes_row *places_row_for(const struct client *client, const struct request *request);
 
 /*
- * True if the next request is to wait until all that is in flight at places is answered: since it was sent a slot's node has
- * changed. Called after places_row_for, of a client that has a spread.
+ * True if the next request is to wait until all that is in flight at places is answered: since it
+ * was sent a slot's node has changed. Called after places_row_for, of a client that has a spread.
  */
 bool places_must_settle(struct client *client);
 
 /*
- * True if the slot of these keys is on its way, or was redirected lately. Redis may refuse a command with several keys then
- * (TRYAGAIN), and run one with one of these keys that follows: so that one is not sent before the first is answered.
+ * True if the slot of these keys is on its way, or was redirected lately. Redis may refuse a
+ * command with several keys then (TRYAGAIN), and run one with one of these keys that follows: so
+ * that one is not sent before the first is answered.
  */
 bool places_is_moving(const struct client *client, int32_t slot);
 
-/* Another topology has been adopted: rows have other numbers, and some are retired. Safe without a spread. */
+/*
+ * Another topology has been adopted: rows have other numbers, and some are retired. Safe without a
+ * spread.
+ */
 void places_adopt(struct client *client);
 
 /* The client's link was woken. Safe without a spread. */
 void places_go_on(struct client *client);
 
-/* The client reads on, or need pay no more: lanes that have stopped reading for its sake go on. Safe without a spread. */
+/*
+ * The client reads on, or need pay no more: lanes that have stopped reading for its sake go on.
+ * Safe without a spread.
+ */
 void places_catch_up(struct client *client);
 
 /*
- * The client is closed, or calls of its are lost: nothing that is in flight is waited for. places_free: and nothing calls
- * it any more. Both are safe without a spread.
+ * The client is closed, or calls of its are lost: nothing that is in flight is waited for.
+ * places_free: and nothing calls it any more. Both are safe without a spread.
  */
 void places_leave(struct client *client);
 void places_free(struct client *client);

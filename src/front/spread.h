@@ -9,17 +9,19 @@
  *   main    client.rider: what needs a lane of its own (MULTI, WATCH, EVAL, BLPOP, SUBSCRIBE, what is large), and what
  *           changes the session (HELLO, SELECT)
  *   places  one for each node: plain commands with keys of one slot, at all nodes at the same time
- * What needs the other side waits until all calls of the client are answered (client_wait_for_replies). Messages of a
- * subscribed lane go on meanwhile.
+ * What needs the other side waits until all calls of the client are answered
+ * (client_wait_for_replies). Messages of a subscribed lane go on meanwhile.
  *
- * Order of execution, per key: requests for a slot go to one node, on one lane, in their order. When the node of any slot
- * changes (spread.version), the client's next request waits until all that is in flight at places is answered. While a hop
- * is not on its way in that order nothing newer is taken: WAIT_AGAIN.
+ * Order of execution, per key: requests for a slot go to one node, on one lane, in their order.
+ * When the node of any slot changes (spread.version), the client's next request waits until all
+ * that is in flight at places is answered. While a hop is not on its way in that order nothing
+ * newer is taken: WAIT_AGAIN.
  *
- * Order of replies: a run of front/replies.h for each stretch of calls at one place. With calls at one place only, replies
- * are idle, and nothing of it is done.
+ * Order of replies: a run of front/replies.h for each stretch of calls at one place. With calls at
+ * one place only, replies are idle, and nothing of it is done.
  *
- * Owner: the client, extra.spread; its worker's thread. On one server there is none. Knows of no client.
+ * Owner: the client, extra.spread; its worker's thread. On one server there is none. Knows of no
+ * client.
  */
 #ifndef WEIR_FRONT_SPREAD_H
 #define WEIR_FRONT_SPREAD_H
@@ -84,7 +86,9 @@ struct place *spread_place(const struct spread *spread, const struct nodes_row *
 /* The same by node. */
 struct place *spread_place_at(const struct spread *spread, const struct node *node);
 
-/* The next call goes to this place, and its reply follows all earlier ones. False: out of memory. */
+/*
+ * The next call goes to this place, and its reply follows all earlier ones. False: out of memory.
+ */
 __attribute__((warn_unused_result)) bool spread_turn_slowly(struct spread *spread, struct replies *replies,
                                                             struct place *place);
 
@@ -95,8 +99,8 @@ __attribute__((warn_unused_result)) static inline bool spread_turn(struct spread
 }
 
 /*
- * What is said next comes from elsewhere, behind all that is in flight: what was asked of a place so far is a run that ends.
- * False: out of memory.
+ * What is said next comes from elsewhere, behind all that is in flight: what was asked of a place
+ * so far is a run that ends. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool spread_end_run(struct spread *spread, struct replies *replies);
 
@@ -112,7 +116,10 @@ void spread_end_session(struct spread *spread, bool has_logged_in);
 /* It is at each node as if it had just connected there. Safe on NULL. */
 void spread_renew_epochs(struct spread *spread);
 
-/* Whether the node takes the client's words is not waited for any more. Safe where that is not being asked. */
+/*
+ * Whether the node takes the client's words is not waited for any more. Safe where that is not
+ * being asked.
+ */
 void spread_end_question(struct place *place);
 
 #endif
