@@ -133,6 +133,8 @@ bool carry_keep(struct client *client, const struct request *request)
     carry->there = NULL;
     carry->is_muted = carry->in_reply = false;
     carry->is_proving = carry->is_proven = false;
+    carry->is_probed = carry->owner_asks = false;
+    carry->owner = NULL;
     return true;
 }
 

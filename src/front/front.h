@@ -146,7 +146,7 @@ struct client_drain {
     struct drain_holders holders;
 };
 
-#define REDIRECTED_SLOTS 64
+#define REDIRECTED_SLOTS 1024
 #define REDIRECTED_NS (60 * NS_PER_S) /* so long a slot counts as one that may move again (chosen) */
 
 /* Slots of a cluster that have seen MOVED or ASK lately, as far as there is room: by slot modulo REDIRECTED_SLOTS. */
