@@ -1,7 +1,9 @@
 """Connections of a client's own before a cluster: logins, outages, ends and silence, node by node."""
 
 import itertools
+import random
 import socket
+import threading
 
 import pytest
 from kit.cluster import Cluster, slot_of, weir_before
@@ -112,3 +114,69 @@ def test_an_outage_is_that_of_its_slots(farm):
         except Closed:
             pass
         assert other.call("EVAL", INCR, 1, here) == 3
+
+
+class Busy(threading.Thread):
+    """A client that counts in its own keys by all that needs a connection of its own, and knows what each reply must be."""
+
+    def __init__(self, weir, number, tags):
+        super().__init__()
+        self.conn, self.number, self.tags = weir.connect(), number, tags
+        self.dice = random.Random(number)
+        self.counts = {}
+        self.has_ended = False
+        self.wrong = None
+
+    def step(self):
+        tag = self.dice.choice(self.tags)
+        key, large, queue = (f"{{{tag}}}{kind}{self.number}" for kind in "clq")
+        n = self.counts.get(key, 0)
+        kind = self.dice.randrange(6)
+        if kind == 0:
+            got = self.conn.ask("MULTI", ["INCR", key], ["INCR", key], "PING", "EXEC")
+            expected, n = ["OK", "QUEUED", "QUEUED", "QUEUED", [n + 1, n + 2, "PONG"]], n + 2
+        elif kind == 1:
+            got, expected, n = self.conn.call("EVAL", INCR, 1, key), n + 1, n + 1
+        elif kind == 2:
+            got = self.conn.ask(["INCR", key], ["EVAL", INCR, 1, key], ["INCR", key])
+            expected, n = [n + 1, n + 2, n + 3], n + 3
+        elif kind == 3:
+            got = self.conn.ask(["WATCH", key], "MULTI", ["INCR", key], "EXEC")
+            is_lost = got[3] is None
+            expected, n = ["OK", "OK", "QUEUED", None if is_lost else [n + 1]], n + (not is_lost)
+        elif kind == 4:
+            got = self.conn.ask(["RPUSH", queue, "v"], ["BLPOP", queue, 5])
+            expected = [1, [queue.encode(), b"v"]]
+        else:
+            got = self.conn.ask(["SET", large, "v" * 70000], ["STRLEN", large])
+            expected = got if got[0] == Error("UPSTREAM moved") else ["OK", 70000]
+        self.counts[key] = n
+        if got != expected:
+            self.wrong = (kind, key, got, expected)
+
+    def run(self):
+        while not self.has_ended and self.wrong is None:
+            self.step()
+
+
+@pytest.mark.cluster
+def test_slots_move_under_clients_that_count(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=2, redirect_timeout="5s")
+    masters = made.masters
+    tags = [made.tag_at(masters[n % 3], 200 + n) for n in range(30)]
+    clients = [Busy(weir, n, tags) for n in range(8)]
+    for client in clients:
+        client.start()
+    for n, tag in enumerate(tags):  # each once: none moves back
+        slot = slot_of(f"{{{tag}}}")
+        made.begin_move(slot, masters[(n + 1) % 3])
+        made.move_keys(slot, 5)
+        made.end_move(slot)
+    for client in clients:
+        client.has_ended = True
+        client.join(20)
+    assert [client.wrong for client in clients if client.wrong] == []
+    with weir.connect() as conn:
+        counts = {key: n for client in clients for key, n in client.counts.items() if n > 0}
+        assert {key: int(conn.call("GET", key)) for key in counts} == counts
