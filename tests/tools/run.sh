@@ -123,17 +123,27 @@ all_are_ok() {
     done
 }
 
+# The n-th server, at the next port; false if another program has taken that meanwhile, or the one of its bus.
+clustered_node() {
+    free_port $((found + 1))
+    ! answers $((found + 10000)) || return
+    redis "redis-$1" --port "$found" --cluster-enabled yes --cluster-config-file "$folder/nodes-$1.conf" \
+        --cluster-node-timeout 1000 --cluster-require-full-coverage no
+    until redis-cli -p "$found" PING 2>/dev/null | grep -q PONG; do
+        kill -0 $! 2>/dev/null || return
+        sleep 0.05
+    done
+}
+
 # Masters that share all slots; sets upstream and node_ports. Each bus listens 10,000 above its server.
 clustered() {
     local n
     found=$((port + 20))
     node_ports=()
     for ((n = 1; n <= CLUSTER; n++)); do
-        free_port $((found + 1))
-        while answers $((found + 10000)); do free_port $((found + 1)); done
-        redis "redis-$n" --port "$found" --cluster-enabled yes --cluster-config-file "$folder/nodes-$n.conf" \
-            --cluster-node-timeout 1000 --cluster-require-full-coverage no
-        wait_for $! "redis-$n" redis-cli -p "$found" PING
+        until clustered_node "$n"; do
+            [ "$found" -lt $((port + 120)) ] || wait_for $! "redis-$n" false
+        done
         node_ports+=("$found")
     done
     redis-cli --cluster create "${node_ports[@]/#/127.0.0.1:}" --cluster-yes >"$folder/create.log" </dev/null ||
