@@ -4,7 +4,7 @@
  *
  * The node must have taken the client's words first (front/place.h). Behind the reply the lane is reset and kept for the
  * next. While no lane can be had it is looked for again, for at most failover-wait; then the reply is weir's error. A lane
- * that is lost with the request on it closes the client, for nobody knows whether it was run. Owner: the compound; the
+ * that is lost with the request on it closes the client: whether the request was run is unknown. Owner: the compound; the
  * worker's thread.
  */
 #ifndef WEIR_FRONT_LENT_H

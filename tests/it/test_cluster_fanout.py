@@ -3,7 +3,7 @@
 import pytest
 from kit.cluster import Cluster, weir_before
 from kit.harness import wait_until
-from kit.resp import Closed, Error
+from kit.resp import Closed, Error, pipeline
 
 SCRIPT = "return redis.call('GET', KEYS[1])"
 LIBRARY = "#!lua name=mylib\nredis.register_function('f', function(keys) return 'hello' end)"
@@ -158,3 +158,30 @@ def test_a_client_that_goes_in_the_middle(made, farm):
                 conn.send(words)
     with weir.connect() as conn:
         assert conn.ask("FLUSHALL", "DBSIZE") == ["OK", 0]
+
+
+@pytest.mark.cluster
+def test_a_client_that_ends_its_side_gets_its_replies(made, farm):
+    weir = weir_before(made, workers=1)
+    keys = made.keys_everywhere(4)
+    for _ in range(5):
+        with weir.connect() as conn:
+            words = [["SET", keys[0], "v"], ["MGET", *keys], ["SCRIPT", "FLUSH"], ["DBSIZE"], ["FLUSHALL"], ["EXISTS", *keys], ["KEYS", "*"]]
+            conn.send(pipeline(*words))
+            conn.sock.shutdown(1)
+            assert [conn.read() for _ in words] == ["OK", [b"v", None, None, None], "OK", 1, "OK", 0, []]
+            assert conn.read_to_end() == b""
+
+
+@pytest.mark.cluster
+def test_a_drain_waits_for_replies(made, farm):
+    weir = weir_before(made, workers=1, drain_timeout="10s")
+    keys = made.keys_everywhere(4)
+    with weir.connect() as conn:
+        assert conn.call("PING") == "PONG"
+        made.nodes[1].signal(19)
+        conn.send(pipeline(["MGET", *keys], ["FLUSHALL"], ["EXISTS", *keys]))
+        wait_until(lambda: made.nodes[0].info("total_commands_processed") is not None, "it is on its way")
+        weir.signal(15)
+        made.nodes[1].signal(18)
+        assert conn.read() == [None] * 4
