@@ -43,11 +43,17 @@ static bool add_piece(struct replies *replies, struct early *early, size_t n, si
     return true;
 }
 
+/* A reply that was held back fills its piece, whatever follows. */
+static bool has_room(const struct early_piece *piece)
+{
+    return piece->held == NULL && piece->filled < piece->room;
+}
+
 static bool keep(struct replies *replies, struct early *early, const char *data, size_t n)
 {
     while (n > 0) {
         struct early_piece *last = early->last;
-        if (early_is_empty(early) || last->filled == last->room) {
+        if (early_is_empty(early) || !has_room(last)) {
             if (!add_piece(replies, early, n, early_is_empty(early) ? PIECE_MIN : PIECE_MORE))
                 return false;
             last = early->last;

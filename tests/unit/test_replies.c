@@ -134,6 +134,24 @@ static void a_reply_that_is_held_back_may_be_none(void **state)
     assert_done();
 }
 
+/* It came before its turn, and so does what its lane says behind it. */
+static void a_reply_that_is_held_back_is_followed_before_its_turn(void **state)
+{
+    (void)state;
+    begin(0);
+    begin(1);
+    take(1, "+b\r\n");
+    struct early_piece *piece = replies_hold(&replies, &lanes[1]);
+    assert_true(replies_fill(&replies, piece, SLICE("+c\r\n")));
+    take(1, "+d\r\n");
+    end(1);
+    assert_heard("");
+    take(0, "+a\r\n");
+    end(0);
+    assert_heard("+a\r\n+b\r\n+c\r\n+d\r\n");
+    assert_done();
+}
+
 static void what_comes_early_waits_for_its_turn(void **state)
 {
     (void)state;
@@ -620,6 +638,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_reply_that_is_held_back_has_its_position),
         TEST(a_reply_that_is_held_back_may_be_none),
+        TEST(a_reply_that_is_held_back_is_followed_before_its_turn),
         TEST(what_comes_early_waits_for_its_turn),
         TEST(requests_of_one_lane_in_a_row_are_one_run),
         TEST(weirs_own_stand_where_they_were_said),
