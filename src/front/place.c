@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "front/account.h"
 #include "front/keep.h"
 #include "front/lane_claim.h"
@@ -127,10 +128,19 @@ static void on_counted(struct rider *rider, uint8_t counted)
     account_answered(place_of(rider)->client, counted);
 }
 
-/* For front/shard_reads.h. */
+void place_keep_heard(const struct place *place)
+{
+    struct read_side *reading = read_side_of(place->client);
+    if (reading != NULL && reading->seen_ns < place->heard_ns)
+        reading->seen_ns = place->heard_ns;
+}
+
+/* For front/shard_reads.h. The loop's time is that of its turn: the master may have told an offset since, and then answered. */
 static void note_heard(struct place *place)
 {
-    place->heard_ns = place->client->front->loop->now_ns;
+    place->heard_ns = clock_ns();
+    if (!list_is_empty(&place->in_retired))
+        place_keep_heard(place);
     place->doubts = reach_doubts(&lanes_node(lanes_of_place(place))->reach);
 }
 

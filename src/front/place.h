@@ -63,6 +63,9 @@ void place_note_write(struct place *place, const struct command *command);
  */
 void place_leave(struct place *place);
 
+/* Its row leaves the topology: what its client has heard there counts on, for front/shard_reads.h. */
+void place_keep_heard(const struct place *place);
+
 /* Nothing is in flight there: it is gone. */
 void place_free(struct place *place);
 

@@ -124,6 +124,7 @@ static void retire(struct spread *spread, struct place *place)
 {
     if (spread->target == place->row)
         spread->target = NULL;
+    place_keep_heard(place);
     if (is_needed(place)) {
         if (place->rider.in_flight > 0 || place->n_hops > 0)
             place->rider.wants_idle = true;

@@ -53,13 +53,17 @@ static void tell_service(struct controls *controls)
     controls->ops->on_news(controls->arg, is_whole ? LOG_INFO : LOG_WARN, line, line);
 }
 
-/* A master that is a replica now is connected to anew: on connections to a master nothing has been said of reading. */
+/*
+ * A node with another part is connected to anew: on connections to a master nothing has been said of reading, and those to a
+ * replica would, when it has been a master and is a replica again, answer reads with the past before weir knows.
+ */
 static void mark_replicas(const struct controls *controls, const struct cluster_rows *rows)
 {
     for (size_t i = 0; i < rows->n; i++) {
         struct finder *finder = rows->members[i] != NULL ? rows->members[i]->finder : NULL;
         bool is_replica = i >= rows->n_masters;
-        if (is_replica && !node_is_read_only(rows->rows[i].node) && has_row(controls->topology, rows->rows[i].node)) {
+        bool has_changed = finder != NULL && node_is_read_only(rows->rows[i].node) != is_replica;
+        if (has_changed && has_row(controls->topology, rows->rows[i].node)) {
             finder_renew(finder);
             rows->rows[i].node = finder_node(finder);
         }

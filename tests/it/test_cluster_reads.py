@@ -86,6 +86,34 @@ def test_readers_that_ask(farm):
     weir.stop()
 
 
+def readers(node):
+    """How many connections to it have said READONLY."""
+    return len(re.findall(r"flags=\w*r", node.call("CLIENT", "LIST").decode()))
+
+
+@pytest.mark.cluster
+def test_a_promoted_replica_forgets_what_it_was(farm):
+    """No connection to a master would go on to answer reads where it becomes a replica again."""
+    made = Cluster(farm, masters=2, replicas=1)
+    weir = before(made, workers=2)
+    master, replica, key = shard(made)
+    wait_read(weir, replica)
+    conns = [weir.connect() for _ in range(6)]
+    wait_until(lambda: [conn.call("GET", key) for conn in conns] and readers(replica), "the replica is read from", SECONDS)
+    for heir, before_it in ((replica, master), (master, replica)):
+        made.failover(heir)
+        wait_until(lambda: heir.upstream in uses(weir, "slots"), "the failover is seen", SECONDS)
+        wait_until(lambda: not readers(heir), "connections to the master are its own", SECONDS)
+        for n, conn in enumerate(conns):
+            assert conn.ask(["SET", key, n], ["GET", key]) == ["OK", b"%d" % n]
+        made.wait_ok()
+        wait_read(weir, before_it)
+        wait_until(lambda: [conn.call("GET", key) for conn in conns] and readers(before_it), "it is read from", SECONDS)
+    for conn in conns:
+        conn.close()
+    weir.stop()
+
+
 @pytest.mark.cluster
 @pytest.mark.parametrize("change", ["failover", "kill a replica"])
 def test_nothing_goes_back(farm, change):
