@@ -16,6 +16,7 @@ bool own_login_set(struct own_login *own, const struct own_login_words *words)
     struct login *second = words->before.len > 0 ? login_of(words->user, words->before) : NULL;
     if (first == NULL || (words->before.len > 0 && second == NULL)) {
         login_put(first);
+        login_put(second);
         return false;
     }
     own_login_fini(own);
