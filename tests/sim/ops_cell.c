@@ -67,7 +67,7 @@ static const char *judge_cell(struct client *client, const struct act *act, cons
         return "not the burst that was asked";
     if (!is_known(cell, act)) {
         *cell = (struct cell_key){(uint32_t)(BURST + 1 - field[2].number),
-                              run.changed_ns < act->read_ns ? run.losses : UINT64_MAX};
+                                  run.changed_ns < act->read_ns ? run.losses : UINT64_MAX};
         return NULL;
     }
     bool fits = cell->used + quantity(act) <= BURST + 1;
