@@ -11,7 +11,7 @@ static const struct slice rows[NOT_RUN_FIXED] = {
 enum where { REPLICATED, CLUSTER };
 
 static const enum where wheres[NOT_RUN_FIXED] = {
-#define NOT_RUN(name, text, where) [NOT_RUN_##name] = where,
+#define NOT_RUN(name, text, where) [NOT_RUN_##name] = (where),
 #include "upstream/not_run.def"
 #undef NOT_RUN
 };
