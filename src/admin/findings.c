@@ -77,7 +77,7 @@ static void find_lacks(struct findings *findings, const struct snapshot *s)
             continue;
         struct finding *finding = add(findings, FINDING_WARN, "upstream-tile");
         text_print(&finding->title, "Redis %s", lack_what((enum lack)lack));
-        text_add(&finding->more, slice_str(lack_remedy((enum lack)lack)));
+        text_add(&finding->more, slice_str(lack_remedy((enum lack)lack, s->is_cluster)));
     }
 }
 

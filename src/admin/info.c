@@ -188,11 +188,12 @@ static void times(struct text *out, const struct times *times)
     end_table(out, &cells);
 }
 
-static void lacks(struct text *out, const struct snapshot_node *node)
+static void lacks(struct text *out, const struct snapshot *s, const struct snapshot_node *node)
 {
     for (int lack = 0; lack < LACK_COUNT; lack++)
         if ((node->lacks >> lack & 1) != 0)
-            text_print(out, "%s %s; %s\r\n", node->address, lack_what((enum lack)lack), lack_remedy((enum lack)lack));
+            text_print(out, "%s %s; %s\r\n", node->address, lack_what((enum lack)lack),
+                       lack_remedy((enum lack)lack, s->is_cluster));
 }
 
 /* Where the name leads, and what became of each address that was dialled. */
@@ -227,7 +228,7 @@ static void upstream(struct text *out, const struct snapshot *s)
     end_table(out, &cells);
     for (size_t i = 0; i < s->n_nodes; i++) {
         addresses(out, &s->nodes[i]);
-        lacks(out, &s->nodes[i]);
+        lacks(out, s, &s->nodes[i]);
     }
     times(out, &s->counts.times);
 }

@@ -54,7 +54,7 @@ static void write_node(struct text *out, const char *address, const struct snaps
 }
 
 /* What weir does not get of a node. */
-static void write_lacks(struct text *out, uint32_t lacks)
+static void write_lacks(struct text *out, uint32_t lacks, bool is_cluster)
 {
     json_open_list(out, "lacks");
     for (int lack = 0; lack < LACK_COUNT; lack++) {
@@ -62,7 +62,7 @@ static void write_lacks(struct text *out, uint32_t lacks)
             continue;
         json_open_row(out);
         json_string(out, "what", lack_name((enum lack)lack));
-        json_string(out, "remedy", lack_remedy((enum lack)lack));
+        json_string(out, "remedy", lack_remedy((enum lack)lack, is_cluster));
         json_close_object(out);
     }
     json_close_list(out);
@@ -118,7 +118,7 @@ static void write_upstream(struct text *out, const struct snapshot *s)
         json_string(out, "why", s->nodes[i].why);
         write_addresses(out, &s->nodes[i]);
         write_place(out, &s->nodes[i]);
-        write_lacks(out, s->nodes[i].lacks);
+        write_lacks(out, s->nodes[i].lacks, s->is_cluster);
         json_close_object(out);
     }
     json_close_list(out);

@@ -52,6 +52,11 @@ static bool has_begun(struct slice reply, struct slice with)
     return reply.len >= with.len && memcmp(reply.at, with.at, with.len) == 0;
 }
 
+static struct slice explain(const struct script_conn *conn, enum lack lack, struct slice error, char *out)
+{
+    return lack_error(lack, node_of(conn)->upstream->is_cluster, error, out);
+}
+
 struct slice script_conn_explain(const struct script_conn *conn, struct slice error, char *out)
 {
     enum lack lack = LACK_COUNT;
@@ -70,7 +75,7 @@ struct slice script_conn_explain(const struct script_conn *conn, struct slice er
     if (lack == LACK_COUNT)
         return error;
     node_lacks(node_of(conn), lack);
-    return lack_error(lack, error, out);
+    return explain(conn, lack, error, out);
 }
 
 /* Redis lets weir have its scripts run, but not so: from now on each call carries its script. */
@@ -238,7 +243,7 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
         script_conn_wake(conn);
         return;
     }
-    keep_refusal(conn, end == END_LOGIN_REFUSED ? lack_error(node_login_lack(node_of(conn)), SLICE("-NOAUTH"), named)
+    keep_refusal(conn, end == END_LOGIN_REFUSED ? explain(conn, node_login_lack(node_of(conn)), SLICE("-NOAUTH"), named)
                                                 : reply);
     conn->is_away = end == END_LOST || end == END_LATE;
     if (!conn->is_away)

@@ -7,10 +7,25 @@
 static const struct {
     const char *name;
     const char *what;
-    const char *remedy;
 } lacks[LACK_COUNT] = {
-#define LACK(id, name, what, remedy) {name, what, remedy},
+#define LACK(id, name, what, remedy) {name, what},
 #include "upstream/lacks.def"
+#undef LACK
+};
+
+static const char *const remedies[LACK_COUNT] = {
+#define LACK(id, name, what, remedy) remedy,
+#define ACL_LINE LACK_ACL_LINE
+#include "upstream/lacks.def"
+#undef ACL_LINE
+#undef LACK
+};
+
+static const char *const remedies_of_cluster[LACK_COUNT] = {
+#define LACK(id, name, what, remedy) remedy,
+#define ACL_LINE LACK_ACL_LINE " " LACK_ACL_CLUSTER
+#include "upstream/lacks.def"
+#undef ACL_LINE
 #undef LACK
 };
 
@@ -24,9 +39,9 @@ const char *lack_what(enum lack lack)
     return lacks[lack].what;
 }
 
-const char *lack_remedy(enum lack lack)
+const char *lack_remedy(enum lack lack, bool is_cluster)
 {
-    return lacks[lack].remedy;
+    return is_cluster ? remedies_of_cluster[lack] : remedies[lack];
 }
 
 /* ---- what Redis says ---- */
@@ -90,9 +105,9 @@ static const char *first_word(struct slice reply)
     return starts(reply, "-NOAUTH") ? "NOAUTH" : starts(reply, "-ERR unknown") ? "ERR" : "NOPERM";
 }
 
-struct slice lack_error(enum lack lack, struct slice reply, char *out)
+struct slice lack_error(enum lack lack, bool is_cluster, struct slice reply, char *out)
 {
-    int n =
-        snprintf(out, LACK_ERROR_ROOM, "-%s Redis %s; %s\r\n", first_word(reply), lacks[lack].what, lacks[lack].remedy);
+    int n = snprintf(out, LACK_ERROR_ROOM, "-%s Redis %s; %s\r\n", first_word(reply), lack_what(lack),
+                     lack_remedy(lack, is_cluster));
     return slice_of(out, n < LACK_ERROR_ROOM ? (size_t)n : LACK_ERROR_ROOM - 1);
 }

@@ -17,6 +17,9 @@
     "+script|load +evalsha +eval +subscribe +publish +time +del +unlink +exists +mget +set +pexpire +pttl "            \
     "+zadd +zcard +zcount +zscore +zrem +zrange +zrevrange +zrevrangebyscore +zremrangebyscore +zremrangebyrank"
 
+/* What it needs besides at each node of a cluster. */
+#define LACK_ACL_CLUSTER "+cluster|nodes +role +asking"
+
 enum lack {
 #define LACK(id, name, what, remedy) LACK_##id,
 #include "upstream/lacks.def"
@@ -29,7 +32,7 @@ const char *lack_name(enum lack lack);
 
 /* What is missing and what follows, behind "upstream ADDRESS "; and what the operator does about it. */
 const char *lack_what(enum lack lack);
-const char *lack_remedy(enum lack lack);
+const char *lack_remedy(enum lack lack, bool is_cluster);
 
 /*
  * True if an error reply says that Redis does not let weir run this command (lower case): it has been renamed, or an ACL
@@ -50,6 +53,6 @@ bool lack_ends_script(struct slice error);
 #define LACK_ERROR_ROOM 768
 
 /* An error reply that names it, with the remedy, in place of Redis' own `reply`. `out` has LACK_ERROR_ROOM bytes. */
-struct slice lack_error(enum lack lack, struct slice reply, char *out);
+struct slice lack_error(enum lack lack, bool is_cluster, struct slice reply, char *out);
 
 #endif

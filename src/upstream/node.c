@@ -78,7 +78,8 @@ void node_lacks(struct node *node, enum lack lack)
 {
     uint32_t bit = UINT32_C(1) << lack;
     if ((atomic_fetch_or_explicit(&node->lacks, bit, memory_order_relaxed) & bit) == 0)
-        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s %s; %s", node->text, lack_what(lack), lack_remedy(lack));
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s %s; %s", node->text, lack_what(lack),
+               lack_remedy(lack, node->upstream->is_cluster));
 }
 
 void node_lacks_no_more(struct node *node, enum lack lack)

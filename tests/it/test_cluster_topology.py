@@ -236,6 +236,18 @@ def test_a_user_that_may_not_ask(farm):
 
 
 @pytest.mark.cluster
+def test_the_rights_that_a_cluster_wants(farm):
+    """Where weir has no user of its own, the line for operators has what a cluster wants besides."""
+    made = Cluster(farm, masters=2)
+    for node in made.nodes:
+        node.call("CONFIG", "SET", "masterauth", "pw")
+        node.call("CONFIG", "SET", "requirepass", "pw")
+    weir = before(made)
+    weir.wait_for_log(" +cluster|nodes +role +asking")
+    weir.stop()
+
+
+@pytest.mark.cluster
 def test_an_upgrade_before_a_cluster(farm):
     made = Cluster(farm, masters=2)
     weir = before(made)

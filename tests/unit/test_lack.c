@@ -80,16 +80,21 @@ static void test_errors_name_the_remedy(void **state)
 {
     char out[LACK_ERROR_ROOM];
     (void)state;
-    for (int lack = 0; lack < LACK_COUNT; lack++) {
-        struct slice text = lack_error((enum lack)lack, SLICE("-NOAUTH Authentication required.\r\n"), out);
+    for (int i = 0; i < 2 * LACK_COUNT; i++) {
+        enum lack lack = (enum lack)(i / 2);
+        bool is_cluster = i % 2 == 1;
+        struct slice text = lack_error(lack, is_cluster, SLICE("-NOAUTH Authentication required.\r\n"), out);
         assert_true(text.len > 0 && text.len < LACK_ERROR_ROOM - 1);
         assert_memory_equal(text.at, "-NOAUTH Redis ", 14);
         assert_memory_equal(text.at + text.len - 2, "\r\n", 2);
-        assert_non_null(strstr(out, lack_remedy((enum lack)lack)));
-        assert_true(strlen(lack_name((enum lack)lack)) > 0);
+        assert_non_null(strstr(out, lack_remedy(lack, is_cluster)));
+        assert_true(strlen(lack_name(lack)) > 0);
     }
-    assert_memory_equal(lack_error(LACK_EVAL, SLICE("-ERR unknown command 'EVAL'\r\n"), out).at, "-ERR Redis ", 11);
-    assert_memory_equal(lack_error(LACK_RIGHT, SLICE("ERR ACL failure"), out).at, "-NOPERM Redis ", 14);
+    assert_memory_equal(lack_error(LACK_EVAL, false, SLICE("-ERR unknown command 'EVAL'\r\n"), out).at, "-ERR Redis ",
+                        11);
+    assert_memory_equal(lack_error(LACK_RIGHT, false, SLICE("ERR ACL failure"), out).at, "-NOPERM Redis ", 14);
+    assert_null(strstr(lack_remedy(LACK_USER, false), LACK_ACL_CLUSTER));
+    assert_non_null(strstr(lack_remedy(LACK_USER, true), LACK_ACL_CLUSTER));
 }
 
 int main(void)
