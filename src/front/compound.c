@@ -8,7 +8,9 @@
 #include "front/describe.h"
 #include "front/meter.h"
 #include "front/places.h"
+#include "front/read_side.h"
 #include "front/session.h"
+#include "front/shard_reads.h"
 #include "front/timing.h"
 #include "front/wait_coverage.h"
 #include "limit/keys.h"
@@ -310,7 +312,8 @@ static bool must_wait(struct client *client, const struct request *request)
 {
     bool is_lent = is_for_many(fanout_for(request)) && !request->command->is_shareable;
     return client->rider.in_flight > 0 || client_extra(client)->n_compounds >= COMPOUNDS_MAX ||
-           (is_lent && spread_in_flight(client_spread(client)) > 0);
+           (is_lent && spread_in_flight(client_spread(client)) > 0) ||
+           (request->command->is_pausable && read_side_of(client) != NULL && shard_reads_are_under_way(client));
 }
 
 enum route compound_run(struct client *client, struct request *request)

@@ -156,10 +156,23 @@ bool shard_reads_must_wait(const struct client *client, const struct nodes_row *
     size_t number = number_of(client, row);
     if (number == NO_ROW)
         return false;
+    if (number >= topology->n_masters && client_spread(client)->n_hops > 0)
+        return true;
     size_t master = topology->rows[number].master;
     for (size_t i = 0; i < topology->n_rows; i++) {
         bool is_other = i != number && (i == master || is_replica_of(topology, i, master));
         const struct place *place = is_other ? place_at(client, i) : NULL;
+        if (place != NULL && (place->rider.in_flight > 0 || place->n_hops > 0))
+            return true;
+    }
+    return false;
+}
+
+bool shard_reads_are_under_way(const struct client *client)
+{
+    const struct topology *topology = topology_of(client);
+    for (size_t i = topology->n_masters; i < topology->n_rows; i++) {
+        const struct place *place = place_at(client, i);
         if (place != NULL && (place->rider.in_flight > 0 || place->n_hops > 0))
             return true;
     }

@@ -29,8 +29,14 @@ struct nodes_row *shard_reads_row(const struct client *client, const struct requ
  */
 bool shard_reads_hold(struct client *client, const struct request *request, const struct nodes_row *row);
 
-/* True if calls of the client are in flight at another node of the row's shard. Of a client with a spread. */
+/*
+ * True if calls of the client are in flight at another node of the row's shard, or the row is a replica's and parts of a
+ * command over several slots are under way, sent or not. Of a client with a spread.
+ */
 bool shard_reads_must_wait(const struct client *client, const struct nodes_row *row);
+
+/* True if calls of the client are in flight at a replica: a write that goes to several shards must not overtake them. */
+bool shard_reads_are_under_way(const struct client *client);
 
 /* No lane can be had at the place. True: it is at a replica, which is left alone now; the master is to be asked. */
 bool shard_reads_give_up(struct place *place);

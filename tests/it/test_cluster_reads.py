@@ -1,14 +1,15 @@
 """`reads = replicas` and `reads = asked` before a cluster: each shard's replicas answer reads, and no client misses what it knows."""
 
 import re
+import select
 import threading
 import time
 
 import pytest
 from kit.admin import ADMIN, stats
 from kit.cluster import Cluster
-from kit.harness import wait_until
-from kit.resp import Closed
+from kit.harness import stopped, wait_until
+from kit.resp import Closed, pipeline
 
 SECONDS = 20
 
@@ -83,6 +84,37 @@ def test_readers_that_ask(farm):
         first = gets(replica)
         assert conn.ask(*(["GET", key] for _ in range(10))) == [None] * 10
         assert gets(replica) == first
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_write_over_several_slots_overtakes_no_read(farm):
+    """While a read waits at a replica that hangs, the write behind it is not sent to any master."""
+    made = Cluster(farm, masters=2, replicas=1)
+    weir = before(made)
+    master, replica, key = shard(made)
+    other = made.key_at(made.masters[1])
+    wait_read(weir, replica)
+    conns = [weir.connect() for _ in range(4)]
+    n_held = 0
+    with weir.connect() as beside:
+        for n in range(60):
+            conn = conns[n % 4]
+            assert conn.ask(["SET", key, n], ["SET", other, n]) == ["OK"] * 2
+            first = gets(replica)
+            wait_until(lambda: [conn.call("GET", key) for conn in conns] and gets(replica) > first, "it is read from", SECONDS)
+            with stopped(replica):
+                conn.send(pipeline(["GET", key], ["DEL", key, other]))
+                assert beside.ask(["SET", "a", n], ["DEL", "a", "b"], ["SET", "a", n]) == ["OK", 1, "OK"]
+                is_held = not select.select([conn.sock], [], [], 0)[0]
+                assert not is_held or master.call("EXISTS", key) == 1
+            n_held += is_held
+            assert [conn.read(), conn.read()] == [b"%d" % n, 2]
+            if n_held == 3:
+                break
+    assert n_held > 0
+    for conn in conns:
+        conn.close()
     weir.stop()
 
 
