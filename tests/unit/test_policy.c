@@ -609,7 +609,7 @@ static struct command_table *other_table(void)
 {
     struct command_table *other = command_table_new();
     struct slice categories[] = {SLICE("read")};
-    struct command_info info = {SLICE("get"), 2, 1, 1, 1, CMD_READONLY, categories, 1};
+    struct command_info info = {SLICE("get"), 2, 1, 1, 1, CMD_READONLY, categories, 1, {0}};
     command_table_add(other, &info);
     return other;
 }
