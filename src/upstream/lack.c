@@ -4,30 +4,24 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct {
+struct row {
     const char *name;
     const char *what;
-} lacks[LACK_COUNT] = {
-#define LACK(id, name, what, remedy) {name, what},
-#include "upstream/lacks.def"
-#undef LACK
+    const char *remedy;
 };
 
-static const char *const remedies[LACK_COUNT] = {
-#define LACK(id, name, what, remedy) remedy,
+#define LACK(id, name, what, remedy) {name, what, remedy},
 #define ACL_LINE LACK_ACL_LINE
+static const struct row lacks[LACK_COUNT] = {
 #include "upstream/lacks.def"
-#undef ACL_LINE
-#undef LACK
 };
-
-static const char *const remedies_of_cluster[LACK_COUNT] = {
-#define LACK(id, name, what, remedy) remedy,
+#undef ACL_LINE
 #define ACL_LINE LACK_ACL_LINE " " LACK_ACL_CLUSTER
+static const struct row lacks_on_cluster[LACK_COUNT] = {
 #include "upstream/lacks.def"
+};
 #undef ACL_LINE
 #undef LACK
-};
 
 const char *lack_name(enum lack lack)
 {
@@ -41,7 +35,7 @@ const char *lack_what(enum lack lack)
 
 const char *lack_remedy(enum lack lack, bool is_cluster)
 {
-    return is_cluster ? remedies_of_cluster[lack] : remedies[lack];
+    return (is_cluster ? lacks_on_cluster : lacks)[lack].remedy;
 }
 
 /* ---- what Redis says ---- */
