@@ -63,7 +63,7 @@ void place_note_write(struct place *place, const struct command *command);
  */
 void place_leave(struct place *place);
 
-/* Its row leaves the topology: what its client has heard there counts on, for front/shard_reads.h. */
+/* Its row leaves the topology, or slots do its row: what its client has heard there counts on, for front/shard_reads.h. */
 void place_keep_heard(const struct place *place);
 
 /* Nothing is in flight there: it is gone. */

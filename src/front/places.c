@@ -84,7 +84,9 @@ struct nodes_row *places_row_for(const struct client *client, const struct reque
         slot = slot_asked_of(request);
     if (slot >= 0) {
         struct nodes_row *row = nodes_slot_row(&client->front->nodes, (uint16_t)slot);
-        return row != NULL && read_side_of(client) != NULL ? shard_reads_row(client, request, row) : row;
+        /* a replica does not know which keys of a slot on its way have gone: it would answer that there are none */
+        bool may_be_replica = row != NULL && read_side_of(client) != NULL && !places_is_moving(client, slot);
+        return may_be_replica ? shard_reads_row(client, request, row) : row;
     }
     bool is_pubsub = (request->command->flags & CMD_PUBSUB) != 0;
     return is_pubsub ? nodes_pubsub_row(&client->front->nodes) : row_without_keys(&client->front->nodes);
@@ -97,6 +99,9 @@ bool places_must_settle(struct client *client)
     bool has_changed = spread->version != version || spread->is_stale;
     if (has_changed && spread_in_flight(spread) > 0)
         return true;
+    for (size_t i = 0; has_changed && i < spread->n_places; i++)
+        if (spread->places[i] != NULL)
+            place_keep_heard(spread->places[i]); /* of slots that are another shard's now */
     spread->version = version;
     spread->is_stale = false;
     return false;

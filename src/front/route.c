@@ -475,10 +475,13 @@ static enum route find_place(struct client *client, struct request *request, str
 {
     if (client_need_spread(client) == NULL)
         return ROUTE_STOP;
+    if (client->rider.in_flight > 0 || places_must_settle(client)) {
+        client_wait_for_replies(client);
+        return ROUTE_WAIT;
+    }
     struct nodes_row *row = places_row_for(client, request);
     bool has_replicas = row != NULL && read_side_of(client) != NULL;
-    if (client->rider.in_flight > 0 || places_must_settle(client) ||
-        (has_replicas && shard_reads_must_wait(client, row))) {
+    if (has_replicas && shard_reads_must_wait(client, row)) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from kit.admin import ADMIN, stats
-from kit.cluster import Cluster
+from kit.cluster import Cluster, slot_of
 from kit.harness import stopped, wait_until
 from kit.resp import Closed, pipeline
 
@@ -113,6 +113,30 @@ def test_a_write_over_several_slots_overtakes_no_read(farm):
             if n_held == 3:
                 break
     assert n_held > 0
+    for conn in conns:
+        conn.close()
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_slot_on_its_way_is_read_from_masters(farm):
+    """Once a command was sent on: a replica knows of no key that has gone, and would say nil."""
+    made = Cluster(farm, masters=2, replicas=1)
+    weir = before(made)
+    master, replica, key = shard(made)
+    slot, (gone, new) = slot_of(key), (key, key + "-new")
+    wait_read(weir, replica)
+    conns = [weir.connect() for _ in range(6)]
+    assert conns[0].call("SET", gone, "1") == "OK"
+    first = gets(replica)
+    wait_until(lambda: [conn.call("GET", gone) for conn in conns] and gets(replica) > first, "it is read from", SECONDS)
+    made.begin_move(slot, made.masters[1])
+    made.move_keys(slot)
+    assert conns[0].call("SET", new, "2") == "OK"
+    for _ in range(20):
+        assert [conn.ask(["GET", gone], ["GET", new]) for conn in conns] == [[b"1", b"2"]] * 6
+    made.end_move(slot)
+    assert [conn.ask(["GET", gone], ["GET", new]) for conn in conns] == [[b"1", b"2"]] * 6
     for conn in conns:
         conn.close()
     weir.stop()
