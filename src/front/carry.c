@@ -326,6 +326,11 @@ static bool may_miss(struct client *client)
     return block_time_is_from_now(request.command, bytes, request.argc);
 }
 
+bool carry_is_refusal(const struct client *client, struct slice reply)
+{
+    return is_refusal(carry_of(client), why_of(reply));
+}
+
 bool carry_read_refusal(struct client *client, struct slice reply)
 {
     struct carry *carry = carry_of(client);

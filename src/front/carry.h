@@ -84,6 +84,9 @@ __attribute__((warn_unused_result)) bool carry_keep(struct client *client, const
  */
 bool carry_read_refusal(struct client *client, struct slice reply);
 
+/* True if carry_read_refusal would look at it: the error is no answer. Nothing is noted. */
+bool carry_is_refusal(const struct client *client, struct slice reply);
+
 /* True if it goes to the node that an ASK has named, behind ASKING: that ASK is not old. */
 bool carry_asks(const struct carry *carry);
 

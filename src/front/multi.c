@@ -144,10 +144,12 @@ static enum route exec(struct client *client, struct request *request)
         return result;
     answer_count(client, request, RESULT_FORWARDED);
     account_answered(client, verdict.counted);
-    /* What a redirect has told of the queue goes on. */
+    /* What a redirect has told of the queue goes on; its time begins now, however long the client has queued. */
     struct nodes_row *there = carry->there;
     enum carry_why why = (enum carry_why)carry->why;
     uint64_t over_ns = carry->over_ns;
+    if (over_ns != 0)
+        over_ns += client->front->loop->now_ns - carry->since_ns;
     if (!carry_keep(client, request))
         return ROUTE_STOP;
     carry->there = carry->must_move ? there : NULL;
@@ -260,12 +262,15 @@ void multi_note_queued(struct client *client, const struct request *request)
               slot >= 0 ? slot : KEYS_NO_SLOT);
 }
 
+/* What is sent together is refused together: the first refusal counts, the others say the same. */
 static bool take_refusal(struct client *client, struct slice reply)
 {
     struct carry *carry = carry_of(client);
     carry->may_forge = carry->may_wait = false;
     carry->slot = KEYS_NO_SLOT;
-    if (!carry->must_move && carry->step == CARRY_NONE) {
+    if (carry->must_move)
+        return carry_is_refusal(client, reply);
+    if (carry->step == CARRY_NONE) {
         carry->since_ns = 0;
         carry->n_redirects = 0;
     }

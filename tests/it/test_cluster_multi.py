@@ -1,10 +1,11 @@
 """MULTI and WATCH before a cluster: one node for each transaction, whatever happens to its slot meanwhile."""
 
 import itertools
+import time
 
 import pytest
 from kit.cluster import Cluster, slot_of, weir_before
-from kit.harness import Farm
+from kit.harness import Farm, wait_until
 from kit.resp import Error
 
 ABORT = Error("EXECABORT Transaction discarded because of previous errors.")
@@ -171,6 +172,27 @@ def test_a_slot_that_moves_between_queueing_and_exec(made, conn, way):
     assert way(conn, "MULTI", f"SET {key} 1") == ["OK", "QUEUED"]
     made.move(slot_of(key), target)
     assert way(conn, "EXEC", f"DEL {key}") == [["OK"], 1]
+
+
+def test_a_long_queue_behind_a_slot_that_has_moved(made, conn):
+    """All of it is refused at once: that is one redirect."""
+    source, target = made.masters[:2]
+    key = made.key_at(source, next(FRESH))
+    made.move(slot_of(key), target)
+    assert together(conn, "MULTI", *[f"INCR {key}"] * 20, "EXEC") == ["OK", *["QUEUED"] * 20, list(range(1, 21))]
+
+
+def test_a_client_that_thinks_long_between_a_redirect_and_exec(farm, made):
+    """Its time begins with EXEC."""
+    source, target = made.masters[:2]
+    key = made.key_at(source, next(FRESH))
+    with weir_before(made, workers=1, redirect_timeout="100ms").connect() as conn:
+        assert conn.call("GET", key) is None
+        made.move(slot_of(key), target)
+        assert one_by_one(conn, "MULTI", f"INCR {key}") == ["OK", "QUEUED"]
+        began = time.monotonic()
+        wait_until(lambda: time.monotonic() > began + 0.3, "longer than redirect-timeout")
+        assert conn.call("EXEC") == [1]
 
 
 @pytest.mark.parametrize("way", WAYS)
