@@ -664,7 +664,10 @@ static void wait_until(struct client *client, uint64_t due_ns)
     alarm_set(alarms_of(client), &carry->alarm, due_ns < carry->over_ns ? due_ns : carry->over_ns);
 }
 
-/* A redirect that a script may have forged is held against EXISTS of the first key. False: the client is closed. */
+/*
+ * A redirect that a script may have forged is held against EXISTS of the first key; without a key it was forged. False: the
+ * request goes nowhere: it has been answered, or the client is closed.
+ */
 static bool begin_proof(struct client *client)
 {
     struct carry *carry = carry_of(client);
@@ -681,7 +684,11 @@ static bool begin_proof(struct client *client)
         describe_request(&request, client->front, &scan, bytes);
     bool has_key = scanned == SCAN_FRAME && keys_first(request.command, bytes, request.argc, &key);
     carry->proof.len = 0;
-    if (!has_key || !add_exists(&carry->proof, key)) {
+    if (!has_key) {
+        carry_answer(client, MOVED_AWAY);
+        return false;
+    }
+    if (!add_exists(&carry->proof, key)) {
         client_close_starved(client);
         return false;
     }

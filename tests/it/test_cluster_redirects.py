@@ -141,4 +141,10 @@ def test_a_redirect_that_a_script_forges(made):
             got = conn.call("EVAL", f"return redis.error_reply('{text}')", 0)
             assert isinstance(got, Error), got
         assert conn.call("SET", made.key_at(made.masters[1]), "1") == "OK"
+        for node in made.masters:  # the slot of an earlier transaction is none of a script without keys
+            key = made.key_at(node)
+            assert conn.ask(["MULTI"], ["SET", key, "1"], ["EXEC"]) == ["OK", "QUEUED", ["OK"]]
+            for other in made.masters:
+                text = f"MOVED {slot_of(key)} {other.upstream}"
+                assert conn.call("EVAL", f"return redis.error_reply('{text}')", 0) == Error("UPSTREAM moved")
     weir.stop()
