@@ -89,13 +89,14 @@ struct carry {
     bool is_probed;          /* it is over, and the client's next request is the large one */
     bool owner_asks;         /* and that node wants ASKING */
     /* ---- of a transaction ---- */
-    bool is_exec;    /* it is EXEC that is sent */
-    bool is_begun;   /* MULTI has been answered well on the client's lane */
-    bool is_refused; /* MULTI was refused there */
-    bool is_void;    /* weir has refused something: EXEC runs nothing */
-    bool must_move;  /* a node has refused something queued: EXEC sends the queue again */
-    bool is_lost;    /* so with watched keys: EXEC is a lost race */
-    bool asks_there; /* keys are watched behind ASKING: MULTI follows ASKING, too */
+    bool is_exec;          /* it is EXEC that is sent */
+    bool is_begun;         /* MULTI has been answered well on the client's lane */
+    bool is_refused;       /* MULTI was refused there */
+    bool is_void;          /* weir has refused something: EXEC runs nothing */
+    bool must_move;        /* a node has refused something queued: EXEC sends the queue again */
+    bool is_lost;          /* so with watched keys: EXEC is a lost race */
+    bool asks_there;       /* keys are watched behind ASKING: MULTI follows ASKING, too */
+    struct lease watching; /* on the lane where Redis watches keys for the client; set by carried_watch */
 };
 
 /* NULL: nothing was kept so far. */
@@ -146,6 +147,15 @@ static inline void carried_begin(struct client *client, bool is_ok)
     carry_of(client)->is_refused = !is_ok;
     client_resume(client, WAIT_ANSWER);
 }
+
+/* Redis has said that it watches keys for the client, on the client's own lane. */
+void carried_watch(struct client *client);
+
+/*
+ * True if keys that the client has watched are watched no more: the client has another lane than the one that watches them,
+ * or none. EXEC is a lost race then. Only with a carry.
+ */
+bool carried_has_lost_watch(const struct client *client);
 
 /* There is no transaction, nor is one known to Redis. Safe without one. */
 void carried_forget(struct client *client);

@@ -99,6 +99,7 @@ void carry_free(struct client *client)
     if (carry == NULL)
         return;
     queue_drop(&carry->queue, &client->front->loop->pool);
+    lease_drop(&carry->watching);
     bytes_fini(&carry->request);
     bytes_fini(&carry->held);
     bytes_fini(&carry->proof);

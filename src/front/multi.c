@@ -121,7 +121,7 @@ static struct slice answer_to_exec(const struct client *client, const struct req
         return SLICE("-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n");
     if (carry->is_void || carry->is_refused || (carry->must_move && carry->queue.is_cut))
         return ABORTED;
-    return carry->is_lost ? nil(client) : SLICE("");
+    return carried_has_lost_watch(client) ? nil(client) : SLICE("");
 }
 
 static enum route exec(struct client *client, struct request *request)
@@ -181,7 +181,7 @@ static enum route queue(struct client *client, struct request *request)
                             SLICE("-ERR this command is not allowed inside MULTI on a cluster behind weir\r\n"));
     if (slot == KEYS_CROSSING || !queue_fits(&carry->queue, slot >= 0 ? slot : KEYS_NO_SLOT))
         return answer_error(client, NULL, request, CROSSING);
-    return carry->is_lost && !request->is_large ? answer_here(client, request, SLICE("+QUEUED\r\n")) : ROUTE_GOES_ON;
+    return carried_has_lost_watch(client) && !request->is_large ? answer_here(client, request, SLICE("+QUEUED\r\n")) : ROUTE_GOES_ON;
 }
 
 /* Keys that are watched decide the node: those of one slot are. */
@@ -340,12 +340,37 @@ static void send_queue(struct client *client)
     lane_send(lane, &client->rider, carry->queue.requests.at, carry->queue.requests.len);
 }
 
+/* MULTI is under way on this lane. */
+static void begin_on(struct client *client, struct lane *lane, bool asks)
+{
+    if (!send_multi(client, lane, asks))
+        return;
+    carry_set_step(carry_of(client), CARRY_BEGINS);
+    client->rider.wants_idle = true;
+}
+
+/* Keys are watched on one lane alone: EXEC goes there, or is a lost race. */
+static void begin_where_watched(struct client *client)
+{
+    const struct carry *carry = carry_of(client);
+    if (!carry->must_move && !carried_has_lost_watch(client)) {
+        begin_on(client, client->rider.lane, carry->asks_there);
+        return;
+    }
+    end(client);
+    carry_answer(client, nil(client));
+}
+
 /* MULTI on a lane to the right node. */
 static void begin_again(struct client *client)
 {
     struct carry *carry = carry_of(client);
     struct lane *lane = NULL;
     struct nodes_row *row = carry_row(carry);
+    if (pin_has(client, PIN_WATCH)) {
+        begin_where_watched(client);
+        return;
+    }
     leave_lane(client);
     if (row == NULL) {
         upstream_ask_topology(client->front->nodes.commons.upstream);
@@ -356,10 +381,7 @@ static void begin_again(struct client *client)
         return;
     switch (carry_find_lane(client, &lane)) {
     case CARRY_FOUND:
-        if (send_multi(client, lane, carry_asks(carry))) {
-            carry_set_step(carry, CARRY_BEGINS);
-            client->rider.wants_idle = true;
-        }
+        begin_on(client, lane, carry_asks(carry));
         break;
     case CARRY_FOUND_NONE:
         lane_choice_end_refused(client);

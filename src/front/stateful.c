@@ -199,8 +199,10 @@ static void discard_answered(const struct answer *a)
 
 static void watch_answered(const struct answer *a)
 {
-    if (!a->is_error)
-        pin_add(a->client, PIN_WATCH);
+    if (a->is_error)
+        return;
+    pin_add(a->client, PIN_WATCH);
+    carried_watch(a->client);
 }
 
 static void unwatch_answered(const struct answer *a)

@@ -127,6 +127,17 @@ def test_watched_keys(made, weir, conn, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_exec_of_nothing_behind_watch(made, weir, conn, way):
+    key = made.key_at(made.masters[1])
+    assert conn.call("SET", key, 1) == "OK"
+    assert way(conn, f"WATCH {key}", "MULTI", "EXEC", f"GET {key}") == ["OK", "OK", [], b"1"]
+    assert conn.call("WATCH", key) == "OK"
+    with weir.connect() as other:
+        assert other.call("SET", key, 2) == "OK"
+    assert way(conn, "MULTI", "EXEC", f"GET {key}") == ["OK", None, b"2"]
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_at_each_step_of_a_slot_that_moves(made, conn, way):
     source, target, _ = made.masters
     tag = made.tag_at(source, next(FRESH))
