@@ -11,6 +11,16 @@ void carried_forget(struct client *client)
     lease_drop(&carry->watching);
 }
 
+void carried_note_left(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    if (carry == NULL)
+        return;
+    carry->is_lost |= pin_has(client, PIN_WATCH);
+    carry->must_move |= carry->is_begun;
+    carry->is_begun = false;
+}
+
 void carried_watch(struct client *client)
 {
     if (carry_of(client) != NULL && client_has_own_lane(client) && client->rider.lane != NULL)

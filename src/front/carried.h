@@ -157,6 +157,12 @@ void carried_watch(struct client *client);
  */
 bool carried_has_lost_watch(const struct client *client);
 
+/*
+ * The client leaves its lane: keys that are watched there are watched no more, and EXEC sends what was queued there to another
+ * node. Before pins_end. Safe without a carry.
+ */
+void carried_note_left(struct client *client);
+
 /* There is no transaction, nor is one known to Redis. Safe without one. */
 void carried_forget(struct client *client);
 

@@ -375,6 +375,7 @@ bool lane_choice_turn(struct client *client)
     if (may_give_back(client)) {
         give_back(client);
     } else {
+        carried_note_left(client);
         lane_choice_leave(client);
         pins_end(client);
     }

@@ -154,7 +154,7 @@ static enum route exec(struct client *client, struct request *request)
         return ROUTE_STOP;
     carry->there = carry->must_move ? there : NULL;
     carry->why = carry->must_move ? (uint8_t)why : CARRY_NOT_REFUSED;
-    carry->over_ns = carry->must_move ? over_ns : UINT64_MAX;
+    carry->over_ns = carry->must_move && over_ns != 0 ? over_ns : UINT64_MAX;
     carry->is_muted = reply_mode_take(&client->reply_mode);
     carry->is_exec = true;
     carry_set_step(carry, CARRY_WAITS);
@@ -181,7 +181,8 @@ static enum route queue(struct client *client, struct request *request)
                             SLICE("-ERR this command is not allowed inside MULTI on a cluster behind weir\r\n"));
     if (slot == KEYS_CROSSING || !queue_fits(&carry->queue, slot >= 0 ? slot : KEYS_NO_SLOT))
         return answer_error(client, NULL, request, CROSSING);
-    return carried_has_lost_watch(client) && !request->is_large ? answer_here(client, request, SLICE("+QUEUED\r\n")) : ROUTE_GOES_ON;
+    return carried_has_lost_watch(client) && !request->is_large ? answer_here(client, request, SLICE("+QUEUED\r\n"))
+                                                                : ROUTE_GOES_ON;
 }
 
 /* Keys that are watched decide the node: those of one slot are. */
