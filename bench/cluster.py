@@ -2,7 +2,7 @@
 """A Redis Cluster behind weir, beside predixy in cluster mode and one server without a proxy: the same work, 3 masters.
 
     bench/cluster.py                          all cells, about two minutes
-    bench/cluster.py --cells 'GET P1' 'MGET'  those whose names begin so
+    bench/cluster.py --cells 'GET P1' 'MGET'  only cells with names that begin so
     bench/cluster.py --instructions           what the slot costs a GET, under callgrind
 
 50 clients ask for random keys of 16 B. A round measures each proxy once, one after the other; each ratio is that of one round,

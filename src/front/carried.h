@@ -56,7 +56,7 @@ struct carry {
     struct command_queue queue;  /* of the transaction; its slot is also that of watched keys */
     struct nodes_row *there; /* an ASK's target; compared with rows of the topology before it is followed; NULL: none */
     uint64_t asked_ns; /* when that ASK came: an old one leads to a node that may have nothing to do with it any more */
-    struct nodes_row *from; /* who refused it last; only compared */
+    struct nodes_row *from; /* the node that refused it last; only compared */
     uint64_t tag;           /* of the call, as the next five: see struct call */
     uint64_t arrived_ns;
     uint32_t waited_us;

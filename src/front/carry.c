@@ -288,7 +288,7 @@ static bool follow(struct client *client, struct slice reply)
     note_redirected(&client->front->redirected, redirect.slot, now_ns(client));
     struct nodes_row *row = redirect_row(&redirect, nodes, lanes_node(&carry->from->lanes));
     upstream_ask_topology(upstream_of(client));
-    if (!is_trusted(carry)) /* whom it names does not matter: EXISTS finds the owner */
+    if (!is_trusted(carry)) /* the named node does not matter: EXISTS finds the owner */
         return ++carry->n_redirects <= CARRY_REDIRECTS;
     if (redirect.is_ask) {
         carry->there = row;

@@ -44,7 +44,7 @@ static void keep_reply(struct portion *part, struct slice reply)
         client_close_starved(compound->client);
 }
 
-/* Single keys, whose replies are those of requests of one key each, in the order of the part. */
+/* Single keys, with the replies of requests of one key each, in the order of the part. */
 static void join_keys(struct portion *part)
 {
     struct compound *compound = part->compound;

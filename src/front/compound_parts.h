@@ -2,7 +2,7 @@
  * The parts of a compound (compound.h): what each is sent, where it goes, and its reply.
  *
  * A part is over once: when its reply is there, or when it is lost. A part of several keys that hears TRYAGAIN becomes as
- * many single keys, whose replies are joined to its own. The worker's thread.
+ * many single keys, with replies that are joined to its own. The worker's thread.
  */
 #ifndef WEIR_FRONT_COMPOUND_PARTS_H
 #define WEIR_FRONT_COMPOUND_PARTS_H
@@ -81,7 +81,7 @@ void compound_over(struct compound *compound);
 /* Begin: parts go to their slots, to the masters, to all nodes. False: out of memory, and the client is closed. */
 bool parts_start(struct compound *compound, const struct request *request);
 
-/* The same of a compound of one slot, whose keys go one by one. */
+/* The same of a compound of one slot, with keys that go one by one. */
 bool parts_start_keys(struct compound *compound);
 
 /* True if the client has written, so that there are masters for WAIT. */

@@ -38,7 +38,7 @@ struct hop;
 
 /*
  * on_reply or on_lost is called, once, never from within hop_start; the hop is over before that,
- * and its memory the owner's, who may start it again.
+ * and its memory the owner's, which may start it again.
  */
 struct hop_ops {
     /* The whole reply to its request. The slice is good for this call. */

@@ -367,7 +367,7 @@ struct slice place_why_none(const struct place *place)
     return place->refusal != NULL ? slice_str(place->refusal) : err_text(lanes_why_none(lanes_of_place(place)));
 }
 
-/* ---- who the client is ---- */
+/* ---- the user of the client ---- */
 
 bool place_is_proven(const struct place *place)
 {

@@ -24,7 +24,7 @@ enum stage {
     STAGE_ANSWERED, /* in full, or with subscriptions.error */
 };
 
-/* call.argument: who wants the answer. */
+/* call.argument: the part of weir that wants the answer. */
 enum asked {
     ASKED_BY_CLIENT,
     ASKED_WIDE,  /* of another master, beside what the client hears of */

@@ -295,7 +295,7 @@ static enum finding find_none(struct client *client, struct nodes_row *row)
 }
 
 /*
- * The client at this node, where it has to prove who it is. NULL: it has not; or out of memory,
+ * The client at this node, where it has to prove its user. NULL: it has not; or out of memory,
  * and it is closed.
  */
 static struct place *place_of(const struct tap *tap, struct nodes_row *row)

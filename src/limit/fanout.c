@@ -61,7 +61,7 @@ void fanout_read_tip(struct fanout_tips *tips, struct slice tip)
         tips->has_response = read_response(policy, &tips->way.join);
 }
 
-/* A command whose replies cannot be joined goes to the home node, as a command without tips does. */
+/* A command with replies that cannot be joined goes to the home node, as a command without tips does. */
 struct fanout_way fanout_of(struct slice name, const struct fanout_tips *tips)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

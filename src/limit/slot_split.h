@@ -1,5 +1,5 @@
 /*
- * A request whose keys lie in several slots, as one request for each slot, or for each key.
+ * A request with keys in several slots, as one request for each slot, or for each key.
  *
  *   MGET a b c d a        a, d in slot 15495; b in 3300; c in 7365
  *   parts                 MGET a d a | MGET b | MGET c     in the order in which slots come first

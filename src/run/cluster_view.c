@@ -471,7 +471,7 @@ bool cluster_view_take(struct cluster_view *view, const struct cluster_nodes *an
     return view->is_changed;
 }
 
-/* ---- whom to ask ---- */
+/* ---- the node to ask next ---- */
 
 void cluster_view_note_asked(struct cluster_view *view, uint16_t node, uint64_t now_ns)
 {

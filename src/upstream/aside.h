@@ -25,7 +25,7 @@ uint32_t *aside_confirmed(struct lane *lane, struct slice word);
 
 /*
  * True of a confirmation with this word that answers no call, NULL if there is none: a node of a cluster says sunsubscribe,
- * unasked, of channels whose slot has moved to another node.
+ * unasked, of channels of a slot that has moved to another node.
  */
 bool aside_ends_unasked(const struct lane *lane, const struct call *call, struct slice word);
 

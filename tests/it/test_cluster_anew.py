@@ -1,4 +1,4 @@
-"""A cluster whose epochs start anew: weir follows it once its nodes agree, and no single node that was reset."""
+"""A cluster with epochs that start anew: weir follows it once its nodes agree, and no single node that was reset."""
 
 import pytest
 from kit.admin import ADMIN, stats

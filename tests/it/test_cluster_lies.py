@@ -31,7 +31,7 @@ def served(weir):
 
 @contextlib.contextmanager
 def silence(host="127.0.0.1"):
-    """A listener that says nothing: its address, and a list of who has connected."""
+    """A listener that says nothing: its address, and a list of the connections to it."""
     taken = []
     listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
 

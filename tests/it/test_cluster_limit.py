@@ -40,7 +40,7 @@ def slot_in(key):
 
 
 def keys_at(cluster, node, n, name="k"):
-    """So many keys of different slots whose limits this node decides."""
+    """So many keys of different slots; this node decides their limits."""
     slots, found, taken = cluster.slots_of(node), [], set()
     for i in range(100_000):
         key = f"{fresh(name)}"
@@ -54,7 +54,7 @@ def keys_at(cluster, node, n, name="k"):
 
 
 def neighbours(cluster, node, n):
-    """A slot of the node, and so many keys whose limits are in it."""
+    """A slot of the node, and so many keys with limits in it."""
     slot = slot_in("{%s}" % cluster.tag_at(node))
     tag = fresh("{%s}" % cluster.tag_at(node))
     return slot, [f"{tag}-{i}" for i in range(n)]
@@ -155,7 +155,7 @@ def test_reset_is_split(cluster, conn):
 
 
 def test_acquire_waits_at_each_node(shared):
-    """A holder that releases wakes who waits, wherever the key is."""
+    """A holder that releases wakes the clients that wait, wherever the key is."""
     cluster, weir = shared
     with weir.connect() as holder, weir.connect() as waiter:
         for node in cluster.masters:

@@ -63,7 +63,7 @@ def ranges(slots):
 
 
 def cluster_port():
-    """A free port whose bus has a free port too; both below the ports that the kernel takes."""
+    """A free port with a free port for its bus; both below the ports that the kernel takes."""
     while True:
         port = free_port()
         if port + BUS >= 32768:
@@ -240,7 +240,7 @@ class Cluster:
             named = {next((id for id, row in node.rows().items() if slot in row["slots"]), None) for node in self.live()}
             return named.pop() if len(named) == 1 else None
 
-        return self.node(wait_until(found, "all agree who serves a slot", SECONDS))
+        return self.node(wait_until(found, "all agree on the node of a slot", SECONDS))
 
     def _all_know_all(self):
         ids = {node.id for node in self.live()}
@@ -270,7 +270,7 @@ class Cluster:
     # ---- keys ----
 
     def tag_at(self, node, n=0):
-        """The n-th tag whose slot this node serves: `{tag}anything` is there."""
+        """The n-th tag of the slots that this node serves: `{tag}anything` is there."""
         slots = self.slots_of(node)
         return next(itertools.islice((f"t{i}" for i in itertools.count() if slot_of(f"t{i}") in slots), n, None))
 
