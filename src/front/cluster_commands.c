@@ -11,7 +11,7 @@
 #include "limit/slot.h"
 
 #define NO_CLUSTER "-ERR This instance has cluster support disabled\r\n"
-#define NOT_SERVED(what) "-ERR " what " is not served in front of a Redis Cluster\r\n"
+#define NOT_SERVED(what) "-ERR " what " is not served in front of a Redis Cluster: ask its nodes directly\r\n"
 
 enum kind { EMULATE, KEYSLOT, ACCEPT, SELECT, REFUSE, PASS };
 

@@ -102,11 +102,11 @@ REFUSED = {
     "SWAPDB 0 1": "ERR SWAPDB is not allowed in cluster mode",
     "MOVE k 1": "ERR MOVE is not allowed in cluster mode",
     "REPLICAOF NO ONE": "ERR REPLICAOF not allowed in cluster mode.",
-    "DEBUG SLEEP 0": "ERR DEBUG is not served in front of a Redis Cluster",
-    "CLIENT TRACKING ON": "ERR CLIENT TRACKING is not served in front of a Redis Cluster",
-    "MONITOR": "ERR MONITOR is not served in front of a Redis Cluster",
-    "SYNC": "ERR SYNC is not served in front of a Redis Cluster",
-    "PSYNC ? -1": "ERR PSYNC is not served in front of a Redis Cluster",
+    "DEBUG SLEEP 0": "ERR DEBUG is not served in front of a Redis Cluster: ask its nodes directly",
+    "CLIENT TRACKING ON": "ERR CLIENT TRACKING is not served in front of a Redis Cluster: ask its nodes directly",
+    "MONITOR": "ERR MONITOR is not served in front of a Redis Cluster: ask its nodes directly",
+    "SYNC": "ERR SYNC is not served in front of a Redis Cluster: ask its nodes directly",
+    "PSYNC ? -1": "ERR PSYNC is not served in front of a Redis Cluster: ask its nodes directly",
 }
 # (commands, what weir's reply matches, the reason: a row of docs/cluster.md, or what a server in cluster mode says itself)
 EXPECTED = [
