@@ -346,8 +346,8 @@ bool carry_read_refusal(struct client *client, struct slice reply)
     if (carry->since_ns == 0)
         carry->since_ns = now_ns(client);
     carry->is_proven = false;
-    if (carry->why != why)
-        carry->pause_ns = 0;
+    if (why == CARRY_TRYAGAIN)
+        carry->n_redirects = 0; /* keys that are not there lead by ASK from the old node to this, each time */
     carry->why = (uint8_t)why;
     carry->there = NULL;
     carry->from = nodes_row_of(client->rider.lane);

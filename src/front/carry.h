@@ -10,7 +10,7 @@
  *
  *   MOVED, ASK    at most CARRY_REDIRECTS and redirect-timeout, then `-UPSTREAM moved`; a node that is not in the topology is
  *                 waited for, never dialled. MOVED to a known node changes the slot's node at once
- *   TRYAGAIN      again after 1, 2, 4 .. 50 ms, for redirect-timeout, then passed on
+ *   TRYAGAIN      again after 1, 2, 4 .. 50 ms, for redirect-timeout, then passed on; redirects are counted anew
  *   CLUSTERDOWN, LOADING, READONLY, MASTERDOWN   again after 10 .. 100 ms, for failover-wait, then passed on
  *   MOVED, UNBLOCKED of a blocked command        as MOVED, with the time that is left. XREAD with `$` that has waited is told
  *                 UNBLOCKED: what came to the stream while it was sent again would be missed

@@ -371,6 +371,7 @@ static bool take_refusal(struct hop *hop)
         if (hop->slot >= 0)
             note_redirected(&hop->client->front->redirected, (uint16_t)hop->slot, now_ns(hop));
         forget_target(hop);
+        hop->n_redirects = 0; /* keys that are not there lead by ASK from the old node to this, each time */
         if (hop->ops->on_try_again != NULL && is_taken_over(hop))
             return false;
         pause_for(hop, next_pause_ns(hop, AGAIN_FIRST_NS, AGAIN_MOST_NS),

@@ -4,7 +4,7 @@
  *
  *   MOVED        the slot's node is another from now on: there; an unknown address: the topology is asked for, and waited for
  *   ASK          there, behind ASKING, in one append
- *   TRYAGAIN     again after 1, 2, 4 .. 50 ms
+ *   TRYAGAIN     again after 1, 2, 4 .. 50 ms; what has redirected it until then is forgotten
  *   CLUSTERDOWN, LOADING, READONLY, MASTERDOWN   the topology is asked for; again after 10 .. 100 ms
  *
  * A hop begins in two ways. A call that came back from a place (rider_ops.on_not_run): its reply

@@ -1,0 +1,65 @@
+"""What broke weir before a cluster when it was attacked."""
+
+import re
+
+import pytest
+from kit.cluster import Cluster, slot_of, weir_before
+from kit.harness import wait_until
+from kit.resp import Error, pipeline
+
+pytestmark = pytest.mark.cluster
+
+
+def absent_keys(made):
+    """Three keys of one slot whose other keys have moved on: the first is there, the others are nowhere. The slot, and where
+    it goes."""
+    source, target = made.masters[:2]
+    tag = made.tag_at(source)
+    keys = [f"{name}{{{tag}}}" for name in ("there", "nowhere", "neither")]
+    assert source.call("SET", keys[0], "1") == "OK"
+    made.begin_move(slot_of(tag), target)
+    made.move_keys(slot_of(tag))
+    return keys, slot_of(tag), target
+
+
+def refused(node):
+    """How often it has said TRYAGAIN."""
+    return int((re.search(r"errorstat_TRYAGAIN:count=(\d+)", node.call("INFO", "errorstats").decode()) or [0, 0])[1])
+
+
+def commands(there, nowhere, neither):
+    """By what they answer once the slot has moved."""
+    return [
+        ([["COPY", there, nowhere]], 1),
+        ([["SINTER", nowhere, neither]], []),
+        ([["MSETNX", there, "2", neither, "2"]], 0),
+        ([["BLPOP", nowhere, neither, "0.01"]], None),
+        ([["WATCH", nowhere, neither]], "OK"),
+        ([["MULTI"], ["GET", there], ["GET", neither], ["EXEC"]], [b"1", None]),
+    ]
+
+
+def test_several_keys_that_are_not_all_there_wait_for_the_end_of_the_move(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=1, redirect_timeout="30s")
+    keys, slot, target = absent_keys(made)
+    for asked, answer in commands(*keys):  # the old node says ASK, and the new one TRYAGAIN, each time
+        before = refused(target)
+        with weir.connect() as conn:
+            conn.send(pipeline(*asked))
+            wait_until(lambda: refused(target) > before + 8, "asked again and again", 20)
+            made.end_move(slot)
+            assert [conn.read() for _ in asked][-1] == answer, asked
+        target.call("DEL", keys[1])
+        source, target = target, next(node for node in made.masters if node is not target)
+        made.begin_move(slot, target, source)
+        made.move_keys(slot)
+
+
+def test_several_keys_that_are_not_all_there_hear_why_in_the_end(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=1, redirect_timeout="200ms")
+    keys, _, _ = absent_keys(made)
+    for asked, _ in commands(*keys):
+        with weir.connect() as conn:
+            assert conn.ask(*asked)[-1] == Error("TRYAGAIN Multiple keys request during rehashing of slot"), asked
