@@ -345,7 +345,7 @@ enum err tap_lack(const struct tap *tap, struct nodes_row *row)
 {
     static const enum err weirs[] = {ERR_UPSTREAM_UNAVAILABLE, ERR_UPSTREAM_TIMEOUT};
     const struct place *place = place_of(tap, row);
-    if (tap->refusal == NULL && place != NULL && (place->refusal != NULL || place_lack(place) != ERR_NONE))
+    if (tap->refusal == NULL && place != NULL)
         return place_lack(place);
     if (tap->refusal == NULL)
         return row->lanes.down != ERR_NONE ? row->lanes.down : ERR_UPSTREAM_BUSY;
@@ -360,8 +360,7 @@ struct slice tap_why_none(struct tap *tap, struct nodes_row *row)
     const struct place *place = place_of(tap, row);
     if (tap->refusal != NULL)
         return slice_str(tap->refusal);
-    return place != NULL && place_lack(place) != ERR_NONE ? place_why_none(place)
-                                                          : err_text(lanes_why_none(&row->lanes));
+    return place != NULL ? place_why_none(place) : err_text(lanes_why_none(&row->lanes));
 }
 
 void tap_forget_refusal(struct tap *tap, struct nodes_row *row)

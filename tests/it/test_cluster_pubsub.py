@@ -284,6 +284,25 @@ def test_users_hear_what_each_may(farm):
 
 
 @pytest.mark.cluster
+def test_a_node_without_the_user_says_so_to_subscribers_of_its_shards(farm):
+    made = Cluster(farm)
+    rights = ("on", ">pw", "allchannels", "~*", "+@all")
+    for node in made.nodes:
+        assert node.call("ACL", "SETUSER", "joe", *rights) == "OK"
+    weir = weir_before(made)
+    for node in made.masters:
+        assert node.call("ACL", "DELUSER", "joe") == 1
+        with weir.connect() as conn:
+            if conn.call("AUTH", "joe", "pw") == "OK":  # else it is the home node
+                for _ in range(2):
+                    assert str(conn.call("SSUBSCRIBE", channel_at(made, node))).startswith("WRONGPASS")
+                other = next(master for master in made.masters if master is not node)
+                assert conn.call("SSUBSCRIBE", channel_at(made, other)) == [b"ssubscribe", channel_at(made, other).encode(), 1]
+        assert node.call("ACL", "SETUSER", "joe", *rights) == "OK"
+    weir.stop()
+
+
+@pytest.mark.cluster
 def test_a_node_that_is_lost_closes_its_subscribers_alone(farm):
     made = Cluster(farm, replicas=1)
     weir = weir_before(made, workers=2, failover_wait="5s")
