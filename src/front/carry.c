@@ -251,11 +251,12 @@ static enum carry_why why_of(struct slice reply)
         struct slice words;
         enum carry_why why;
     } rows[] = {
-        {{"-MOVED ", 7}, CARRY_MOVED},        {{"-ASK ", 5}, CARRY_ASK},
         {{"-TRYAGAIN ", 10}, CARRY_TRYAGAIN}, {{"-CLUSTERDOWN ", 13}, CARRY_AWAY},
         {{"-LOADING ", 9}, CARRY_AWAY},       {{"-READONLY ", 10}, CARRY_AWAY},
         {{"-MASTERDOWN ", 12}, CARRY_AWAY},   {{"-UNBLOCKED ", 11}, CARRY_UNBLOCKED},
     };
+    if (redirect_is(reply))
+        return reply.at[1] == 'M' ? CARRY_MOVED : CARRY_ASK;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (reply.len > rows[i].words.len && memcmp(reply.at, rows[i].words.at, rows[i].words.len) == 0)
             return rows[i].why;
@@ -276,6 +277,17 @@ static bool is_refusal(const struct carry *carry, enum carry_why why)
     return is_trusted(carry) || why == CARRY_MOVED || why == CARRY_ASK;
 }
 
+static void count_refusal(const struct carry *carry, enum carry_why why, struct slice reply)
+{
+    struct lane_counts *counts = &carry->from->lanes.base.counts;
+    if (why == CARRY_MOVED || why == CARRY_ASK)
+        count_add(&counts->redirects[why == CARRY_ASK ? REDIRECT_ASK : REDIRECT_MOVED], 1);
+    else if (why == CARRY_TRYAGAIN)
+        count_add(&counts->redirects[REDIRECT_TRYAGAIN], 1);
+    else if (reply.at[1] == 'C')
+        count_add(&counts->redirects[REDIRECT_CLUSTERDOWN], 1);
+}
+
 /* Where a redirect leads. False: to nowhere that it may. */
 static bool follow(struct client *client, struct slice reply)
 {
@@ -283,7 +295,10 @@ static bool follow(struct client *client, struct slice reply)
     const struct nodes *nodes = &client->front->nodes;
     struct redirect redirect;
     int32_t slot = carry->is_exec || carry->slot == KEYS_NO_SLOT ? carry->queue.slot : carry->slot;
-    if (!redirect_parse(reply, &redirect) || redirect.slot != slot)
+    bool is_whole = redirect_parse(reply, &redirect);
+    if (!is_whole && is_trusted(carry))
+        node_note_bad_redirect(lanes_node(&carry->from->lanes));
+    if (!is_whole || redirect.slot != slot)
         return false;
     note_redirected(&client->front->redirected, redirect.slot, now_ns(client));
     struct nodes_row *row = redirect_row(&redirect, nodes, lanes_node(&carry->from->lanes));
@@ -339,7 +354,8 @@ bool carry_read_refusal(struct client *client, struct slice reply)
     if (!is_refusal(carry, why))
         return false;
     carry->refusal.len = 0;
-    if (!bytes_add(&carry->refusal, reply, REFUSAL_MAX)) {
+    bool is_redirect = why == CARRY_MOVED || why == CARRY_ASK; /* the client never hears it */
+    if (!is_redirect && !bytes_add(&carry->refusal, reply, REFUSAL_MAX)) {
         client_close_starved(client);
         return false;
     }
@@ -356,7 +372,8 @@ bool carry_read_refusal(struct client *client, struct slice reply)
     carry->over_ns = carry->since_ns + most_ns;
     if (is_away)
         upstream_ask_topology(upstream_of(client));
-    if ((why == CARRY_MOVED || why == CARRY_ASK) && !follow(client, reply))
+    count_refusal(carry, why, reply);
+    if (is_redirect && !follow(client, reply))
         carry->over_ns = 0;
     if (may_miss(client))
         carry->over_ns = 0;
@@ -375,9 +392,24 @@ void carry_pause(struct client *client)
     carry->look_ns = now_ns(client) + carry->pause_ns;
 }
 
-struct slice carry_words_of_end(const struct carry *carry)
+/* No redirect of its is followed any more. `from` may have left the topology. */
+static void count_given_up(const struct client *client)
 {
+    const struct nodes *nodes = &client->front->nodes;
+    struct nodes_row *row = nodes_home(nodes);
+    for (size_t i = 0; i < nodes->n; i++)
+        if (nodes->rows[i] == carry_of(client)->from)
+            row = nodes->rows[i];
+    count_add(&row->lanes.base.counts.redirects[REDIRECT_GIVEN_UP], 1);
+}
+
+/* What the client hears if the call is not sent any more. */
+static struct slice give_up(const struct client *client)
+{
+    const struct carry *carry = carry_of(client);
     bool is_redirect = carry->why == CARRY_MOVED || carry->why == CARRY_ASK;
+    if (is_redirect)
+        count_given_up(client);
     if (is_redirect && carry->may_wait)
         return SLICE("-UNBLOCKED the slot has moved while the command was blocked\r\n");
     return is_redirect || carry->refusal.len == 0 ? MOVED_AWAY : bytes_slice(&carry->refusal);
@@ -410,7 +442,7 @@ static void take_error(struct client *client, struct slice reply, pass_fn pass)
         carry->has_failed = true;
         return;
     } else if (is_back && !carry->is_kept) {
-        reply = carry_words_of_end(carry);
+        reply = give_up(client);
         is_back = false;
     }
     if (is_back && !client_is_closed(client)) {
@@ -686,6 +718,7 @@ static bool begin_proof(struct client *client)
     bool has_key = scanned == SCAN_FRAME && keys_first(request.command, bytes, request.argc, &key);
     carry->proof.len = 0;
     if (!has_key) {
+        count_given_up(client);
         carry_answer(client, MOVED_AWAY);
         return false;
     }
@@ -710,6 +743,7 @@ static void end_proof(struct client *client)
     bool asks = carry->why == CARRY_ASK;
     carry->is_proving = false;
     if (carry->has_failed || owner == NULL || owner == carry->suspect) {
+        count_given_up(client);
         carry_answer(client, MOVED_AWAY);
         return;
     }
@@ -776,7 +810,7 @@ void carry_go_on(struct client *client)
         return;
     }
     if (carry->step == CARRY_WAITS && carry->over_ns <= now_ns(client)) {
-        carry_answer(client, carry_words_of_end(carry));
+        carry_answer(client, give_up(client));
         return;
     }
     if (carry->step == CARRY_WAITS && now_ns(client) < carry->look_ns) {

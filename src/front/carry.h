@@ -80,7 +80,7 @@ __attribute__((warn_unused_result)) bool carry_keep(struct client *client, const
 
 /*
  * The whole error reply is no answer, but says where to go: it is noted what comes next. False: it is an answer. A redirect of
- * another slot is an answer too, by weir: the refusal that carry_words_of_end returns.
+ * another slot, or without one, is over at once: the client hears `-UPSTREAM moved`.
  */
 bool carry_read_refusal(struct client *client, struct slice reply);
 
@@ -103,9 +103,6 @@ enum carry_found { CARRY_FOUND, CARRY_FOUND_NONE, CARRY_FOUND_WAITS, CARRY_FOUND
 
 /* A lane at the node of carry_row, for the kept request. */
 enum carry_found carry_find_lane(struct client *client, struct lane **lane);
-
-/* What the client hears if it is not sent any more. */
-struct slice carry_words_of_end(const struct carry *carry);
 
 /* The client hears this in place of the reply, and the call is over. */
 void carry_answer(struct client *client, struct slice reply);

@@ -320,11 +320,23 @@ static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
     return SLOT_UNSERVED;
 }
 
-static struct nodes_row *target_of(const struct hop *hop, const struct redirect *redirect)
+/* Where it was refused; the home node's row, where that has left the topology. */
+static struct nodes_row *row_of_refusal(const struct hop *hop)
 {
     const struct nodes *nodes = &hop->client->front->nodes;
-    bool is_known = number_of(nodes, hop->from) != SLOT_UNSERVED;
-    return redirect_row(redirect, nodes, lanes_node(&(is_known ? hop->from : nodes_home(nodes))->lanes));
+    return number_of(nodes, hop->from) != SLOT_UNSERVED ? hop->from : nodes_home(nodes);
+}
+
+static struct nodes_row *target_of(const struct hop *hop, const struct redirect *redirect)
+{
+    return redirect_row(redirect, &hop->client->front->nodes, lanes_node(&row_of_refusal(hop)->lanes));
+}
+
+/* No redirect of its is followed any more. */
+static void answer_given_up(struct hop *hop)
+{
+    count_add(&row_of_refusal(hop)->lanes.base.counts.redirects[REDIRECT_GIVEN_UP], 1);
+    answer(hop, GIVEN_UP);
 }
 
 static void redirect(struct hop *hop)
@@ -332,12 +344,15 @@ static void redirect(struct hop *hop)
     struct redirect to;
     struct client *client = hop->client;
     const struct nodes *nodes = &client->front->nodes;
-    bool is_own = redirect_parse(bytes_slice(&hop->reply), &to) && hop->slot >= 0 && to.slot == hop->slot;
+    bool is_whole = redirect_parse(bytes_slice(&hop->reply), &to);
+    bool is_own = is_whole && hop->slot >= 0 && to.slot == hop->slot;
+    if (!is_whole)
+        node_note_bad_redirect(lanes_node(&row_of_refusal(hop)->lanes));
     struct nodes_row *row = is_own ? target_of(hop, &to) : NULL;
     if (row != NULL)
         hop->n_redirects++;
     if (!is_own || hop->n_redirects > HOPS_MAX) {
-        answer(hop, GIVEN_UP);
+        answer_given_up(hop);
         return;
     }
     forget_target(hop);
@@ -391,8 +406,10 @@ static void give_up(struct hop *hop)
 {
     bool is_redirect = hop->why == NOT_RUN_MOVED || hop->why == NOT_RUN_ASK;
     front_count_fate(hop->client->front, FATE_REFUSED);
-    if (is_redirect || hop->reply.len == 0)
-        answer(hop, is_redirect ? GIVEN_UP : UNSERVED);
+    if (is_redirect)
+        answer_given_up(hop);
+    else if (hop->reply.len == 0)
+        answer(hop, UNSERVED);
     else
         tell(hop, HOP_ANSWERED);
 }
@@ -786,8 +803,10 @@ bool hop_take_back(struct place *place, const struct call *call, enum not_run ro
     pacing_note_answered(client, call, 1);
     unanswered_drop(&place->unanswered, &client->front->loop->pool, 1);
     hold(hop);
-    if (bytes.len == 0)
-        answer(hop, row == NOT_RUN_MOVED || row == NOT_RUN_ASK ? GIVEN_UP : reply);
+    if (bytes.len == 0 && (row == NOT_RUN_MOVED || row == NOT_RUN_ASK))
+        answer_given_up(hop);
+    else if (bytes.len == 0)
+        answer(hop, reply);
     else if (set_reply(hop, reply))
         tell(hop, HOP_REFUSED);
     else

@@ -11,7 +11,9 @@
 #include "limit/slot.h"
 #include "resp/join.h"
 #include "upstream/lend.h"
+#include "upstream/redirect.h"
 
+#define MOVED SLICE("-UPSTREAM moved\r\n")
 #define WRONGPASS SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n")
 
 static struct lent *lent_of(struct rider *rider)
@@ -266,9 +268,12 @@ static struct slice uncovered(const struct lent *lent)
 static void give_back(struct lent *lent)
 {
     struct lane *lane = lent->rider.lane;
+    bool is_redirect = redirect_is(bytes_slice(&lent->reply)); /* it has no slot, so nothing is followed */
+    if (is_redirect)
+        count_add(&lane->base->counts.redirects[REDIRECT_GIVEN_UP], 1);
     lent->rider.lane = NULL;
     lend_take_back_as_is(lane);
-    lent_answer(lent, uncovered(lent));
+    lent_answer(lent, is_redirect ? MOVED : uncovered(lent));
 }
 
 void lent_cover(struct lent *lent, bool has_writes)

@@ -272,22 +272,35 @@ static const struct tap *asked_last(const struct subscriptions *subs)
     return NULL;
 }
 
+/* No redirect of the request is followed any more: at a node that it has been sent to. */
+static void count_given_up(const struct subscriptions *subs)
+{
+    for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next) {
+        struct nodes_row *row = subscriptions_tap(at)->is_told ? tap_row(subscriptions_tap(at)) : NULL;
+        if (row != NULL) {
+            count_add(&row->lanes.base.counts.redirects[REDIRECT_GIVEN_UP], 1);
+            return;
+        }
+    }
+}
+
 /*
  * Redis has answered by an error: it is the client's, unless the slot has another node, or none
  * for now.
  */
 static enum route end_in_error(struct subscriptions *subs, struct request *request)
 {
-    struct redirect redirect;
     struct slice error = bytes_slice(&subs->error);
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
-    if (!is_shard(request->command) || slot < 0)
-        return end_with(subs, request, error);
-    if (subscriptions_obey(subs, asked_last(subs), error, slot))
+    bool has_slot = is_shard(request->command) && slot >= 0;
+    if (has_slot && subscriptions_obey(subs, asked_last(subs), error, slot))
         return ask_again(subs, request, subscriptions_upstream(subs)->redirect_timeout_ns, MOVED);
-    if (redirect_parse(error, &redirect))
+    if (redirect_is(error)) {
+        count_given_up(subs);
         return end_with(subs, request, MOVED);
-    return subscriptions_is_down(error) ? wait_for_node(subs, request, error) : end_with(subs, request, error);
+    }
+    return has_slot && subscriptions_is_down(error) ? wait_for_node(subs, request, error)
+                                                    : end_with(subs, request, error);
 }
 
 /* ---- what is subscribed to at all masters ---- */
@@ -377,7 +390,7 @@ static enum route run_classic(struct subscriptions *subs, struct request *reques
         subs->is_wide_set = true;
     }
     if (subs->error.len > 0)
-        return end_with(subs, request, bytes_slice(&subs->error));
+        return end_in_error(subs, request);
     return ask_at(subs, nodes_pubsub_row(subscriptions_nodes(subs)), false, request);
 }
 

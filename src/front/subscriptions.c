@@ -132,6 +132,15 @@ void subscriptions_note_error(struct subscriptions *subs, struct slice frame)
         client_close_starved(subs->client);
 }
 
+static void note_redirect(const struct tap *tap, struct slice frame)
+{
+    struct redirect redirect;
+    struct lane *lane = tap->rider.lane;
+    count_add(&lane->base->counts.redirects[frame.at[1] == 'M' ? REDIRECT_MOVED : REDIRECT_ASK], 1);
+    if (!redirect_parse(frame, &redirect))
+        node_note_bad_redirect(lane_node(lane));
+}
+
 static void on_frame(struct tap *tap, const struct call *call, struct slice frame)
 {
     struct subscriptions *subs = subscriptions_of(tap->client);
@@ -139,6 +148,8 @@ static void on_frame(struct tap *tap, const struct call *call, struct slice fram
     if (call != NULL && call->argument == ASKED_RESET)
         return;
     if (frame.at[0] == '-' && call != NULL) {
+        if (redirect_is(frame))
+            note_redirect(tap, frame);
         subscriptions_note_error(subs, frame);
         return;
     }

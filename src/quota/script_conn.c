@@ -8,6 +8,7 @@
 #include "limit/command.h"
 #include "resp/emit.h"
 #include "upstream/lack.h"
+#include "upstream/redirect.h"
 
 #define LOADED_NS (10 * NS_PER_S) /* after so long what Redis would not load is loaded again */
 #define LOST_MAX 2                /* losses in a row while scripts are loaded, after which waiting calls fail */
@@ -44,6 +45,8 @@ static struct node *node_of(const struct script_conn *conn)
 static void keep_refusal(struct script_conn *conn, struct slice reply)
 {
     free(conn->refusal);
+    if (redirect_is(reply)) /* loading a script is not redirected: it is a lie, and no client hears it */
+        reply = SLICE("-UPSTREAM moved\r\n");
     conn->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
 }
 

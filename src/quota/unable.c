@@ -3,14 +3,15 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "upstream/redirect.h"
+
 static const struct row {
     const char *code;
     enum unable unable;
 } rows[] = {
-    {"-READONLY", UNABLE_NOT_RUN},     {"-LOADING", UNABLE_NOT_RUN},          {"-MASTERDOWN", UNABLE_NOT_RUN},
-    {"-OOM", UNABLE_TO_DECIDE},        {"-BUSY", UNABLE_TO_DECIDE},           {"-MISCONF", UNABLE_TO_DECIDE},
-    {"-NOREPLICAS", UNABLE_TO_DECIDE}, {"-MOVED", UNABLE_REDIRECTED},         {"-ASK", UNABLE_REDIRECTED},
-    {"-TRYAGAIN", UNABLE_TRY_AGAIN},   {"-CLUSTERDOWN", UNABLE_CLUSTER_DOWN},
+    {"-READONLY", UNABLE_NOT_RUN},     {"-LOADING", UNABLE_NOT_RUN},    {"-MASTERDOWN", UNABLE_NOT_RUN},
+    {"-OOM", UNABLE_TO_DECIDE},        {"-BUSY", UNABLE_TO_DECIDE},     {"-MISCONF", UNABLE_TO_DECIDE},
+    {"-NOREPLICAS", UNABLE_TO_DECIDE}, {"-TRYAGAIN", UNABLE_TRY_AGAIN}, {"-CLUSTERDOWN", UNABLE_CLUSTER_DOWN},
 };
 
 static bool has_code(struct slice text, const char *code)
@@ -24,7 +25,7 @@ static enum unable of_code(struct slice text)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (has_code(text, rows[i].code))
             return rows[i].unable;
-    return UNABLE_NO;
+    return redirect_is(text) ? UNABLE_REDIRECTED : UNABLE_NO;
 }
 
 enum unable unable_of(struct slice error)

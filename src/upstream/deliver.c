@@ -509,6 +509,7 @@ static bool take_back(struct lane *lane, enum not_run row, struct slice reply)
         return false;
     if (lane_is_closed(lane))
         return true;
+    lane_counts_note_refusal(&lane->base->counts, row);
     note_errors(lane, reply, 1);
     note_ended(lane, call, 1);
     tags_drop(&lane->tags, 1);

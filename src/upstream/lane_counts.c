@@ -19,6 +19,25 @@ const char *lane_loss_name(enum lane_loss loss)
     return names[loss];
 }
 
+void lane_counts_note_refusal(struct lane_counts *counts, enum not_run row)
+{
+    static const enum lane_redirect kinds[NOT_RUN_ROWS] = {
+        [NOT_RUN_READONLY] = REDIRECT_COUNT,
+        [NOT_RUN_LOADING] = REDIRECT_COUNT,
+        [NOT_RUN_LOADING_VALKEY] = REDIRECT_COUNT,
+        [NOT_RUN_MASTERDOWN] = REDIRECT_COUNT,
+        [NOT_RUN_PRIMARYDOWN] = REDIRECT_COUNT,
+        [NOT_RUN_TRYAGAIN] = REDIRECT_TRYAGAIN,
+        [NOT_RUN_CLUSTERDOWN] = REDIRECT_CLUSTERDOWN,
+        [NOT_RUN_CLUSTERDOWN_WRITES] = REDIRECT_CLUSTERDOWN,
+        [NOT_RUN_CLUSTERDOWN_SLOT] = REDIRECT_CLUSTERDOWN,
+        [NOT_RUN_MOVED] = REDIRECT_MOVED,
+        [NOT_RUN_ASK] = REDIRECT_ASK,
+    };
+    if (kinds[row] != REDIRECT_COUNT)
+        count_add(&counts->redirects[kinds[row]], 1);
+}
+
 const char *lane_redirect_name(enum lane_redirect redirect)
 {
     static const char *const names[REDIRECT_COUNT] = {

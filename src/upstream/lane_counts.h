@@ -6,6 +6,7 @@
 #define WEIR_UPSTREAM_LANE_COUNTS_H
 
 #include "base/count.h"
+#include "upstream/not_run.h"
 
 /* Each lane is in one list, which says what it is doing. */
 enum lane_list {
@@ -61,5 +62,8 @@ struct lane_counts {
 const char *lane_list_name(enum lane_list in);
 const char *lane_loss_name(enum lane_loss loss);
 const char *lane_redirect_name(enum lane_redirect redirect);
+
+/* A call of a client comes back for that reason. */
+void lane_counts_note_refusal(struct lane_counts *counts, enum not_run row);
 
 #endif

@@ -74,6 +74,15 @@ void node_note_login(struct node *node, bool is_accepted)
         log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s accepts %s now", node->text, node_login_keys(node));
 }
 
+void node_note_bad_redirect(struct node *node)
+{
+    if (!atomic_exchange_explicit(&node->is_told_redirect, true, memory_order_relaxed))
+        log_at(LOG_SITE_CONTROL, LOG_WARN,
+               "upstream %s answers MOVED or ASK without a slot and an address: clients hear -UPSTREAM moved; look at "
+               "what runs there",
+               node->text);
+}
+
 void node_lacks(struct node *node, enum lack lack)
 {
     uint32_t bit = UINT32_C(1) << lack;

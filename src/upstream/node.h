@@ -37,6 +37,7 @@ struct node {
     _Atomic bool is_silent;         /* it does not answer weir's own question (heartbeat.h) */
     _Atomic bool is_told_login;     /* the log says that it does not accept weir's own login */
     _Atomic bool is_told_away;      /* the log says that it is away: workers find it out at the same time */
+    _Atomic bool is_told_redirect;  /* the log says that it has answered a redirect without a slot or an address */
     _Atomic bool is_doubted;        /* auth_probe is to ask whether it still wants a password */
     _Atomic uint32_t epoch;         /* node_epoch */
     _Atomic uint32_t maxclients;    /* connections that it takes, as far as is known; 0: it is not */
@@ -152,6 +153,9 @@ enum lack node_login_lack(const struct node *node);
 
 /* Note whether the node accepts weir's own login. The log says so when a refused login is accepted. Any thread. */
 void node_note_login(struct node *node, bool is_accepted);
+
+/* It has answered MOVED or ASK without a slot or an address: the log says so once. Any thread. */
+void node_note_bad_redirect(struct node *node);
 
 /* It may not want a password any more: have it asked. */
 static inline void node_doubt(struct node *node)

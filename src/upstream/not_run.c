@@ -25,35 +25,20 @@ struct slice not_run_text(enum not_run row)
     return rows[row];
 }
 
-static bool is_digit(char c)
+/* The error's first word is that of a redirect, if it ends behind these `word` bytes. */
+static struct not_run_look look_at_redirect(struct slice bytes, size_t word, enum not_run row)
 {
-    return c >= '0' && c <= '9';
-}
-
-/* `-MOVED SLOT ADDRESS:PORT` of these bytes, whose first have the form of `head`. */
-static struct not_run_look look_at_redirect(struct slice bytes, struct slice head, enum not_run row)
-{
-    size_t at = head.len, digits = 0, port = 0;
-    struct not_run_look no = {.sight = NOT_RUN_NO};
-    for (; at < bytes.len && is_digit(bytes.at[at]); at++)
-        digits++;
-    if (digits > 5 || (at < bytes.len && (digits == 0 || bytes.at[at] != ' ')))
-        return no;
-    bool is_port = false;
-    for (at++; at < bytes.len && bytes.at[at] > ' ' && bytes.at[at] < 0x7f; at++) {
-        bool is_colon = bytes.at[at] == ':';
-        port = is_colon ? 0 : port + 1;
-        is_port = is_colon || (is_port && is_digit(bytes.at[at]));
-    }
-    if (at + 2 > NOT_RUN_ROOM)
-        return no;
-    if (at >= bytes.len)
-        return (struct not_run_look){.sight = NOT_RUN_MORE};
-    if (!is_port || port == 0 || port > 5 || bytes.at[at] != '\r' || (at + 1 < bytes.len && bytes.at[at + 1] != '\n'))
-        return no;
-    if (at + 1 == bytes.len)
-        return (struct not_run_look){.sight = NOT_RUN_MORE};
-    return (struct not_run_look){NOT_RUN_YES, row, at + 2};
+    size_t most = bytes.len < NOT_RUN_ROOM ? bytes.len : NOT_RUN_ROOM;
+    const char *end = memchr(bytes.at, '\r', most);
+    size_t len = end != NULL ? (size_t)(end - bytes.at) + 2 : bytes.len + 1;
+    struct not_run_look look = {.sight = NOT_RUN_NO};
+    if ((bytes.len > word && bytes.at[word] != ' ' && bytes.at[word] != '\r') || len > NOT_RUN_ROOM)
+        return look;
+    if (bytes.len < len)
+        look.sight = NOT_RUN_MORE;
+    else if (bytes.at[len - 1] == '\n') /* else it is no reply at all */
+        look = (struct not_run_look){NOT_RUN_YES, row, len};
+    return look;
 }
 
 static struct not_run_look look_at_redirects(struct slice bytes)
@@ -61,7 +46,7 @@ static struct not_run_look look_at_redirects(struct slice bytes)
     static const struct {
         struct slice head;
         enum not_run row;
-    } redirects[] = {{{"-MOVED ", 7}, NOT_RUN_MOVED}, {{"-ASK ", 5}, NOT_RUN_ASK}};
+    } redirects[] = {{{"-MOVED", 6}, NOT_RUN_MOVED}, {{"-ASK", 4}, NOT_RUN_ASK}};
     struct not_run_look look = {.sight = NOT_RUN_NO};
     for (size_t i = 0; i < sizeof redirects / sizeof redirects[0]; i++) {
         const struct slice head = redirects[i].head;
@@ -69,7 +54,7 @@ static struct not_run_look look_at_redirects(struct slice bytes)
         if (memcmp(bytes.at, head.at, n) != 0)
             continue;
         if (n == head.len)
-            return look_at_redirect(bytes, head, redirects[i].row);
+            return look_at_redirect(bytes, n, redirects[i].row);
         look.sight = NOT_RUN_MORE;
     }
     return look;

@@ -1,7 +1,7 @@
 /*
  * Replies by which Redis says that it has not run a command. They are decided before the command begins.
  *
- * Invariant: only the whole reply counts, byte for byte. A script can forge such an error, so only calls on shared lanes
+ * Invariant: of rows with one text only the whole reply counts, byte for byte. A script can forge such an error, so only calls on shared lanes
  * are asked about (lane.h: no script travels there). Pure.
  */
 #ifndef WEIR_UPSTREAM_NOT_RUN_H
@@ -37,8 +37,9 @@ struct not_run_look {
 #define NOT_RUN_ROOM 320 /* bytes: more than the longest has; a host name has at most 255 */
 
 /*
- * What the bytes from the beginning of a reply say; more may follow behind the reply. MOVED and ASK are found by their form,
- * `-MOVED SLOT ADDRESS:PORT`, and read by upstream/redirect.h. `is_cluster`: of the node of a cluster.
+ * What the bytes from the beginning of a reply say; more may follow behind the reply. MOVED and ASK are found by the
+ * error's first word, whatever follows it, and are read by upstream/redirect.h: no client hears either. `is_cluster`: of
+ * the node of a cluster.
  */
 struct not_run_look not_run_look(struct slice bytes, bool is_cluster);
 

@@ -30,6 +30,17 @@ static bool take_word(struct slice *text, struct slice word)
     return true;
 }
 
+bool redirect_is(struct slice reply)
+{
+    static const struct slice words[] = {{"-MOVED", 6}, {"-ASK", 4}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        struct slice text = reply;
+        if (take_word(&text, words[i]) && (text.len == 0 || *text.at == ' ' || *text.at == '\r'))
+            return true;
+    }
+    return false;
+}
+
 bool redirect_parse(struct slice reply, struct redirect *redirect)
 {
     int64_t slot;

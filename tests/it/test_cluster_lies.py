@@ -246,6 +246,50 @@ def test_a_node_that_keeps_silent_has_another_asked(farm):
         weir.stop()
 
 
+WRONG_REDIRECTS = ("-MOVED", "-ASK", "-MOVED x y", "-MOVED 7 host", "-ASK 99999 a:b", "-MOVED  1 a:1", "-ASK 1 a:1 b", "-MOVED 1 a:99999")
+REDIRECTED = {
+    "on a shared lane": [["GET", "a"]],
+    "in parts": [["DEL", "a", "b", "c"]],
+    "without keys": [["PUBLISH", "news", "x"]],
+    "at all masters": [["DBSIZE"]],
+    "on lent lanes": [["FLUSHALL"]],
+    "blocking": [["BLPOP", "a", "1"]],
+    "a script": [["EVAL", "return 1", "1", "a"]],
+    "large": [["SET", "a", "x" * 70_000]],
+    "of a subscriber": [["SUBSCRIBE", "a"]],
+    "of a shard's subscriber": [["SSUBSCRIBE", "a"]],
+    "of all masters' subscriber": [["PSUBSCRIBE", "__key*"]],
+    "watching": [["WATCH", "a"]],
+    "queued": [["MULTI"], ["SET", "a", "1"], ["EXEC"]],
+    "by weir": [["LIMIT", "ACQUIRE", "a", "1", "1000"]],
+    "weir's scripts": [["LIMIT", "ACQUIRE", "a", "1", "1000"]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name if "shared" in name else pytest.param(name, marks=pytest.mark.cluster) for name in REDIRECTED])
+def test_a_redirect_without_a_slot_or_an_address_reaches_no_client(farm, name):
+    calls = REDIRECTED[name]
+    with FakeNode() as fake:
+        weir = before(farm, fake, redirect_timeout="200ms", failover_wait="200ms")
+        wait_until(lambda: readyz(weir)[0] == 200, "ready", SECONDS)
+        for word in {*(call[0] for call in calls), "EVAL", "EVALSHA", "EXISTS"}:
+            fake.answers[word] = lambda args: text.encode() + b"\r\n"
+        fake.answers["MULTI"] = b"+OK\r\n"
+        loaded = b"$40\r\n" + 40 * b"a" + b"\r\n"
+        fake.answers["SCRIPT"] = lambda args: text.encode() + b"\r\n" if name == "weir's scripts" else loaded
+        for text in WRONG_REDIRECTS:
+            with weir.connect() as conn:
+                replies = [str(conn.call(*call)) for call in calls]
+                assert not any(reply.startswith(("MOVED", "ASK")) for reply in replies), (text, replies)
+                assert replies[-1].startswith(("UPSTREAM moved", "UNBLOCKED", "EXECABORT")), (text, replies)
+        if name not in ("a script", "on lent lanes", "by weir", "weir's scripts"):
+            weir.wait_for_log(f"upstream {fake.upstream} answers MOVED or ASK without a slot and an address")
+            assert weir.log().count("without a slot and an address") == 1
+        given_up = lambda: stats(weir)["upstream"]["nodes"][0]["redirects"]["given-up"]
+        wait_until(lambda: name == "weir's scripts" or given_up() >= len(WRONG_REDIRECTS), "they are counted", SECONDS)
+        weir.stop()
+
+
 @pytest.mark.cluster
 def test_storms_of_redirects_ask_at_most_ten_times_a_second(farm):
     """A node that moves each of its slots to itself, to others and out of the world, whatever it is asked."""

@@ -48,12 +48,20 @@ static void test_others(void **state)
     assert_int_equal(sight("$55\r\n-READONLY You can't write against a read only replica.\r\n\r\n"), NOT_RUN_NO);
 }
 
-/* MOVED and ASK are known by their form, once the last byte has come, whatever follows; only before a cluster. */
+/* MOVED and ASK are known by their first word, once the last byte has come, whatever follows; only before a cluster. */
 static void test_redirects(void **state)
 {
-    static const char *const texts[] = {"-MOVED 3999 127.0.0.1:6381\r\n", "-ASK 16383 ::1:7000\r\n",
-                                        "-MOVED 0 :7000\r\n", "-ASK 5 ?:65535\r\n",
-                                        "-MOVED 12182 some-host.example:1\r\n"};
+    static const char *const texts[] = {"-MOVED 3999 127.0.0.1:6381\r\n",
+                                        "-ASK 16383 ::1:7000\r\n",
+                                        "-MOVED 0 :7000\r\n",
+                                        "-ASK 5 ?:65535\r\n",
+                                        "-MOVED 12182 some-host.example:1\r\n",
+                                        "-MOVED\r\n",
+                                        "-ASK\r\n",
+                                        "-MOVED x y\r\n",
+                                        "-ASK 99999 a:b\r\n",
+                                        "-MOVED 1 a:1 \r\n",
+                                        "-MOVED  \r\n"};
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         char more[128];
@@ -73,21 +81,14 @@ static void test_no_redirects(void **state)
 {
     char text[NOT_RUN_ROOM + 64] = "-MOVED 1 ";
     (void)state;
-    assert_int_equal(sight("-MOVED\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-MOVED 1\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-MOVED 1 a\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-MOVED 1 a:\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-MOVED 1 a:b\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-MOVED 1 a:123456\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-MOVED 123456 a:1\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-MOVED x a:1\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-MOVED 1 a:1 \r\n"), NOT_RUN_NO);
+    assert_int_equal(sight("-MOVEDX 1 a:1\r\n"), NOT_RUN_NO);
+    assert_int_equal(sight("-ASKING\r\n"), NOT_RUN_NO);
     assert_int_equal(sight("-MOVED 1 a:1\rx"), NOT_RUN_NO);
-    assert_int_equal(sight("-MOVED  1 a:1\r\n"), NOT_RUN_NO);
     assert_int_equal(sight("-moved 1 a:1\r\n"), NOT_RUN_NO);
+    assert_int_equal(sight("+MOVED 1 a:1\r\n"), NOT_RUN_NO);
     memset(text + 9, 'a', sizeof text - 9);
     for (size_t n = 10; n <= sizeof text; n++)
-        assert_int_equal(not_run_look(slice_of(text, n), true).sight, n + 2 > NOT_RUN_ROOM ? NOT_RUN_NO : NOT_RUN_MORE);
+        assert_int_equal(not_run_look(slice_of(text, n), true).sight, n >= NOT_RUN_ROOM ? NOT_RUN_NO : NOT_RUN_MORE);
     assert_int_equal(not_run_look(SLICE("-TRYAGAIN Multiple keys request during rehashing of slot\r\n"), false).sight,
                      NOT_RUN_NO);
 }
