@@ -226,3 +226,20 @@ def test_nothing_goes_back(farm, change):
     assert len(lost) < 7 and (not lost or change != "failover"), errors
     assert len(lost) == len(errors) and seen[0] > 100, (errors, seen)
     weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_replica_that_is_lost_fails_no_script(farm):
+    """Replicas run no scripts for weir's clients, so they need not have them."""
+    made = Cluster(farm, masters=2, replicas=1)
+    weir = before(made)
+    replica, key = shard(made)[1:]
+    wait_read(weir, replica)
+    made.kill(replica)
+    with weir.connect() as conn:
+        sha = conn.call("SCRIPT", "LOAD", "return KEYS[1]")
+        assert conn.call("EVALSHA", sha, 1, key) == key.encode()
+        assert conn.call("SCRIPT", "EXISTS", sha) == [1]
+        assert conn.call("SCRIPT", "FLUSH") == "OK"
+        assert conn.call("SCRIPT", "EXISTS", sha) == [0]
+    weir.stop()

@@ -19,7 +19,7 @@ static const struct {
     {"get", FANOUT_KEYS, JOIN_FIRST},         {"mget", FANOUT_SLOTS, JOIN_VALUES},
     {"mset", FANOUT_WRITTEN, JOIN_OK},        {"msetnx", FANOUT_KEYS, JOIN_FIRST},
     {"ping", FANOUT_KEYS, JOIN_FIRST},        {"info", FANOUT_KEYS, JOIN_FIRST},
-    {"dbsize", FANOUT_MASTERS, JOIN_SUM},     {"script|load", FANOUT_NODES, JOIN_OK},
+    {"dbsize", FANOUT_MASTERS, JOIN_SUM},     {"script|load", FANOUT_MASTERS, JOIN_OK},
     {"config|get", FANOUT_KEYS, JOIN_FIRST},  {"config|set", FANOUT_NODES, JOIN_OK},
     {"scan", FANOUT_SCAN, JOIN_FIRST},        {"wait", FANOUT_WAIT, JOIN_LEAST},
     {"client|kill", FANOUT_NODES, JOIN_KILL}, {"client|list", FANOUT_NODES, JOIN_TEXT},
