@@ -120,6 +120,19 @@ void client_limit_unread(struct client *client, uint64_t more)
     }
 }
 
+void client_note_kept(struct client *client, size_t n)
+{
+    client->extra->kept_bytes += n;
+    pool_note_more(&client->front->loop->pool, n);
+    client_limit_unread(client, client->extra->kept_bytes);
+}
+
+void client_note_kept_less(struct client *client, size_t n)
+{
+    client->extra->kept_bytes -= n;
+    pool_note_less(&client->front->loop->pool, n);
+}
+
 void client_output(struct client *client, const char *data, size_t n)
 {
     if (client->output == OUTPUT_DROPPED || client->output == OUTPUT_CUT)

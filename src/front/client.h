@@ -104,6 +104,7 @@ struct extra {
     uint32_t n_subscribed;               /* of those, as Redis counts them: channels, patterns and shard channels */
     struct carry *carry;   /* on a cluster: what is under way on its own lane (carried.h); NULL: nothing was */
     struct spread *spread; /* on a cluster: its places and hops (spread.h); NULL: none yet */
+    uint64_t kept_bytes;   /* of replies that hops and compounds keep, whole or in part: replies have them later */
 };
 
 /* What is known of the size of the values that a client reads on shared lanes. */
@@ -391,6 +392,13 @@ bool client_put_out(void *client, const char *data, size_t n);
  * it.
  */
 void client_limit_unread(struct client *client, uint64_t more);
+
+/*
+ * More of a reply is kept by a hop or a compound: it counts as unread. The client may be closed. client_note_kept_less: it
+ * is not kept any more. Of a client with extra.
+ */
+void client_note_kept(struct client *client, size_t n);
+void client_note_kept_less(struct client *client, size_t n);
 
 /* Does a call of the client's, the message that is being read, or the end of a raw lane come before it may leave? */
 bool client_is_owed(const struct client *client);

@@ -96,12 +96,10 @@ static void leave_source(struct compound *compound)
 
 static void compound_free(struct compound *compound)
 {
-    struct compounds *compounds = compound->client->extra->compounds;
     list_take(&compound->in_client);
     leave_source(compound);
     compound->client->extra->n_compounds--;
-    compounds->bytes -= compound->bytes;
-    pool_note_less(&compound->client->front->loop->pool, compound->bytes);
+    client_note_kept_less(compound->client, compound->bytes);
     parts_free(compound);
     slot_split_fini(&compound->split);
     scan_order_fini(&compound->order);

@@ -30,9 +30,7 @@ static void note_kept(struct compound *compound, size_t n)
 {
     struct client *client = compound->client;
     compound->bytes += n;
-    client->extra->compounds->bytes += n;
-    pool_note_more(&client->front->loop->pool, n);
-    client_limit_unread(client, client->extra->compounds->bytes);
+    client_note_kept(client, n);
 }
 
 static void keep_reply(struct portion *part, struct slice reply)

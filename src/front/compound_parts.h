@@ -44,7 +44,6 @@ struct compound_source {
 struct compounds {
     struct list all;                 /* struct compound, oldest first */
     struct compound_source *sources; /* that none has now; heap */
-    uint64_t bytes;                  /* of replies that are kept */
 };
 
 struct compound {

@@ -115,10 +115,19 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     struct hop *hop = hop_of(rider);
     if (client_is_closed(hop->client))
         return;
-    if (!bytes_add(&hop->reply, slice_of(data, n), SIZE_MAX))
+    if (!bytes_add(&hop->reply, slice_of(data, n), SIZE_MAX)) {
         client_close_starved(hop->client);
-    else
-        client_limit_unread(hop->client, hop->reply.len);
+        return;
+    }
+    hop->n_counted += n;
+    client_note_kept(hop->client, n);
+}
+
+/* What has come of its reply is its owner's from now on, or is thrown away. */
+static void uncount(struct hop *hop)
+{
+    client_note_kept_less(hop->client, hop->n_counted);
+    hop->n_counted = 0;
 }
 
 static void leave_place(struct hop *hop)
@@ -266,6 +275,7 @@ static void send_now(struct hop *hop, struct place *place, struct lane *lane)
     struct client *client = hop->client;
     hop->rider.arrived_ns = hop->arrived_ns;
     hop->rider.waited_us = hop->waited_us;
+    uncount(hop);
     hop->reply.len = 0;
     hop->place = place;
     place_note_write(place, timing_command(client->front, hop->tag));
@@ -549,6 +559,7 @@ static void end(struct hop *hop)
     alarm_stop(alarms_of(hop->client), &hop->alarm);
     list_take(&hop->in_spread);
     spread->n_hops -= spread->n_hops > 0;
+    uncount(hop);
     end_hold(hop);
 }
 
@@ -695,6 +706,7 @@ void hops_free(struct client *client)
     while (!list_is_empty(&spread->hops)) {
         struct hop *hop = hop_at(spread->hops.next);
         list_take(&hop->in_spread);
+        uncount(hop);
         free_texts(hop);
         alarms_release(alarms_of(client), 1);
         hop->ops->on_lost(hop);

@@ -72,6 +72,7 @@ struct hop {
     struct bytes request; /* multibulk; heap */
     struct bytes reply;   /* what has come of it, or why it was not run; heap */
     struct alarm alarm;   /* the next look, or the end of the wait */
+    size_t n_counted;     /* bytes of the reply that are in extra.kept_bytes */
     uint64_t tag;         /* of its call (upstream/tags.h) */
     uint64_t arrived_ns;  /* when the request came; 0: it is not timed, nor its errors counted */
     uint64_t since_ns;    /* when it was first refused; 0: it has not been */

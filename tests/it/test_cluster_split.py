@@ -5,8 +5,9 @@ import threading
 
 import pytest
 from kit.cluster import Cluster, slot_of, weir_before
+from kit.fake_node import FakeNode, nodes_reply, row
 from kit.harness import wait_until
-from kit.resp import Closed, Error
+from kit.resp import Closed, Error, encode
 
 CROSSSLOT = Error("CROSSSLOT Keys in request don't hash to the same slot")
 
@@ -307,3 +308,25 @@ def test_pipelines_while_slots_move_to_and_fro(made, farm):
     for conn in conns:
         conn.close()
     assert not wrong, repr(wrong[0])[:2000]
+
+
+@pytest.mark.cluster
+def test_parts_that_have_not_come_whole_count_together_against_output_limit(farm):
+    """Each of two nodes sends less than the limit of a value that does not end."""
+    with FakeNode() as one, FakeNode() as two:
+        for fake in (one, two):
+            fake.answers["CLUSTER NODES"] = lambda args, me=fake: nodes_reply(
+                *(row(node.id, node.upstream, flags="myself,master" if node is me else "master", slots=slots)
+                  for node, slots in ((one, "0-9000"), (two, "9001-16383")))
+            )  # fmt: skip
+            fake.answers["MGET"] = b"*1\r\n$1000000\r\n" + b"x" * 600_000
+        weir = farm.weir(f"cluster:{one.upstream}", workers=1, output_limit="1mb")
+        first = next(f"k{n}" for n in itertools.count() if slot_of(f"k{n}") <= 9000)
+        second = next(f"k{n}" for n in itertools.count() if slot_of(f"k{n}") > 9000)
+        with weir.connect() as conn, weir.connect() as reader:
+            reader.send(encode("MGET", first, second, f"{{{first}}}", f"{{{second}}}"))
+            with pytest.raises(Closed):
+                reader.read()
+            weir.wait_for_log("of replies are unread, more than output-limit")
+            assert conn.call("SET", first, "v") == "OK"
+        weir.stop()
