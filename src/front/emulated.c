@@ -162,7 +162,8 @@ bool emulated_info(struct slice reply, const char *node, struct build *out)
     if (!read_text(reply, &text))
         return false;
     build_init(&whole, false);
-    if (!replace(text, SLICE("redis_mode:cluster\r\n"), SLICE("redis_mode:standalone\r\n"), &whole))
+    if (!replace(text, SLICE("redis_mode:cluster\r\n"), SLICE("redis_mode:standalone\r\n"), &whole) &&
+        !replace(text, SLICE("server_mode:cluster\r\n"), SLICE("server_mode:standalone\r\n"), &whole))
         build_raw(&whole, text);
     if (text.len > 0)
         build_raw(&whole, SLICE("\r\n"));

@@ -33,8 +33,8 @@ void emulated_reply(enum emulated_word word, const struct emulated *emulated, st
 bool emulated_hello(struct slice reply, struct build *out);
 
 /*
- * A node's reply to INFO with `standalone` as redis_mode, and with a section of weir's own, which
- * names the node. False: it is an error, and *out is to be ignored.
+ * A node's reply to INFO with `standalone` as redis_mode (Valkey: server_mode), and with a section
+ * of weir's own, which names the node. False: it is an error, and *out is to be ignored.
  */
 bool emulated_info(struct slice reply, const char *node, struct build *out);
 

@@ -11,8 +11,9 @@ import redis as redis_py
 from kit.cluster import SLOTS, Cluster, slot_of, weir_before
 from kit.harness import Farm, rounds
 from kit.resp import Conn, Error, Recorder, encode
-from kit.server import at_least
+from kit.server import at_least, valkey_at_least
 
+MODE = "server_mode" if valkey_at_least(8, 0) else "redis_mode"
 NODE_SOURCES = Path(__file__).parent / "node"
 DISABLED = Error("ERR This instance has cluster support disabled")
 
@@ -81,7 +82,7 @@ def test_the_server_is_in_no_cluster(made, weir):
         hello = conn.call("HELLO")
         assert dict(zip(hello[::2], hello[1::2]))[b"mode"] == b"standalone"
         info = facts(conn.call("INFO"))
-        assert info["redis_mode"] == "standalone" and info["cluster_enabled"] == "1"
+        assert info[MODE] == "standalone" and info["cluster_enabled"] == "1"
         assert info["weir_node"] in [node.upstream for node in made.masters]
         assert facts(conn.call("INFO", "keyspace")).keys() >= {"weir_node"}
         assert conn.ask("PING", "INFO server", "PING")[::2] == ["PONG", "PONG"]
@@ -110,7 +111,7 @@ def test_order_in_pipelines(made, weir):
             replies = conn.ask(*(["GET", word] if word in keys else word for word in chosen))
             for word, reply in zip(chosen, replies):
                 if word.startswith("INFO"):
-                    assert b"redis_mode:standalone" in reply and b"weir_node:" in reply
+                    assert f"{MODE}:standalone".encode() in reply and b"weir_node:" in reply
                 elif word.startswith("HELLO"):
                     assert b"standalone" in (reply if isinstance(reply, list) else list(reply.values()))
                 elif word in keys:
@@ -218,7 +219,7 @@ def test_redis_py_cluster(made, weir):
 @pytest.mark.cluster
 def test_redis_py_that_looks(made, weir):
     client = redis_py.Redis(host=weir.address[0], port=weir.address[1])
-    assert client.info("server")["redis_mode"] == "standalone"
+    assert client.info("server")[MODE] == "standalone"
     client.close()
 
 

@@ -4,7 +4,7 @@
 Every run of a unit gets a redis-server of its own: the suite leaves configuration behind. What passes through the
 forwarder (haproxy) must pass through weir, in both lane modes, or be listed with its reason in docs/conformance.md, for
 this version of the server. What is listed there is left out through weir: a test that fails half-way can spoil those
-behind it.
+behind it. The same for clusters: a forwarder before a cluster of one node, and weir before one of three.
 
     REDIS_SRC=DIR      the sources of the server, of the same release
     REDIS_SERVER=path  the server; without it the redis-server that is installed
@@ -30,7 +30,8 @@ REPO = Path(__file__).resolve().parents[2]
 os.environ.setdefault("WEIR", str(REPO / "build/weir"))
 sys.path.insert(0, str(REPO / "tests/it"))
 
-from kit.harness import REDIS_SERVER, Process, Redis, Weir, free_port, wait_until  # noqa: E402
+from kit.cluster import Cluster  # noqa: E402
+from kit.harness import REDIS_SERVER, Farm, Process, Redis, Weir, free_port, wait_until  # noqa: E402
 from kit.resp import Closed, Conn  # noqa: E402
 from server_version import said_version  # noqa: E402
 
@@ -41,7 +42,12 @@ SHOWN = 10  # tests of one run of a unit; more than that is one thing that went 
 OPTIONS_FROM_7 = ["--enable-protected-configs", "yes", "--enable-module-command", "yes"]
 PROGRAMS = [f"{maker}-{what}" for maker in ("redis", "valkey") for what in ("cli", "benchmark")]
 LANES = ["shared", "private"]
-DATABASES = {"multi": [], "single": ["--singledb"]}
+TAGS = "-slow"
+DATABASES = {
+    "multi": ["--tags", TAGS],
+    "single": ["--tags", TAGS, "--singledb"],
+    "cluster": ["--tags", TAGS + " -needs:debug", "--cluster-mode"],  # weir refuses DEBUG there
+}
 
 HAPROXY = """
 global
@@ -89,7 +95,17 @@ ENDPOINTS = {
     "haproxy": Forwarder,
     "shared": lambda redis: weir_before(redis, "shared"),
     "private": lambda redis: weir_before(redis, "private"),
+    "cluster": lambda cluster: weir_before(cluster, "shared"),
 }
+
+
+def start_behind(farm, endpoint, databases):
+    """What the endpoint is before: one server, a cluster of one node, which redirects nobody, or one of three."""
+    if databases != "cluster":
+        return farm.redis(*server_options())
+    masters = 3 if endpoint == "cluster" else 1
+    cluster = Cluster(farm, *server_options(), masters=masters)
+    return cluster if endpoint == "cluster" else cluster.nodes[0]
 
 
 class Outcome:
@@ -140,7 +156,7 @@ def run_suite(source, unit, address, flags):
     folder = Path(tempfile.mkdtemp(prefix="weir-conformance-"))
     scratch_checkout(source, folder)
     argv = ["tclsh8.6", "tests/test_helper.tcl", "--host", address[0], "--port", str(address[1])]
-    argv += ["--baseport", str(free_port() + 32), "--tags", "-slow", "--single", unit, "--durable", *flags]
+    argv += ["--baseport", str(free_port() + 32), "--single", unit, "--durable", *flags]
     with open(folder / "out", "wb") as out:
         suite = subprocess.Popen(
             argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
@@ -166,12 +182,9 @@ def server_options():
 
 
 def run(source, unit, endpoint, databases, skipped=()):
-    servers = [Redis(*server_options())]
+    farm = Farm()
     try:
-        servers[0].start()
-        server = ENDPOINTS[endpoint](servers[0])
-        servers.append(server)
-        server.start()
+        server = farm._start(ENDPOINTS[endpoint](start_behind(farm, endpoint, databases)))
         server.wait_ready()
         skips = [word for test in skipped for word in ("--skiptest", test)]
         text, ended = run_suite(source, unit, server.address, DATABASES[databases] + skips)
@@ -181,7 +194,7 @@ def run(source, unit, endpoint, databases, skipped=()):
             outcome.failed.append("weir ended, or a sanitizer complained\n" + server.log())
         return outcome
     finally:
-        for server in reversed(servers):
+        for server in reversed(farm.servers):
             server.forget()
 
 
@@ -214,8 +227,12 @@ def list_units(source):
     return listed.stdout.split()
 
 
+def has_cluster_mode(source):
+    return "--cluster-mode" in (source / "tests/test_helper.tcl").read_text()
+
+
 class Comparison:
-    """One unit with one kind of databases: the forwarder first, then weir in each lane mode."""
+    """One unit with one kind of databases: the forwarder first, then weir in each lane mode, or before a cluster."""
 
     def __init__(self, source, unit, databases, endpoints, exceptions):
         self.unit, self.databases = unit, databases
@@ -354,13 +371,16 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
     start = time.monotonic()
-    jobs = [(unit, db) for unit in args.units or list_units(source) for db in args.databases or DATABASES]
+    kinds = args.databases or [name for name in DATABASES if name != "cluster" or has_cluster_mode(source)]
+    jobs = [(unit, kind) for unit in args.units or list_units(source) for kind in kinds]
     exceptions = set() if args.everything else listed_exceptions(version)
-    exceptions |= {(lanes, unit, test) for lanes in LANES for unit, _ in jobs for test in args.leave_out}
+    exceptions |= {(name, unit, test) for name in ENDPOINTS for unit, _ in jobs for test in args.leave_out}
     done = []
 
     def work(job):
-        comparison = Comparison(source, *job, args.lanes or LANES, exceptions)
+        unit, databases = job
+        endpoints = ["cluster"] if databases == "cluster" else args.lanes or LANES
+        comparison = Comparison(source, unit, databases, endpoints, exceptions)
         comparison.print_line()
         done.append(comparison)
 

@@ -99,6 +99,8 @@ static const struct reply {
        NULL},
       {"$20\r\nredis_mode:cluster\r\n\r\n",
        "$58\r\nredis_mode:standalone\r\n\r\n# weir\r\nweir_node:10.0.0.1:7000\r\n\r\n"},
+      {"$21\r\nserver_mode:cluster\r\n\r\n", /* Valkey */
+       "$59\r\nserver_mode:standalone\r\n\r\n# weir\r\nweir_node:10.0.0.1:7000\r\n\r\n"},
       {"=24\r\ntxt:redis_mode:cluster\r\n\r\n",
        "=62\r\ntxt:redis_mode:standalone\r\n\r\n# weir\r\nweir_node:10.0.0.1:7000\r\n\r\n"},
       {"$0\r\n\r\n", "$33\r\n# weir\r\nweir_node:10.0.0.1:7000\r\n\r\n"},
