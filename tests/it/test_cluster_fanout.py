@@ -4,6 +4,7 @@ import pytest
 from kit.cluster import Cluster, weir_before
 from kit.harness import wait_until
 from kit.resp import Closed, Error, pipeline
+from kit.server import at_least
 
 SCRIPT = "return redis.call('GET', KEYS[1])"
 LIBRARY = "#!lua name=mylib\nredis.register_function('f', function(keys) return 'hello' end)"
@@ -34,6 +35,20 @@ def test_flushes(made, conn):
     assert conn.call("FLUSHALL", "NONSENSE").startswith("ERR")
 
 
+@pytest.mark.cluster
+def test_names_stay_off_shared_connections(made, conn):
+    """From 7.2 on tips send CLIENT SETNAME and SETINFO to all nodes: that is meant for the client of a cluster."""
+    keys = made.keys_everywhere(3)
+    assert conn.ask(*(["SET", key, "v"] for key in keys), "CLIENT SETNAME me") == ["OK"] * 4
+    if at_least(7, 2):
+        assert conn.call("CLIENT", "SETINFO", "LIB-NAME", "mine") == "OK"
+    told = [node.call("CLIENT", "LIST") for node in made.nodes]
+    assert not any(b"name=me" in text or b"lib-name=mine" in text for text in told), told
+    assert conn.ask("CLIENT GETNAME", "RESET", "CLIENT GETNAME", "CLIENT SETNAME you", "CLIENT GETNAME") == [
+        b"me", "RESET", None, "OK", b"you"
+    ]  # fmt: skip
+
+
 def test_scripts(made, conn):
     sha = conn.call("SCRIPT", "LOAD", SCRIPT)
     assert len(sha) == 40
@@ -50,6 +65,7 @@ def test_scripts(made, conn):
 
 
 @pytest.mark.cluster
+@pytest.mark.skipif(not at_least(7, 0), reason="this redis-server has no functions")
 def test_functions(made, conn):
     assert conn.call("FUNCTION", "LOAD", LIBRARY) == b"mylib"
     assert [len(found) for found in at_all(made, "FUNCTION", "LIST")] == [1] * 3

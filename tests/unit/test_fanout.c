@@ -80,6 +80,8 @@ static void tips(void **state)
         {"new.one", {"request_policy:all_shards_of_some_kind", "response_policy:agg_sum"}, 2, FANOUT_KEYS, JOIN_FIRST},
         {"MSETNX", {"request_policy:multi_shard", "response_policy:agg_min"}, 2, FANOUT_KEYS, JOIN_FIRST},
         {"ping", {"request_policy:all_shards", "response_policy:all_succeeded"}, 2, FANOUT_KEYS, JOIN_FIRST},
+        {"client|setname", {"request_policy:all_nodes", "response_policy:all_succeeded"}, 2, FANOUT_KEYS, JOIN_FIRST},
+        {"client|setinfo", {"request_policy:all_nodes", "response_policy:all_succeeded"}, 2, FANOUT_KEYS, JOIN_FIRST},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fanout_way way = tipped(cases[i].name, cases[i].tips, cases[i].n);
