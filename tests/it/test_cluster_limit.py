@@ -266,7 +266,7 @@ def test_several_keys_while_their_slot_moves(moving):
 def test_rights_of_weirs_user_while_a_slot_moves(farm, may_ask):
     """With the rights that docs/cluster.md names; without +asking a limit on its way is undecided, and nothing is counted twice."""
     cluster = Cluster(farm)
-    more = ["-@all", "+info", "+command", "~limit:*", "&limit:released", "+cluster|nodes", "+role", "+asking" if may_ask else "-asking"]
+    more = ["-@all", "+info", "+command", "~limit:*", "resetchannels", "&limit:released", "+cluster|nodes", "+role", "+asking" if may_ask else "-asking"]
     for node in cluster.nodes:
         assert node.call("ACL", "SETUSER", "weir", "on", ">pw", *more, *RIGHTS) == "OK"
     secret = cluster.nodes[0].folder / "secret"

@@ -4,8 +4,9 @@ import pytest
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import wait_until
 from kit.resp import Closed, Error, Push, encode
+from kit.server import at_least
 
-
+SHARDED = pytest.mark.skipif(not at_least(7, 0), reason="this redis-server has no channels of shards")
 BOTH = pytest.mark.parametrize("protocol", [2, pytest.param(3, marks=pytest.mark.cluster)])
 BOTH_3 = pytest.mark.parametrize("protocol", [pytest.param(2, marks=pytest.mark.cluster), 3])
 
@@ -101,6 +102,7 @@ def test_a_subscriber_goes_on_as_its_protocol_allows(farm):
     weir.stop()
 
 
+@SHARDED
 @BOTH_3
 def test_channels_of_shards_at_several_nodes(farm, protocol):
     made = Cluster(farm)
@@ -170,6 +172,7 @@ def test_keyspace_notifications_come_from_all_masters(farm, protocol):
     weir.stop()
 
 
+@SHARDED
 @BOTH
 def test_a_slot_that_moves_takes_its_subscribers_along(farm, protocol):
     made = Cluster(farm)
@@ -212,6 +215,7 @@ def classic_node(made):
     return min(made.masters, key=lambda node: node.upstream)
 
 
+@SHARDED
 @pytest.mark.cluster
 def test_messages_stand_between_replies_and_never_within_one(farm):
     made = Cluster(farm)
@@ -245,6 +249,7 @@ def test_messages_stand_between_replies_and_never_within_one(farm):
     weir.stop()
 
 
+@SHARDED
 @pytest.mark.cluster
 def test_users_hear_what_each_may(farm):
     made = Cluster(farm)
@@ -283,6 +288,7 @@ def test_users_hear_what_each_may(farm):
     weir.stop()
 
 
+@SHARDED
 @pytest.mark.cluster
 def test_a_node_without_the_user_says_so_to_subscribers_of_its_shards(farm):
     made = Cluster(farm)
@@ -329,6 +335,7 @@ def test_a_node_that_is_lost_closes_its_subscribers_alone(farm):
     weir.stop()
 
 
+@SHARDED
 @pytest.mark.cluster
 def test_a_planned_failover_keeps_subscribers_of_shards(farm):
     made = Cluster(farm, replicas=1)
@@ -372,6 +379,7 @@ def test_masters_that_come_are_heard_of_too(farm):
     weir.stop()
 
 
+@SHARDED
 def test_the_end_of_a_subscriber(farm):
     made = Cluster(farm)
     weir = weir_before(made, workers=1)
@@ -403,6 +411,7 @@ def test_the_end_of_a_subscriber(farm):
     weir.stop()
 
 
+@SHARDED
 @pytest.mark.cluster
 def test_a_slot_that_nobody_serves_and_one_that_comes_back(farm):
     made = Cluster(farm)
@@ -421,6 +430,7 @@ def test_a_slot_that_nobody_serves_and_one_that_comes_back(farm):
     weir.stop()
 
 
+@SHARDED
 @pytest.mark.cluster
 def test_slots_that_move_to_and_fro_under_subscribers(farm):
     made = Cluster(farm)
@@ -473,6 +483,7 @@ def test_a_subscriber_keeps_its_protocol(farm):
     weir.stop()
 
 
+@SHARDED
 @pytest.mark.cluster
 def test_many_channels_in_one_write(farm):
     made = Cluster(farm)
@@ -499,6 +510,7 @@ def test_many_channels_in_one_write(farm):
     weir.stop()
 
 
+@SHARDED
 @pytest.mark.cluster
 def test_a_subscriber_that_does_not_read(farm):
     made = Cluster(farm)

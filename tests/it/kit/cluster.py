@@ -314,7 +314,7 @@ class Cluster:
         del self.moves[slot]
         for node in (target, source, *(node for node in self.masters if node not in (source, target))):
             done = node.call("CLUSTER", "SETSLOT", slot, "NODE", target.id)
-            assert done == "OK", done
+            assert done == "OK" or "only with masters" in done and not at_least(7, 0), done  # it has lost its last slot
         self.wait_epochs()
 
     def wait_epochs(self):
