@@ -202,6 +202,10 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
         keep_sha(conn, call->argument, reply);
     else if (call->argument != ASKING)
         conn->ops->on_reply(conn, reply);
+    else if (lack_is_refused(reply, "asking"))
+        node_lacks(node_of(conn), LACK_ASKING);
+    else
+        node_lacks_no_more(node_of(conn), LACK_ASKING);
 }
 
 /* ---- coming and going ---- */

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 from kit.admin import ADMIN, get
-from kit.cluster import Cluster, slot_of, weir_before
+from kit.cluster import Cluster, keys_in, slot_of, weir_before
 from kit.decisions import admitted, decide, decision, decisions, fresh, place
-from kit.harness import Farm, wait_until
+from kit.harness import REPO, Farm, wait_until
 from kit.resp import Conn, Error, pipeline
-from test_script_rights import RIGHTS
+from kit.server import at_least
 
 CROSSING = Error("CROSSSLOT Keys in request don't hash to the same slot")
 
@@ -261,14 +261,23 @@ def test_several_keys_while_their_slot_moves(moving):
         assert conn.call("LIMIT", "RESET", one, other, third) == 2
 
 
+def rights_of_weir():
+    """What the log tells operators to give weir's user on a cluster; without the name and the password."""
+    source = (REPO / "src/upstream/lack.h").read_text()
+    line = "".join(re.findall(r'"([^"]*)"', source[source.index("#define LACK_ACL_LINE") : source.index("#define LACK_ACL_CLUSTER")]))
+    more = re.search(r'#define LACK_ACL_CLUSTER "([^"]*)"', source)[1]
+    named = re.search(r"^ACL SETUSER weir \.\.\. (.*)$", (REPO / "docs/cluster.md").read_text(), re.M)[1].split()
+    assert set(more.split()) <= set(named) <= {*more.split(), *line.split()}
+    return [*line.split()[5:], *more.split()]
+
+
 @pytest.mark.cluster
 @pytest.mark.parametrize("may_ask", [True, False])
 def test_rights_of_weirs_user_while_a_slot_moves(farm, may_ask):
-    """With the rights that docs/cluster.md names; without +asking a limit on its way is undecided, and nothing is counted twice."""
+    """With the rights that weir names; without +asking a limit on its way is undecided, and nothing is counted twice."""
     cluster = Cluster(farm)
-    more = ["-@all", "+info", "+command", "~limit:*", "resetchannels", "&limit:released", "+cluster|nodes", "+role", "+asking" if may_ask else "-asking"]
     for node in cluster.nodes:
-        assert node.call("ACL", "SETUSER", "weir", "on", ">pw", *more, *RIGHTS) == "OK"
+        assert node.call("ACL", "SETUSER", "weir", "on", ">pw", *rights_of_weir(), "+asking" if may_ask else "-asking") == "OK"
     secret = cluster.nodes[0].folder / "secret"
     secret.write_text("pw")
     secret.chmod(0o600)
@@ -281,6 +290,57 @@ def test_rights_of_weirs_user_while_a_slot_moves(farm, may_ask):
         assert isinstance(conn.call("LIMIT", "FUNNEL", other, "9/d"), Error) != may_ask
         cluster.end_move(slot)
         assert decide(conn, f"LIMIT FUNNEL {other} 9/d").remaining == (7 if may_ask else 8)
+    said = f"upstream {target.upstream} does not let weir send ASKING: LIMIT commands"
+    if may_ask:
+        assert "does not let weir" not in weir.log()
+    else:
+        weir.wait_for_log(said)
+        assert weir.log().count(said) == 1 and "ACL SETUSER weir +asking" in weir.log()
+
+
+@pytest.mark.cluster
+@pytest.mark.skipif(not at_least(7), reason="up to 6.2 ACL LOG does not tell every refusal")
+def test_the_rights_of_weirs_user_are_enough(farm):
+    """Topology, limits, reads from replicas, WAIT and a slot that moves: no node refuses weir's user anything."""
+    cluster = Cluster(farm, masters=2, replicas=1)
+    for node in cluster.nodes:
+        assert node.call("ACL", "SETUSER", "weir", "on", ">pw", *rights_of_weir()) == "OK"
+        assert node.call("ACL", "SETUSER", "ann", "on", ">pw", "~*", "+get", "+set", "+wait", "+asking", "+readonly") == "OK"
+    secret = cluster.nodes[0].folder / "secret"
+    secret.write_text("pw")
+    secret.chmod(0o600)
+    source, target = cluster.masters[:2]
+    weir = cluster.farm.weir(
+        cluster.upstream, upstream_user="weir", upstream_password_file=secret, reads="replicas", env={"WEIR_HURRY": "10"}
+    )
+    slot, (one, other) = neighbours(cluster, source, 2)
+    keys = cluster.keys_everywhere(4)
+    replicas = [node for node in cluster.nodes if node not in cluster.masters]
+    with weir.connect() as conn, weir.connect() as waiter:
+        for each in conn, waiter:
+            assert each.call("AUTH", "ann", "pw") == "OK"
+        assert conn.ask(*(["SET", key, "v"] for key in keys)) == ["OK"] * len(keys)
+        assert conn.call("WAIT", 1, 5000) == 1
+
+        def are_read():
+            assert waiter.ask(*(["GET", key] for key in keys)) == [b"v"] * len(keys)
+            return all("cmdstat_get:" in str(node.call("INFO", "commandstats")) for node in replicas)
+
+        wait_until(are_read, "replicas are read from")
+        assert decide(conn, f"LIMIT FUNNEL {one} 9/d").limited == 0
+        held = place(conn.call("LIMIT", "ACQUIRE", fresh("q"), 1, 100_000))
+        assert held.limited == 0
+        cluster.begin_move(slot, target)
+        assert decide(conn, f"LIMIT FUNNEL {other} 9/d").limited == 0
+        moved = next(key for key in keys_in(slot))
+        assert conn.call("SET", moved, "v") == "OK"
+        cluster.end_move(slot)
+        assert decide(conn, f"LIMIT FUNNEL {other} 9/d").remaining == 7
+        assert conn.call("GET", moved) == b"v"
+    refused = [entry for node in cluster.nodes for entry in node.call("ACL", "LOG")]
+    assert refused == []
+    assert "does not" not in weir.log()
+    weir.stop()
 
 
 def hammer(weir, keys, amount, stop, found):
