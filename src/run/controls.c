@@ -105,6 +105,10 @@ static bool has_several(const struct controls *controls)
 static void on_poll(uv_timer_t *timer)
 {
     struct controls *controls = timer->data;
+    if (controls->cluster != NULL) {
+        controls_tell_shards(controls, clock_ns());
+        return;
+    }
     controls->n_polls++;
     if (controls->choice.pace == PACE_HURRY || controls->n_polls % POLLS_CALM == 0)
         members_ask_roles(&controls->members);
@@ -304,7 +308,7 @@ void controls_start(struct controls *controls)
         cluster_start(controls->cluster);
     if (controls->upstream->reads.reads != READS_MASTER)
         controls->poll = replica_poll_open(controls->loop, controls->upstream, &poll_ops, controls);
-    if (controls->is_replicated)
+    if (has_several(controls))
         uv_timer_start(&controls->timers[POLL], on_poll, every_ms, every_ms > 0 ? every_ms : 1);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "run/cluster_rows.h"
 
 static bool has_row(const struct topology *topology, const struct node *node)
@@ -104,6 +105,7 @@ void controls_follow_cluster(struct controls *controls)
     publish_rows(controls, &rows);
     cluster_rows_fini(&rows);
     cluster_sort_members(controls->cluster, controls->topology);
+    shard_stories_follow(&controls->shards, controls->topology, controls->rows, clock_ns());
     controls_drop_leaving(controls);
     if (controls_home(controls) != NULL && controls_home(controls) != before)
         controls_hand_table(controls, controls_home(controls));
@@ -112,6 +114,20 @@ void controls_follow_cluster(struct controls *controls)
     tell_service(controls);
     if (cluster_is_settled(controls->cluster))
         controls_settle(controls);
+}
+
+static void tell_story(void *arg, const char *line)
+{
+    const struct controls *controls = arg;
+    controls->ops->on_news(controls->arg, LOG_WARN, line, line);
+}
+
+void controls_tell_shards(struct controls *controls, uint64_t now_ns)
+{
+    struct fates fates = {{0}};
+    controls->ops->sum_fates(controls->arg, &fates);
+    shard_stories_tell(&controls->shards, &fates, now_ns, upstream_time(controls->upstream, STORY_NS), tell_story,
+                       controls);
 }
 
 static void on_question(void *arg)

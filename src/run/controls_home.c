@@ -11,7 +11,6 @@
 #include "run/sentinel_view.h"
 
 #define ASK_NS (50 * NS_PER_MS) /* between two questions beside the polls: an answer may be the reason for the next */
-#define STORY_NS NS_PER_S       /* a failover is told so long after it, when commands that waited have been sent */
 
 /* ---- the topology ---- */
 

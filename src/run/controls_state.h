@@ -16,9 +16,11 @@
 #include "run/members.h"
 #include "run/replica_poll.h"
 #include "run/sentinels.h"
+#include "run/shard_stories.h"
 #include "upstream/topology.h"
 
 #define SOURCES_TEXT 1024
+#define STORY_NS NS_PER_S /* a failover is told so long after it, when commands that waited have been sent */
 
 struct controls_ops;
 
@@ -46,7 +48,8 @@ struct controls {
     uint64_t asked_ns; /* when a member was asked last for its role beside the polls */
     struct choice choice;
     struct failover_story story;
-    struct replica_poll *poll; /* NULL: no replica is read from */
+    struct shard_stories shards; /* of a cluster */
+    struct replica_poll *poll;   /* NULL: no replica is read from */
     bool is_started, is_settled;
 };
 
@@ -86,5 +89,8 @@ void controls_open_cluster(struct controls *controls);
 
 /* Members have been heard, or lost. */
 void controls_follow_cluster(struct controls *controls);
+
+/* Tell failovers of shards. */
+void controls_tell_shards(struct controls *controls, uint64_t now_ns);
 
 #endif

@@ -8,7 +8,7 @@ import pytest
 from kit.admin import ADMIN, get, stats
 from kit.cluster import SLOTS, Cluster, slot_of
 from kit.harness import stopped, wait_until
-from kit.resp import Closed
+from kit.resp import Closed, Error, encode
 from kit.server import at_least
 
 HURRY = {"WEIR_HURRY": "10"}  # in calm the topology is asked for every second
@@ -259,4 +259,55 @@ def test_an_upgrade_before_a_cluster(farm):
     weir.upgrade()
     with weir.connect() as conn:
         assert conn.ask(*(["GET", key] for key in keys)) == [b"1"] * 4
+    weir.stop()
+
+
+STORY = (
+    r"{}, which was missed for (\S+) s; meanwhile commands waited: (\d+), refused: (\d+), sent again: \d+; "
+    r"connections lost with commands in flight: (\d+)"
+)
+
+
+def told(weir, begin):
+    found = lambda: re.search(STORY.format(begin), weir.log())
+    missed, waited, refused, lost = wait_until(found, "the story is told", SECONDS).groups()
+    return float(missed), int(waited), int(refused), int(lost)
+
+
+@pytest.mark.cluster
+def test_the_failover_of_a_shard_is_told_in_a_line(farm):
+    """As that of a replicated server, for each shard by itself; of the others nothing is said."""
+    made = Cluster(farm, replicas=1)
+    weir = before(made, failover_wait="30s", env={})
+    dead = made.masters[1]
+    with weir.connect(timeout=60) as waits, weir.connect() as blocks:
+        key = made.key_at(dead)
+        assert waits.call("SET", key, "v") == "OK"
+        assert waits.call("WAIT", 1, 5000) == 1
+        blocks.send(encode("BLPOP", made.key_at(dead, 1), 0))
+        wait_until(lambda: dead.waiting()[0] == 1, "it blocks")
+        slots = made.kill(dead)
+        with pytest.raises(Closed):
+            blocks.read()
+        assert waits.call("SET", key, "w") == "OK"
+        heir = made.wait_served(slots)
+    missed, waited, refused, lost = told(weir, f"failover: upstream {heir.upstream} is the master in place of {dead.upstream}")
+    assert 0.3 <= missed < SECONDS and waited >= 1 and refused == 0 and lost >= 1
+    assert weir.log().count("which was missed for") == 1
+    weir.stop()
+
+
+@pytest.mark.cluster
+def test_a_shard_that_is_back_is_told_of(farm):
+    made = Cluster(farm)
+    weir = before(made, failover_wait="100ms", when_upstream_down="error", env={})
+    dead = made.masters[2]
+    made.kill(dead)
+    with weir.connect() as conn:
+        wait_until(lambda: isinstance(conn.call("GET", made.key_at(dead)), Error), "it is missed", SECONDS)
+        dead.start()
+        wait_until(lambda: conn.call("GET", made.key_at(dead)) is None, "it is back", SECONDS)
+    missed, _, refused, _ = told(weir, f"upstream {dead.upstream} is the master again")
+    assert missed > 0 and refused >= 1
+    assert weir.log().count("which was missed for") == 1
     weir.stop()
