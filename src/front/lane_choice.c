@@ -151,7 +151,7 @@ static struct lane *borrow(struct client *client, const struct request *request,
         return lend_private(lanes, key, &client->rider, &client->extra->kept, wants_new);
     }
     char written[COVERAGE_KEY_ROOM];
-    return lend_covering(lanes, key, &client->rider, coverage_key(client, written));
+    return lend_covering(lanes, key, &client->rider, coverage_key(client, written), true);
 }
 
 /* Does the lane that it has not speak for what it has written, and does nothing bind it to that? */

@@ -207,7 +207,7 @@ static bool borrow(struct lent *lent)
     const struct lane_key key = session_key(lent->client, lent->node);
     char cover[COVERAGE_KEY_ROOM + 16];
     if (lent->must_cover && find_cover(lent, cover, sizeof cover))
-        return lend_covering(lanes, &key, &lent->rider, slice_str(cover)) != NULL;
+        return lend_covering(lanes, &key, &lent->rider, slice_str(cover), false) != NULL;
     return lend_private(lanes, &key, &lent->rider, NULL, false) != NULL;
 }
 

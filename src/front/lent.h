@@ -44,7 +44,7 @@ struct lent {
     uint64_t tag;
     bool may_forge, admits, blocks; /* of its command */
     bool is_sent;
-    bool must_cover; /* WAIT: the lane is opened with a write, and speaks for all that the node was sent before that */
+    bool must_cover; /* WAIT: the lane is greeted with a write, and speaks for all that the node was sent before that */
     bool is_covered; /* it does so */
     bool is_in_vain; /* the client has ended its side: if it blocks, it is given up */
     bool is_lost;    /* what the client wrote there may be lost: no replica counts */

@@ -213,9 +213,12 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
             return GREETING_NO_RESET;
         is_good = nonce_is_answered(nonce, answer);
         break;
-    case STEP_OWN_LOGIN:
-    case STEP_READONLY:
     case STEP_WRITE:
+        greeting->is_covered = glimpse_is(answer, SLICE("+OK\r\n"));
+        return GREETING_GOOD; /* the nonce tells whether this was the answer */
+    case STEP_OWN_LOGIN:
+        return GREETING_GOOD;
+    case STEP_READONLY:
         break;
     }
     return is_good ? GREETING_GOOD : GREETING_UNCLEAN;

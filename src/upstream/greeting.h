@@ -31,7 +31,7 @@ static inline bool greeting_is_again(enum greeting_kind kind)
 }
 
 /*
- * What makes a new connection speak for all that Redis has been sent before it: WAIT and WAITAOF tell of the last
+ * What makes a connection speak for all that Redis has been sent before: WAIT and WAITAOF tell of the last
  * command of their own connection that replicas or the append-only file were sent, so weir writes a key on it, before
  * the client's login. The key is empty and ends within a millisecond.
  */
@@ -55,7 +55,7 @@ struct greeting {
     struct greeting_cover cover;
 };
 
-/* The channel stays the caller's, and is there until the greeting is over. `cover` is NULL for a used connection. */
+/* The channel stays the caller's, and is there until the greeting is over. */
 void greeting_init(struct greeting *greeting, const struct lane_key *key, enum greeting_kind kind,
                    const struct greeting_cover *cover);
 

@@ -107,6 +107,12 @@ void lane_return(struct lane *lane)
     trust_become(lane, lane_is_untrusted(lane) ? TRUST_RETURNED : TRUST_CLEAN);
 }
 
+void lane_cover(struct lane *lane, struct slice written)
+{
+    free(lane->cover);
+    lane->cover = written.len > 0 ? strndup(written.at, written.len) : NULL;
+}
+
 bool lane_take_cover(struct lane *lane)
 {
     bool is_covered = lane_is_ready(lane) && lane->greeting.is_covered;

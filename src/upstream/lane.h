@@ -487,6 +487,9 @@ void lane_return(struct lane *lane);
 /* The lane has a new session: nothing of what its last owner did there is left after RESET. */
 void lane_forget_session(struct lane *lane);
 
+/* Its next greeting writes this key (greeting_cover), or none if that is empty. Out of memory: none. */
+void lane_cover(struct lane *lane, struct slice written);
+
 /*
  * True once if the lane speaks for all that Redis had been sent before it was ready (greeting_cover): the next command
  * that replicas are sent is the owner's.

@@ -146,7 +146,7 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     if (greeting_is_again(kind) && !nonce_draw(&lane->nonce, node_nonce_form(lane_node(lane))))
         return false;
     const struct greeting_cover cover = {lane->cover, login};
-    greeting_init(&lane->greeting, &lane->key, kind, greeting_is_again(kind) ? NULL : &cover);
+    greeting_init(&lane->greeting, &lane->key, kind, &cover);
     if (atomic_load_explicit(&lane_node(lane)->asks_lanes, memory_order_relaxed) && lane->role != LANE_DOOR)
         greeting_ask_role(&lane->greeting);
     if (node_is_read_only(lane_node(lane)) && lane->role == LANE_SHARED && kind == GREETING_FRESH)
@@ -255,9 +255,10 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
     return lane;
 }
 
-bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner)
+bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner, struct slice written)
 {
     assert(owner == NULL || !link_is_closed(rider_link(owner)));
+    lane_cover(lane, written);
     login_put(lane->last_login);
     lane->last_login = login_get(lane->key.login);
     lane_set_key(lane, key);

@@ -18,8 +18,9 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
 
 /*
  * A private lane that is done with becomes that of another owner, or nobody's (NULL); it is greeted anew, and nothing
- * of the owner's goes before that has been answered. False: out of memory.
+ * of the owner's goes before that has been answered. `written` as lane_cover. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner);
+__attribute__((warn_unused_result)) bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner,
+                                                    struct slice written);
 
 #endif

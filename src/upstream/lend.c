@@ -64,7 +64,8 @@ static struct lane *resume(struct lane *lane, struct rider *owner)
 }
 
 /* Made over for another owner: no new connection. */
-static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct lane_key *key, struct rider *owner)
+static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct lane_key *key, struct rider *owner,
+                          struct slice written)
 {
     struct room_share share = lanes_share_of(owner);
     if (!lanes_use(lanes, share))
@@ -73,7 +74,7 @@ static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct l
     lanes_move(lane, LIST_OPENING);
     lane->returns = 0;
     lanes_tick(lanes);
-    if (lane_renew(lane, key, owner))
+    if (lane_renew(lane, key, owner, written))
         return lane;
     lane_fail(lane, END_LOST, "out of memory");
     return NULL;
@@ -113,15 +114,21 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
     if (is_kept && lane_key_eq(&last->lane->key, key))
         return resume(last->lane, owner);
     struct lane *left = wants_new ? NULL : find_left(lanes);
-    return left != NULL ? renew(lanes, left, key, owner) : open_new(lanes, key, owner);
+    return left != NULL ? renew(lanes, left, key, owner, slice_of("", 0)) : open_new(lanes, key, owner);
 }
 
-struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice written)
+struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice written,
+                           bool wants_new)
 {
     lanes->why_none = ERR_NONE;
-    struct lane *lane = lanes_are_up(lanes) ? open_new(lanes, key, owner) : NULL;
+    if (!lanes_are_up(lanes))
+        return NULL;
+    struct lane *left = wants_new ? NULL : find_left(lanes);
+    if (left != NULL)
+        return renew(lanes, left, key, owner, written);
+    struct lane *lane = open_new(lanes, key, owner);
     if (lane != NULL)
-        lane->cover = strndup(written.at, written.len); /* out of memory: it is not covered */
+        lane_cover(lane, written);
     return lane;
 }
 
@@ -187,7 +194,7 @@ void lend_take_back_as_is(struct lane *lane)
     }
     lanes_move(lane, LIST_OPENING);
     lanes_tick(lanes);
-    if (!lane_renew(lane, &nobody, NULL))
+    if (!lane_renew(lane, &nobody, NULL, slice_of("", 0)))
         lane_close(lane);
     else
         keep_few(lanes);

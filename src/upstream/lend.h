@@ -19,10 +19,11 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
                           bool wants_new);
 
 /*
- * A new private lane on which WAIT speaks for all that the node has been sent before the lane is ready, by a write to
- * the key `written`, if weir's own login may (greeting_cover): lane_take_cover tells. Otherwise as lend_private.
+ * A private lane on which WAIT speaks for all that the node has been sent before the lane is ready, by a write to the
+ * key `written`, if weir's own login may (greeting_cover): lane_take_cover tells. Otherwise as lend_private.
  */
-struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice written);
+struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice written,
+                           bool wants_new);
 
 /* The owner needs the lane no longer, and it is clean: it is kept, and `last` becomes a lease on it, or closed. */
 void lend_take_back(struct lane *lane, struct lease *last);

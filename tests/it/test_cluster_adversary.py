@@ -4,7 +4,7 @@ import re
 
 import pytest
 from kit.cluster import Cluster, slot_of, weir_before
-from kit.harness import wait_until
+from kit.harness import stopped, wait_until
 from kit.resp import Error, pipeline
 
 pytestmark = pytest.mark.cluster
@@ -63,3 +63,22 @@ def test_several_keys_that_are_not_all_there_hear_why_in_the_end(farm):
     for asked, _ in commands(*keys):
         with weir.connect() as conn:
             assert conn.ask(*asked)[-1] == Error("TRYAGAIN Multiple keys request during rehashing of slot"), asked
+
+
+def test_wait_behind_each_write_takes_the_same_connection(farm):
+    made = Cluster(farm, replicas=1)
+    weir = weir_before(made, workers=1)
+    master = made.masters[1]
+    key = made.key_at(master)
+    with weir.connect() as conn:
+
+        def write_and_wait(milliseconds):
+            return conn.ask(["SET", key, "v"], ["WAIT", "1", milliseconds])[1]
+
+        assert write_and_wait("10000") == 1
+        before = int(master.info("total_connections_received"))
+        assert [write_and_wait("10000") for _ in range(50)] == [1] * 50
+        assert int(master.info("total_connections_received")) - before < 25
+        with stopped(made.replicas_of(master)[0]):
+            assert write_and_wait("50") == 0
+        assert write_and_wait("10000") == 1

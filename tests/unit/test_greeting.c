@@ -141,6 +141,35 @@ static void a_covering_one_writes_first(void **state)
     login_put(own);
 }
 
+/* Behind RESET; whatever is answered to it, the nonce must stand in its place. */
+static void a_used_one_that_covers_writes_behind_reset(void **state)
+{
+    struct login *login = login_new(SLICE("u"), SLICE("p"));
+    struct login *own = login_new(SLICE("weir"), SLICE("w"));
+    struct lane_key key = key_of(login, 0, 3);
+    const struct greeting_cover cover = {"c", own};
+    struct greeting greeting;
+    (void)state;
+    assert_true(nonce_draw(&nonce, NONCE_UNKNOWN));
+    const char *right[] = {"+RESET\r\n",      "+OK\r\n", "+OK\r\n", "+OK\r\n", "%1\r\n$2\r\nid\r\n:7\r\n",
+                           nonce_answer('\'')};
+    for (unsigned writes = 0; writes < 2; writes++) {
+        right[2] = writes ? "+OK\r\n" : "-NOPERM no\r\n";
+        greeting_init(&greeting, &key, GREETING_AGAIN, &cover);
+        assert_non_null(strstr(said(&greeting, &key), "rESET,aUTH weir w,sET c  PX 1,aUTH u p,hELLO 3,WEIR.NONCE "));
+        for (size_t i = 0; i < 6; i++)
+            assert_int_equal(judge(&greeting, right[i]), GREETING_GOOD);
+        assert_true(greeting_is_over(&greeting) && greeting.is_covered == writes);
+    }
+    greeting_init(&greeting, &key, GREETING_AGAIN, &cover); /* a failed AUTH may be left without an answer */
+    (void)said(&greeting, &key);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(judge(&greeting, right[i]), GREETING_GOOD);
+    assert_int_equal(judge(&greeting, right[4]), GREETING_UNCLEAN);
+    login_put(login);
+    login_put(own);
+}
+
 /* Whatever stands in the place of any one of the answers, and whatever comes before them, it is not clean. */
 static void a_used_one_answers_exactly_or_is_not_clean(void **state)
 {
@@ -259,6 +288,7 @@ int main(void)
         cmocka_unit_test(a_fresh_one_has_nothing_pending_when_it_logs_in),
         cmocka_unit_test(what_a_fresh_one_may_hear),
         cmocka_unit_test(a_covering_one_writes_first),
+        cmocka_unit_test(a_used_one_that_covers_writes_behind_reset),
         cmocka_unit_test(a_used_one_answers_exactly_or_is_not_clean),
         cmocka_unit_test(a_used_one_without_an_id_is_asked_for_it),
         cmocka_unit_test(nonces),
