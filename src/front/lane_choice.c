@@ -70,17 +70,13 @@ struct slice lane_choice_why_none(const struct client *client, const struct requ
     return refusal != NULL ? slice_str(refusal) : err_text(lanes_why_none(lanes_for(client, request)));
 }
 
-/*
- * The lane bears its owner's name, for CLIENT LIST and CLIENT GETNAME. HELLO needs no rights that the owner may lack.
- */
-static bool dress(struct client *client, struct lane *lane)
+bool lane_choice_dress(struct client *client, struct rider *rider, struct lane *lane)
 {
     struct slice name = session_name(client);
     bool is_dressed = name.len == 0 && !lane->has_name;
-    client->is_dressed = true;
     if (is_dressed || name.len > 4096)
         return true; /* too long a name is not worth it */
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, 0);
     if (call == NULL) {
         client_close_starved(client);
         return false;
@@ -90,9 +86,15 @@ static bool dress(struct client *client, struct lane *lane)
     char out[4096 + 5 * EMIT_HEADER_MAX + 32];
     struct slice protocol = lane->key.protocol == 3 ? SLICE("3") : SLICE("2");
     const struct slice words[] = {SLICE(OWN_HELLO), protocol, SLICE("SETNAME"), name};
-    lane_send(lane, &client->rider, out, emit_array(out, words, 4));
+    lane_send(lane, rider, out, emit_array(out, words, 4));
     lane->has_name = name.len > 0;
     return true;
+}
+
+static bool dress(struct client *client, struct lane *lane)
+{
+    client->is_dressed = true;
+    return lane_choice_dress(client, &client->rider, lane);
 }
 
 /* A lane that had had another owner was not clean: it is closed, and the next is a new one. */

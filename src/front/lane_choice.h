@@ -100,4 +100,11 @@ void lane_choice_note_login(struct client *client);
 void lane_choice_note_refused(struct client *client);
 void lane_choice_end_refused(struct client *client);
 
+/*
+ * The private lane, which is the rider's, bears the client's name, for CLIENT LIST and CLIENT GETNAME. HELLO needs no
+ * rights that the client may lack. False: out of memory, and the client is closed.
+ */
+__attribute__((warn_unused_result)) bool lane_choice_dress(struct client *client, struct rider *rider,
+                                                           struct lane *lane);
+
 #endif

@@ -75,23 +75,32 @@ static enum route wait_for_answer(struct subscriptions *subs)
     return ROUTE_WAIT;
 }
 
-/* With an error, in the request's place. */
-static enum route end_with(struct subscriptions *subs, struct request *request, struct slice error)
+/* It is timed as a whole: more than one node may have answered, and one of them several times. */
+static void note_answered(struct subscriptions *subs, const struct request *request)
 {
     struct client *client = subs->client;
     if (subs->counted != 0)
         account_answered(client, subs->counted);
+    if (subs->is_charged)
+        timing_not_sent(client, timing_tag(client, request->command, request->argc), client->rider.arrived_ns,
+                        client->rider.waited_us);
+}
+
+/* With an error, in the request's place. */
+static enum route end_with(struct subscriptions *subs, struct request *request, struct slice error)
+{
+    struct client *client = subs->client;
+    note_answered(subs, request);
     enum route result = subs->is_charged ? answer_with(client, error) : answer_error(client, NULL, request, error);
     end_request(subs);
     return result;
 }
 
 /* All has been confirmed. */
-static enum route end_well(struct subscriptions *subs)
+static enum route end_well(struct subscriptions *subs, const struct request *request)
 {
     struct client *client = subs->client;
-    if (subs->counted != 0)
-        account_answered(client, subs->counted);
+    note_answered(subs, request);
     end_request(subs);
     (void)reply_mode_take(&client->reply_mode);
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
@@ -249,7 +258,7 @@ static struct nodes_row *next_shard(const struct subscriptions *subs)
 static enum route end_all_shards(struct subscriptions *subs, struct request *request)
 {
     struct nodes_row *row = next_shard(subs);
-    enum route result = row != NULL ? ask_at(subs, row, true, request) : end_well(subs);
+    enum route result = row != NULL ? ask_at(subs, row, true, request) : end_well(subs, request);
     subs->has_asked |= subs->stage == STAGE_ASKED;
     return result;
 }
@@ -428,7 +437,7 @@ static enum route go_on(struct subscriptions *subs, struct request *request)
         return run(subs, request);
     }
     if (subs->error.len == 0)
-        return end_well(subs);
+        return end_well(subs, request);
     return end_in_error(subs, request);
 }
 

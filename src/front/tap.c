@@ -273,6 +273,7 @@ struct nodes_row *tap_row(const struct tap *tap)
 static bool borrow(struct tap *tap, struct nodes_row *row)
 {
     const struct lane_key key = session_key(tap->client, lanes_node(&row->lanes));
+    tap->is_dressed = false;
     return lend_private(&row->lanes, &key, &tap->rider, NULL, true) != NULL;
 }
 
@@ -303,6 +304,15 @@ static struct place *place_of(const struct tap *tap, struct nodes_row *row)
     return session_login(tap->client) != NULL ? place_get(tap->client, row) : NULL;
 }
 
+/* Before anything is subscribed to there. A name that the client takes later is not told. */
+static enum finding dress(struct tap *tap, struct lane *lane)
+{
+    if (!tap->is_dressed && !lane_choice_dress(tap->client, &tap->rider, lane))
+        return LANE_NONE;
+    tap->is_dressed = true;
+    return LANE_FOUND;
+}
+
 /* LANE_UNPROVEN: the node is to be asked again for the client's words. */
 static enum finding find_own(struct tap *tap, struct nodes_row *row, struct place *place)
 {
@@ -316,7 +326,7 @@ static enum finding find_own(struct tap *tap, struct nodes_row *row, struct plac
     struct lane *lane = tap->rider.lane;
     bool is_up = lane_is_ready(lane) && !lane_is_congested(lane);
     if (is_up && (login == NULL || witness_suits(lane, &place->proof, login)))
-        return LANE_FOUND;
+        return dress(tap, lane);
     if (is_up && !witness_ask(lane, &place->proof, login)) {
         proof_void(&place->proof);
         return LANE_UNPROVEN;

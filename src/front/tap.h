@@ -46,6 +46,7 @@ struct tap {
     struct bytes frame; /* that is coming, as far as it has come in pieces */
     char *refusal;      /* why its lane could not be opened, as an error reply; heap; NULL: that has not happened */
     bool is_shard;      /* for SSUBSCRIBE. SUBSCRIBE and PSUBSCRIBE have others: their confirmations look alike */
+    bool is_dressed;    /* its lane bears the client's name, if that has one */
     bool is_told;       /* the request that is being carried out has been sent here */
 };
 

@@ -1,6 +1,9 @@
 """Pub/sub on a cluster: classic at one node, channels of shards at the node of their slot, keyspace notifications from all."""
 
+import re
+
 import pytest
+from kit.admin import ADMIN, get
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import wait_until
 from kit.resp import Closed, Error, Push, encode
@@ -289,6 +292,31 @@ def test_users_hear_what_each_may(farm):
 
 
 @SHARDED
+@BOTH_3
+def test_a_subscriber_has_its_name_at_each_node_and_is_timed(farm, protocol):
+    made = Cluster(farm)
+    weir = weir_before(made, sections=ADMIN)
+    conn = subscriber(weir, protocol)
+    assert conn.call("CLIENT", "SETNAME", "listener") == "OK"
+    channels = [channel_at(made, node) for node in made.masters]
+    for n, channel in enumerate(channels):
+        conn.send(encode("SSUBSCRIBE", channel))
+        said(conn, "ssubscribe", channel, n + 1)
+    conn.send(encode("PSUBSCRIBE", "__keyspace*"))
+    said(conn, "psubscribe", "__keyspace*", 1)
+    for node in made.masters:
+        listed = node.call("CLIENT", "LIST", "TYPE", "pubsub").decode()
+        assert len(re.findall(r" name=listener ", listed)) == 2, listed
+    with weir.connect() as other:
+        for channel in channels:
+            assert other.call("SPUBLISH", channel, "m") == 1
+            said(conn, "smessage", channel, "m")
+    n_calls = 1 + (protocol == 3) + 3 + 1 + 3
+    count = lambda: re.search(r"^weir_request_duration_seconds_count (\d+)", get(weir, "/metrics")[2], re.M)
+    wait_until(lambda: (found := count()) and int(found[1]) == n_calls, "each request is timed once")
+    weir.stop()
+
+
 @pytest.mark.cluster
 def test_a_node_without_the_user_says_so_to_subscribers_of_its_shards(farm):
     made = Cluster(farm)
