@@ -1,6 +1,7 @@
 #include "front/lent.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "front/lane_claim.h"
@@ -254,12 +255,26 @@ static void send_request(struct lent *lent)
     ask_whether_it_blocks(lent);
 }
 
-/* What WAIT says where it cannot speak for the client's writes; an error stays. */
+static bool starts(struct slice text, struct slice with)
+{
+    return text.len >= with.len && memcmp(text.at, with.at, with.len) == 0;
+}
+
+/*
+ * What WAIT says where it cannot speak for the client's writes: that no replica has them. So it is where the node is a
+ * replica by now, which weir has not heard of; other errors stay.
+ */
 static struct slice uncovered(const struct lent *lent)
 {
     struct slice reply = bytes_slice(&lent->reply);
-    bool is_list = reply.len > 0 && *reply.at == '*';
-    if (!lent->must_cover || lent->is_covered || join_is_error(reply))
+    bool is_demoted = starts(reply, SLICE("-ERR WAIT cannot be used with replica"));
+    bool is_aof_demoted = starts(reply, SLICE("-ERR WAITAOF cannot be used with replica"));
+    bool is_list = is_aof_demoted || starts(reply, SLICE("*"));
+    if (!lent->must_cover)
+        return reply;
+    if (is_demoted || is_aof_demoted)
+        upstream_ask_topology(lent->client->front->nodes.commons.upstream);
+    else if (lent->is_covered || join_is_error(reply))
         return reply;
     return is_list ? SLICE("*2\r\n:0\r\n:0\r\n") : SLICE(":0\r\n");
 }
