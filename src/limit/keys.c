@@ -348,25 +348,79 @@ static bool is_key(const struct layout *layout, uint32_t index)
     return index >= layout->first && behind % layout->step == 0 && behind / layout->step < layout->count;
 }
 
-int32_t keys_slot(const struct command *command, struct slice request, uint32_t argc)
+/* A walk over the keys; args_of(request) and slotted() as it begins. */
+struct key_walk {
+    struct args args;
+    struct layout layout;
+    uint32_t left; /* keys */
+    bool may_hide;
+};
+
+static struct key_walk walk_of(const struct command *command, struct slice request, uint32_t argc)
 {
     struct args args = args_of(request, argc);
-    struct layout layout = slotted(command, &args);
-    uint32_t left = layout.count + (layout.store > 0);
-    bool may_hide = args.is_cut && at_most(command, argc) > left;
-    int32_t slot = KEYS_NO_SLOT;
-    struct slice arg;
-    args = args_of(request, argc);
-    while (left > 0 && args_next(&args, &arg)) {
-        if (layout.step == NO_STEP && args.next - 1 > layout.first && slice_eq_nocase(arg, SLICE("and")))
-            layout.first = args.next + 1; /* the key of the next part, behind its algorithm */
-        if (!is_key(&layout, args.next - 1))
+    struct key_walk walk = {.layout = slotted(command, &args)};
+    walk.left = walk.layout.count + (walk.layout.store > 0);
+    walk.may_hide = args.is_cut && at_most(command, argc) > walk.left;
+    walk.args = args_of(request, argc);
+    return walk;
+}
+
+/* The next key. False: there is none in the request; `left` then says how many are missing. */
+static bool walk_next(struct key_walk *walk, struct slice *key)
+{
+    while (walk->left > 0 && args_next(&walk->args, key)) {
+        uint32_t index = walk->args.next - 1;
+        if (walk->layout.step == NO_STEP && index > walk->layout.first && slice_eq_nocase(*key, SLICE("and")))
+            walk->layout.first = index + 2; /* the key of the next part, behind its algorithm */
+        if (!is_key(&walk->layout, index))
             continue;
-        int32_t own = slot_of(arg);
+        walk->left--;
+        return true;
+    }
+    return false;
+}
+
+int32_t keys_slot(const struct command *command, struct slice request, uint32_t argc)
+{
+    struct key_walk walk = walk_of(command, request, argc);
+    int32_t slot = KEYS_NO_SLOT;
+    struct slice key;
+    while (walk_next(&walk, &key)) {
+        int32_t own = slot_of(key);
         if (slot >= 0 && slot != own)
             return KEYS_CROSSING;
         slot = own;
-        left--;
     }
-    return left > 0 || may_hide ? KEYS_HIDDEN_SLOT : slot;
+    return walk.left > 0 || walk.may_hide ? KEYS_HIDDEN_SLOT : slot;
+}
+
+bool keys_each(const struct command *command, struct slice request, uint32_t argc,
+               void (*take)(void *arg, struct slice key), void *arg)
+{
+    struct key_walk walk = walk_of(command, request, argc);
+    struct slice key;
+    while (walk_next(&walk, &key))
+        take(arg, key);
+    return walk.left == 0 && !walk.may_hide;
+}
+
+bool keys_overlap(const struct command *a, struct slice a_request, uint32_t a_argc, const struct command *b,
+                  struct slice b_request, uint32_t b_argc)
+{
+    struct key_walk outer = walk_of(a, a_request, a_argc);
+    const struct key_walk from = walk_of(b, b_request, b_argc);
+    struct slice one;
+    struct slice other;
+    if ((uint64_t)outer.left * from.left > KEYS_COMPARED_MAX || outer.may_hide || from.may_hide)
+        return true;
+    while (walk_next(&outer, &one)) {
+        struct key_walk inner = from;
+        while (walk_next(&inner, &other))
+            if (slice_eq(one, other))
+                return true;
+        if (inner.left > 0)
+            return true;
+    }
+    return outer.left > 0;
 }

@@ -59,6 +59,19 @@ __attribute__((warn_unused_result)) bool keys_first(const struct command *comman
  */
 int32_t keys_slot(const struct command *command, struct slice request, uint32_t argc);
 
+/* Each key in turn, as far as it is in `request`. False: there may be one that is not wholly in it. */
+bool keys_each(const struct command *command, struct slice request, uint32_t argc,
+               void (*take)(void *arg, struct slice key), void *arg);
+
+#define KEYS_COMPARED_MAX 65536 /* comparisons: about a millisecond (chosen) */
+
+/*
+ * True if both requests name one key. Where that would cost more than KEYS_COMPARED_MAX comparisons,
+ * or a key may be hidden, it is taken to be so.
+ */
+bool keys_overlap(const struct command *a, struct slice a_request, uint32_t a_argc, const struct command *b,
+                  struct slice b_request, uint32_t b_argc);
+
 /* As keys_count; of a request that is cut short the largest possible number. */
 uint32_t keys_most(const struct command *command, struct slice request, uint32_t argc);
 

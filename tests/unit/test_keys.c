@@ -498,6 +498,39 @@ static void a_part_has_the_slot_of_the_whole_or_none_yet(void **state)
 }
 
 /* Bytes that no scanner let pass, and an argc that is not theirs. */
+static void requests_share_a_key_or_not(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *one, *other;
+        bool is_shared;
+    } cases[] = {
+        {"get a", "set a 1", true},
+        {"get a", "set b a", false},
+        {"mset a b c d", "mget b d", false},
+        {"mset a b c d", "mget b d c", true},
+        {"zunionstore d 2 a b", "get d", true},
+        {"zunionstore d 2 a b", "zadd b 1 d", true},
+        {"sort a by get store d", "mget get by store", false},
+        {"ping a", "get a", false},
+        {"xread streams a b 1 2", "del 1 2", false},
+        {"xread streams a b 1 2", "del 1 b", true},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct asked one, other;
+        ask(&one, cases[i].one);
+        ask(&other, cases[i].other);
+        struct slice a = slice_of(one.bytes, one.len), b = slice_of(other.bytes, other.len);
+        assert_int_equal(keys_overlap(one.command, a, one.argc, other.command, b, other.argc), cases[i].is_shared);
+        assert_int_equal(keys_overlap(other.command, b, other.argc, one.command, a, one.argc), cases[i].is_shared);
+    }
+    struct asked whole, get;
+    ask(&whole, "mget a b c");
+    ask(&get, "get d");
+    struct slice part = cut(&whole, whole.len - 5), request = slice_of(get.bytes, get.len);
+    assert_true(keys_overlap(whole.command, part, whole.argc, get.command, request, get.argc));
+}
+
 static void nonsense_stays_inside(void **state)
 {
     (void)state;
@@ -535,6 +568,7 @@ int main(void)
         cmocka_unit_test(streams_are_counted_without_their_bytes),
         cmocka_unit_test(one_slot_for_all_keys),
         cmocka_unit_test(a_part_has_the_slot_of_the_whole_or_none_yet),
+        cmocka_unit_test(requests_share_a_key_or_not),
         cmocka_unit_test(nonsense_stays_inside),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
