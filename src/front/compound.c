@@ -6,6 +6,7 @@
 #include "front/answer.h"
 #include "front/compound_parts.h"
 #include "front/describe.h"
+#include "front/keep.h"
 #include "front/meter.h"
 #include "front/places.h"
 #include "front/read_side.h"
@@ -159,7 +160,7 @@ static void tell_done(struct compound *compound)
 void compound_over(struct compound *compound)
 {
     struct client *client = compound->client;
-    bool was_alone = compound->is_alone;
+    bool was_alone = compound->is_lent;
     if (compound->done != NULL) {
         tell_done(compound);
         return;
@@ -221,14 +222,17 @@ static struct compound *make(struct client *client, const struct request *reques
     return compound;
 }
 
-/* True if a part may be refused, and a request that follows may be run all the same (places_is_moving). */
-static bool may_be_overtaken(const struct compound *compound)
+/* Parts of several keys may be refused by themselves: limit/key_filter.h. */
+static void note_keys(const struct compound *compound, const struct command *command)
 {
     const struct slot_split *split = &compound->split;
-    for (uint32_t i = 0; i < split->n_parts; i++)
-        if (split->parts[i].n_keys > 1 && places_is_moving(compound->client, split->parts[i].slot))
-            return true;
-    return false;
+    struct key_filter *several = &compound->client->extra->spread->several;
+    for (uint32_t i = 0; i < split->n_keys; i++) {
+        const struct slot_split_key *key = &split->keys[i];
+        if (split->parts[key->part].n_keys > 1)
+            key_filter_add(several, slice_of(split->request.at + key->key_off, key->key_len),
+                           keep_kind(command) == KEPT_READ);
+    }
 }
 
 /* The gate has let it pass. */
@@ -253,9 +257,9 @@ static enum route start(struct client *client, const struct request *request)
     }
     compound->run = compound->source->source.newest;
     compound->is_muted = reply_mode_take(&client->reply_mode);
-    compound->is_alone = compound->is_lent || may_be_overtaken(compound);
-    if (compound->is_alone)
+    if (compound->is_lent)
         client_wait(client, WAIT_ANSWER);
+    note_keys(compound, request->command);
     if (request->command->is_pausable)
         coverage_note_write(client);
     if (!parts_start(compound, request))
@@ -310,7 +314,7 @@ static bool must_wait(struct client *client, const struct request *request)
 {
     bool is_lent = is_for_many(fanout_for(request)) && !request->command->is_shareable;
     return client->rider.in_flight > 0 || client_extra(client)->n_compounds >= COMPOUNDS_MAX ||
-           (is_lent && spread_in_flight(client_spread(client)) > 0) ||
+           (is_lent && spread_in_flight(client_spread(client)) > 0) || places_must_not_overtake(client, request) ||
            (request->command->is_pausable && read_side_of(client) != NULL && shard_reads_are_under_way(client));
 }
 

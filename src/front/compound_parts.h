@@ -68,8 +68,8 @@ struct compound {
     uint8_t fanout; /* enum fanout */
     uint8_t join;   /* enum join */
     uint8_t counted;
-    bool is_lent;  /* its parts go on lent lanes */
-    bool is_alone; /* the client waits for its end before it asks for anything more: WAIT_ANSWER */
+    bool
+        is_lent; /* its parts go on lent lanes; the client waits for its end before it asks for anything more: WAIT_ANSWER */
     bool is_muted; /* its reply is thrown away */
     bool is_lost;  /* a part will not be answered: the client is closed, or about to be */
 };

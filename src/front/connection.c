@@ -16,7 +16,6 @@
 #include "front/feed.h"
 #include "front/gather.h"
 #include "front/half_close.h"
-#include "front/hop.h"
 #include "front/keep.h"
 #include "front/lane_choice.h"
 #include "front/lane_claim.h"
@@ -32,6 +31,7 @@
 #include "front/session.h"
 #include "front/stateful.h"
 #include "front/subscribe.h"
+#include "front/taken.h"
 #include "front/timeouts.h"
 #include "front/timing.h"
 #include "front/vanished.h"
@@ -689,7 +689,7 @@ const struct client_ops connection_client_ops = {
     .log_closed = session_log_closed,
     .answer_behind = decisions_answer_behind,
     .put_behind = again_put_behind,
-    .on_not_run = hop_take_back,
+    .on_not_run = taken_begin,
     .on_place_lost = on_place_lost,
     .by_keys = compound_by_keys,
     .on_leaving = finish_when_answered,

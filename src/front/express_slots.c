@@ -86,6 +86,8 @@ static inline void find(const struct client *client, struct stretch *stretch, st
     if (stretch->command == NULL || !has_one_key(stretch->command, stretch->argc))
         return;
     bool goes_alone = lane_choice_asks_size(client, stretch->command);
+    const struct key_filter *several = &client->extra->spread->several;
+    bool is_read = keep_kind(stretch->command) == KEPT_READ;
     size_t head = plain_head(at, name);
     if (most > BATCH_MOST)
         most = BATCH_MOST;
@@ -93,7 +95,8 @@ static inline void find(const struct client *client, struct stretch *stretch, st
         uint32_t len = 0;
         const char *key = plain_bulk(at + head, end, &len);
         uint16_t row = slot_map_row(map, slot_of(slice_of(key, len)));
-        if (!may_go_to(client, seen, row))
+        if (!may_go_to(client, seen, row) ||
+            (several->is_used && key_filter_bars(several, slice_of(key, len), is_read)))
             break;
         stretch->rows[stretch->n] = (uint8_t)row;
         stretch->ends[stretch->n++] = next;

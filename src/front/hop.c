@@ -1,11 +1,8 @@
 #include "front/hop.h"
 
-#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "front/account.h"
-#include "front/describe.h"
+#include "front/overtaken.h"
 #include "front/pacing.h"
 #include "front/read_side.h"
 #include "front/remains.h"
@@ -108,6 +105,18 @@ static void answer(struct hop *hop, struct slice reply)
         client_close_starved(hop->client);
 }
 
+/* By `from`: it is looked at again once all that is in flight there is answered. */
+static void note_refused(struct hop *hop)
+{
+    hop->refused.from = hop->from;
+    hop->refused.slot = hop->slot;
+    hop->refused.request = bytes_slice(&hop->request);
+    hop->refused.is_overtaken = false;
+    list_push(&spread_of(hop)->refused, &hop->refused.in_spread);
+    hold(hop);
+    tell(hop, HOP_REFUSED);
+}
+
 /* ---- from its lane ---- */
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)
@@ -145,6 +154,8 @@ static void on_run_end(struct rider *rider)
     struct hop *hop = hop_of(rider);
     if (hop->place == NULL)
         return;
+    if (!list_is_empty(&spread_of(hop)->refused))
+        overtaken_note_run(hop->place, bytes_slice(&hop->request));
     leave_place(hop);
     tell(hop, HOP_ANSWERED);
 }
@@ -162,14 +173,14 @@ static bool on_not_run(struct rider *rider, const struct call *call, enum not_ru
     if ((call->flags & CALL_ENDS_RUN) == 0)
         return false; /* ASKING's */
     pacing_note_answered(hop->client, call, 1);
+    hop->place->rider.wants_idle |= hop->place->rider.in_flight > 0;
     leave_place(hop);
     hop->why = (uint8_t)row;
     if (!set_reply(hop, reply)) {
         client_close_starved(hop->client);
         return true;
     }
-    hold(hop);
-    tell(hop, HOP_REFUSED);
+    note_refused(hop);
     return true;
 }
 
@@ -287,19 +298,18 @@ static void send_now(struct hop *hop, struct place *place, struct lane *lane)
         return;
     }
     pacing_note_sent(client, 1);
-    if (hop->since_ns != 0)
+    if (hop->away_ns != 0 || hop->moving_ns != 0)
         front_count_fate(client->front, FATE_AGAIN);
 }
 
 /* ---- why it was not run ---- */
 
-/* Until `over_ns` it is sent again, after a pause. */
-static void pause_for(struct hop *hop, uint64_t pause_ns, uint64_t wait_ns)
+/* When the slot's redirects, or its TRYAGAIN, have gone on for too long. */
+static uint64_t moving_until_ns(struct hop *hop)
 {
-    if (hop->since_ns == 0)
-        hop->since_ns = now_ns(hop);
-    hop->over_ns = hop->since_ns + wait_ns;
-    hop->look_ns = now_ns(hop) + pause_ns;
+    if (hop->moving_ns == 0)
+        hop->moving_ns = now_ns(hop);
+    return hop->moving_ns + upstream_of(hop->client)->redirect_timeout_ns;
 }
 
 static uint64_t next_pause_ns(struct hop *hop, uint64_t first_ns, uint64_t most_ns)
@@ -312,7 +322,12 @@ static uint64_t next_pause_ns(struct hop *hop, uint64_t first_ns, uint64_t most_
 static void wait_for_topology(struct hop *hop)
 {
     upstream_ask_topology(upstream_of(hop->client));
-    pause_for(hop, next_pause_ns(hop, AWAY_FIRST_NS, AWAY_MOST_NS), hop->client->front->rules->failover_wait_ns);
+    if (hop->away_ns == 0)
+        hop->away_ns = now_ns(hop);
+    hop->moving_ns = 0;
+    hop->n_redirects = 0;
+    hop->over_ns = hop->away_ns + hop->client->front->rules->failover_wait_ns;
+    hop->look_ns = now_ns(hop) + next_pause_ns(hop, AWAY_FIRST_NS, AWAY_MOST_NS);
 }
 
 static void forget_target(struct hop *hop)
@@ -361,7 +376,7 @@ static void redirect(struct hop *hop)
     struct nodes_row *row = is_own ? target_of(hop, &to) : NULL;
     if (row != NULL)
         hop->n_redirects++;
-    if (!is_own || hop->n_redirects > HOPS_MAX) {
+    if (!is_own || hop->n_redirects > HOPS_MAX || now_ns(hop) >= moving_until_ns(hop)) {
         answer_given_up(hop);
         return;
     }
@@ -372,7 +387,8 @@ static void redirect(struct hop *hop)
     uint64_t pause_ns = 0;
     for (uint8_t i = 1; i < hop->n_redirects; i++)
         pause_ns = pause_ns == 0 ? REDIRECT_NS : 3 * pause_ns;
-    pause_for(hop, pause_ns, upstream_of(client)->redirect_timeout_ns);
+    hop->over_ns = 0; /* the way there takes as long as it takes */
+    hop->look_ns = now_ns(hop) + pause_ns;
     if (row == NULL)
         wait_for_topology(hop);
     else if (!to.is_ask)
@@ -383,10 +399,15 @@ static void redirect(struct hop *hop)
 }
 
 static bool is_taken_over(struct hop *hop);
+static void give_up(struct hop *hop);
 
 /* False: its owner goes on without it, and its memory may be gone. */
 static bool take_refusal(struct hop *hop)
 {
+    if (hop->refused.is_overtaken) {
+        give_up(hop);
+        return true;
+    }
     switch (hop->why) {
     case NOT_RUN_MOVED:
     case NOT_RUN_ASK:
@@ -395,12 +416,11 @@ static bool take_refusal(struct hop *hop)
     case NOT_RUN_TRYAGAIN:
         if (hop->slot >= 0)
             note_redirected(&hop->client->front->redirected, (uint16_t)hop->slot, now_ns(hop));
-        forget_target(hop);
-        hop->n_redirects = 0; /* keys that are not there lead by ASK from the old node to this, each time */
         if (hop->ops->on_try_again != NULL && is_taken_over(hop))
             return false;
-        pause_for(hop, next_pause_ns(hop, AGAIN_FIRST_NS, AGAIN_MOST_NS),
-                  upstream_of(hop->client)->redirect_timeout_ns);
+        hop->n_redirects = 0; /* the node that an ASK has named is asked again */
+        hop->over_ns = moving_until_ns(hop);
+        hop->look_ns = now_ns(hop) + next_pause_ns(hop, AGAIN_FIRST_NS, AGAIN_MOST_NS);
         return true;
     default:
         forget_target(hop);
@@ -411,7 +431,7 @@ static bool take_refusal(struct hop *hop)
 
 /* ---- looking ---- */
 
-/* Its time is over: the client hears why it was not run; a redirect never. */
+/* It is not sent again: the client hears why it was not run; a redirect never. */
 static void give_up(struct hop *hop)
 {
     bool is_redirect = hop->why == NOT_RUN_MOVED || hop->why == NOT_RUN_ASK;
@@ -437,6 +457,7 @@ static void go_without(struct hop *hop, struct place *place)
         place_forget_refusal(place);
         return;
     }
+    forget_target(hop);
     wait_for_topology(hop);
     lanes_hurry(&place->row->lanes);
     bool is_over = now_ns(hop) >= hop->over_ns;
@@ -461,6 +482,24 @@ static bool must_follow(const struct hop *hop)
         if (hop_at(at)->slot == hop->slot && hop_at(at)->is_held)
             return true;
     return false;
+}
+
+/*
+ * True if an older call of its slot may be in flight at another node than `row`. What has been
+ * refused has none before it. Called after the row was read: slot_map.h.
+ */
+static bool must_settle(struct hop *hop, const struct nodes_row *row)
+{
+    struct spread *spread = spread_of(hop);
+    if (hop->from != NULL || hop->slot < 0)
+        return false;
+    for (struct list *at = spread->hops.next; at != &hop->in_spread; at = at->next)
+        if (hop_at(at)->slot == hop->slot && hop_at(at)->place != NULL && hop_at(at)->place->row != row)
+            return true; /* its end wakes the client */
+    if (!spread_is_outdated(spread, &hop->client->front->nodes) || spread_in_flight(spread) == spread->n_hops)
+        return false;
+    spread_want_idle(spread);
+    return true;
 }
 
 /* NULL: no node serves its slot. */
@@ -489,7 +528,7 @@ static void find_lane(struct hop *hop)
         if (!set_reply(hop, UNSERVED))
             client_close_starved(client);
     }
-    if (place == NULL)
+    if (place == NULL || must_settle(hop, row))
         return;
     enum finding finding = place_find_lane(place, NULL, &lane);
     if (finding == LANE_FOUND)
@@ -541,6 +580,7 @@ static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *cli
     hop->alarm.on_due = on_due;
     list_init(&hop->rider.waiting);
     list_init(&hop->in_spread);
+    list_init(&hop->refused.in_spread);
     bool is_reserved = alarms_reserve(alarms_of(client), 1);
     if (!is_reserved || !bytes_add(&hop->request, request, SIZE_MAX)) {
         if (is_reserved)
@@ -628,18 +668,72 @@ bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client
     return !client_is_closed(client);
 }
 
+bool hop_start_refused(struct hop *hop, const struct hop_ops *ops, struct client *client,
+                       const struct hop_request *request, const struct hop_refusal *refusal)
+{
+    bool is_redirect = refusal->why == NOT_RUN_MOVED || refusal->why == NOT_RUN_ASK;
+    if (!begin(hop, ops, client, request->bytes, request->order))
+        return false;
+    hop->slot = request->slot;
+    hop->tag = request->tag;
+    hop->from = refusal->place->row;
+    hop->why = (uint8_t)refusal->why;
+    if (request->bytes.len == 0 && is_redirect)
+        answer_given_up(hop);
+    else if (request->bytes.len == 0)
+        answer(hop, refusal->reply);
+    else if (set_reply(hop, refusal->reply))
+        note_refused(hop);
+    else
+        client_close_starved(client);
+    hold(hop);
+    refusal->place->rider.wants_idle = true;
+    return true;
+}
+
 /* ---- all of a client ---- */
+
+/* True if nothing of the client's is in flight at this row. */
+static bool is_idle_at(const struct spread *spread, const struct nodes_row *row)
+{
+    const struct place *place = spread_place(spread, row);
+    if (place != NULL && (place->rider.in_flight > 0 || place->n_hops > 0))
+        return false;
+    for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next) {
+        place = container_of((struct list *)(uintptr_t)at, struct place, in_retired);
+        if (place->row == row && (place->rider.in_flight > 0 || place->n_hops > 0))
+            return false;
+    }
+    return true;
+}
+
+/* Before any of them is sent, and is in flight there again. */
+static void note_returned(struct spread *spread)
+{
+    struct list *next;
+    for (struct list *at = spread->refused.next; at != &spread->refused; at = next) {
+        struct hop *hop = container_of(at, struct hop, refused.in_spread);
+        next = at->next;
+        if (!is_idle_at(spread, hop->from))
+            continue;
+        list_take(at);
+        hop->news = HOP_RETURNED;
+    }
+}
 
 void hops_go_on(struct client *client)
 {
     struct spread *spread = client_spread(client);
     struct list *next;
+    note_returned(spread);
     for (struct list *at = spread->hops.next; at != &spread->hops && is_going(client); at = next) {
         struct hop *hop = hop_at(at);
         enum hop_news news = (enum hop_news)hop->news;
         next = at->next;
+        if (news == HOP_REFUSED)
+            continue;
         hop->news = HOP_NO_NEWS;
-        if (news == HOP_REFUSED && !take_refusal(hop))
+        if (news == HOP_RETURNED && !take_refusal(hop))
             continue;
         if (is_going(client) && news != HOP_ANSWERED && hop->place == NULL && hop->news == HOP_NO_NEWS)
             look(hop);
@@ -686,6 +780,7 @@ static void leave(struct hop *hop)
     rider->in_flight = 0;
     leave_place(hop);
     alarm_stop(alarms_of(hop->client), &hop->alarm);
+    list_take(&hop->refused.in_spread);
 }
 
 /* A lane may be telling its riders that it is lost: their memory stays until hops_free. */
@@ -711,117 +806,4 @@ void hops_free(struct client *client)
         alarms_release(alarms_of(client), 1);
         hop->ops->on_lost(hop);
     }
-}
-
-/* ---- calls that came back ---- */
-
-/* Its reply has its position within a run of the place. */
-struct taken {
-    struct hop hop;
-    struct early_piece *position;
-    uint8_t counted;
-    bool is_muted;
-};
-
-static void on_taken_reply(struct hop *hop, struct slice reply)
-{
-    struct taken *taken = container_of(hop, struct taken, hop);
-    struct client *client = hop->client;
-    struct replies *replies = &client->extra->replies;
-    if (hop->arrived_ns != 0)
-        timing_not_sent(client, hop->tag, hop->arrived_ns, hop->waited_us);
-    account_answered(client, taken->counted);
-    if (taken->is_muted)
-        reply = slice_of("", 0);
-    else
-        account_bytes_out(client, reply.len, taken->counted);
-    if (!client_is_closed(client) && !replies_fill(replies, taken->position, reply))
-        client_close_starved(client);
-    if (!client_is_closed(client))
-        client_limit_unread(client, 0);
-    if (!client_is_closed(client))
-        replies_flush(replies, client_put_out, client);
-    free(taken);
-}
-
-static void on_taken_lost(struct hop *hop)
-{
-    free(container_of(hop, struct taken, hop));
-}
-
-/* Its keys have gone on one by one. */
-static void on_taken_keys(void *arg, struct slice reply)
-{
-    struct taken *taken = arg;
-    if (reply.len > 0)
-        on_taken_reply(&taken->hop, reply);
-    else
-        on_taken_lost(&taken->hop);
-}
-
-static bool on_taken_try_again(struct hop *hop, struct slice request)
-{
-    const struct client_ops *ops = hop->client->front->client_ops;
-    return ops->by_keys(hop->client, request, on_taken_keys, container_of(hop, struct taken, hop));
-}
-
-static const struct hop_ops taken_ops = {
-    .on_reply = on_taken_reply, .on_try_again = on_taken_try_again, .on_lost = on_taken_lost};
-
-static int32_t slot_of_request(const struct client *client, struct slice bytes)
-{
-    struct request_scan scan = {0};
-    struct request request = {0};
-    size_t used;
-    if (bytes.len == 0 || request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used) != SCAN_FRAME)
-        return KEYS_NO_SLOT;
-    describe_request(&request, client->front, &scan, bytes);
-    return keys_slot(request.command, bytes, request.argc);
-}
-
-/* The position of the place's next reply. NULL: out of memory. */
-static struct early_piece *hold_position(struct place *place)
-{
-    struct extra *extra = place->client->extra;
-    assert(place->source.n_runs > 0 || (extra->spread->newest == place && !extra->spread->is_ended));
-    if (place->source.n_runs == 0 && !spread_end_run(extra->spread, &extra->replies))
-        return NULL;
-    return replies_hold(&extra->replies, &place->source);
-}
-
-bool hop_take_back(struct place *place, const struct call *call, enum not_run row, struct slice reply)
-{
-    struct client *client = place->client;
-    if (!is_going(client))
-        return false;
-    struct slice bytes = unanswered_oldest(&place->unanswered);
-    struct taken *taken = malloc(sizeof *taken);
-    struct early_piece *position = taken != NULL ? hold_position(place) : NULL;
-    if (position == NULL || !begin(&taken->hop, &taken_ops, client, bytes, place->source.oldest)) {
-        free(taken);
-        client_close_starved(client);
-        return true;
-    }
-    struct hop *hop = &taken->hop;
-    taken->position = position;
-    taken->counted = call->counted;
-    taken->is_muted = (call->flags & CALL_MUTE) != 0;
-    hop->slot = slot_of_request(client, bytes);
-    hop->tag = tags_at(&place->rider.lane->tags, 0);
-    hop->arrived_ns = call->arrived_ns;
-    hop->waited_us = call->waited_us;
-    hop->from = place->row;
-    hop->why = (uint8_t)row;
-    pacing_note_answered(client, call, 1);
-    unanswered_drop(&place->unanswered, &client->front->loop->pool, 1);
-    hold(hop);
-    if (bytes.len == 0 && (row == NOT_RUN_MOVED || row == NOT_RUN_ASK))
-        answer_given_up(hop);
-    else if (bytes.len == 0)
-        answer(hop, reply);
-    else if (set_reply(hop, reply))
-        tell(hop, HOP_REFUSED);
-    else
-        client_close_starved(client);
-    return true;
 }

@@ -7,18 +7,23 @@
  *   TRYAGAIN     again after 1, 2, 4 .. 50 ms; what has redirected it until then is forgotten
  *   CLUSTERDOWN, LOADING, READONLY, MASTERDOWN   the topology is asked for; again after 10 .. 100 ms
  *
- * A hop begins in two ways. A call that came back from a place (rider_ops.on_not_run): its reply
- * has its position within the run of that place. Or a part of a compound: hop_start; the reply goes
- * to the compound.
+ * A hop begins in two ways: as a call that came back from a place (front/taken.h), or as a part of a
+ * compound (front/compound_parts.h).
+ *
+ * A request that was refused is looked at once all that was in flight behind it on that lane is
+ * answered. If one of these has overtaken it (front/overtaken.h), the refusal is the reply,
+ * `-UPSTREAM moved` for a redirect.
  *
  * Bounds: at most HOPS_MAX sendings for MOVED and ASK, at most redirect-timeout, then `-UPSTREAM
  * moved`; TRYAGAIN for at most redirect-timeout, the others for at most failover-wait, then the
- * reply is passed on. A MOVED or ASK for another slot than the request's own is forged or wrong:
- * `-UPSTREAM moved`. Nothing is dialled that is not in the topology.
+ * reply is passed on. A node that is away, to which a redirect leads, is waited for as any other:
+ * redirect-timeout begins again behind it. A MOVED or ASK for another slot than the request's own is
+ * forged or wrong: `-UPSTREAM moved`. Nothing is dialled that is not in the topology.
  *
  * Invariants: never sent again after a lost lane, which closes the client. Hops of one slot are
- * sent in their order, one after the other. While a hop waits the client's newer requests do:
- * WAIT_AGAIN. Owner: see hop_ops; the worker's thread.
+ * sent in their order, one after the other, and never to another node while older calls of the slot
+ * are in flight. While a hop waits the client's newer requests do: WAIT_AGAIN. Owner: see hop_ops;
+ * the worker's thread.
  */
 #ifndef WEIR_FRONT_HOP_H
 #define WEIR_FRONT_HOP_H
@@ -28,6 +33,7 @@
 
 #include "base/bytes.h"
 #include "front/client.h"
+#include "front/overtaken.h"
 #include "front/place.h"
 #include "net/alarms.h"
 #include "upstream/not_run.h"
@@ -55,14 +61,16 @@ struct hop_ops {
 /* What has become of it since the client's link was woken last. */
 enum hop_news {
     HOP_NO_NEWS,
-    HOP_REFUSED,  /* by `reply`, of row `why` */
+    HOP_REFUSED,  /* by `reply`, of row `why`; what was in flight behind it there is not all answered */
+    HOP_RETURNED, /* so, and now it is */
     HOP_ANSWERED, /* by `reply` */
 };
 
 /* Embedded in the owner's struct. */
 struct hop {
     struct rider rider;
-    struct list in_spread; /* spread.hops */
+    struct list in_spread;  /* spread.hops */
+    struct refused refused; /* with HOP_REFUSED */
     struct client *client;
     const struct hop_ops *ops;
     struct place *place;    /* where it is in flight; NULL: nowhere */
@@ -75,14 +83,15 @@ struct hop {
     size_t n_counted;     /* bytes of the reply that are in extra.kept_bytes */
     uint64_t tag;         /* of its call (upstream/tags.h) */
     uint64_t arrived_ns;  /* when the request came; 0: it is not timed, nor its errors counted */
-    uint64_t since_ns;    /* when it was first refused; 0: it has not been */
+    uint64_t away_ns;     /* when no node took it first; 0: each one has */
+    uint64_t moving_ns;   /* the first MOVED, ASK or TRYAGAIN since then; 0: none */
     uint64_t look_ns;     /* it is not sent before that */
-    uint64_t over_ns;     /* it is given up then; 0: it has no end yet */
+    uint64_t over_ns;     /* it is given up then; 0: it has no end, or that of the next redirect */
     int32_t slot;         /* of its keys, or KEYS_NO_SLOT */
     uint32_t order;       /* the position of its run in replies: of an older request it is less */
     uint32_t waited_us;
     uint8_t n_tries;     /* pauses so far, of one kind */
-    uint8_t n_redirects; /* MOVED and ASK so far */
+    uint8_t n_redirects; /* MOVED and ASK, one after the other */
     uint8_t why;         /* enum not_run: why it was refused last; NOT_RUN_ROWS: it has not been */
     uint8_t news;        /* enum hop_news */
     bool is_asking;      /* ASKING goes before it */
@@ -107,8 +116,17 @@ struct hop_request {
 __attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client,
                                                    const struct hop_request *request);
 
-/* As client_ops.on_not_run: the call comes back from the place, and goes on as a hop. */
-bool hop_take_back(struct place *place, const struct call *call, enum not_run row, struct slice reply);
+/* Why a call at a place was not run. */
+struct hop_refusal {
+    struct place *place;
+    enum not_run why;
+    struct slice reply;
+};
+
+/* As hop_start, of a request that was refused just now; without bytes it hears the refusal. */
+__attribute__((warn_unused_result)) bool hop_start_refused(struct hop *hop, const struct hop_ops *ops,
+                                                           struct client *client, const struct hop_request *request,
+                                                           const struct hop_refusal *refusal);
 
 /* Another topology has been adopted. */
 void hops_adopt(struct client *client);

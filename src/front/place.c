@@ -8,6 +8,7 @@
 #include "front/account.h"
 #include "front/keep.h"
 #include "front/lane_claim.h"
+#include "front/overtaken.h"
 #include "front/pacing.h"
 #include "front/read_side.h"
 #include "front/remains.h"
@@ -144,12 +145,22 @@ static void note_heard(struct place *place)
     place->doubts = reach_doubts(&lanes_node(lanes_of_place(place))->reach);
 }
 
+static void drop_answered(struct place *place, uint32_t n)
+{
+    struct unanswered *unanswered = &place->unanswered;
+    for (; n > 0 && !list_is_empty(&client_spread(place->client)->refused); n--) {
+        overtaken_note_run(place, unanswered_oldest(unanswered));
+        unanswered_drop(unanswered, pool_of(place), 1);
+    }
+    unanswered_drop(unanswered, pool_of(place), n);
+}
+
 static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
 {
     struct place *place = place_of(rider);
     pacing_note_answered(place->client, call, n);
     timing_note(place->client, rider->lane, call, n);
-    unanswered_drop(&place->unanswered, pool_of(place), n);
+    drop_answered(place, n);
     if (read_side_of(place->client) != NULL)
         note_heard(place);
 }

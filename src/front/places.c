@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "front/hop.h"
+#include "front/keep.h"
 #include "front/place.h"
 #include "front/read_side.h"
 #include "front/session.h"
@@ -96,7 +97,7 @@ bool places_must_settle(struct client *client)
 {
     struct spread *spread = client->extra->spread;
     uint32_t version = slot_map_version(client->front->nodes.topology->slots);
-    bool has_changed = spread->version != version || spread->is_stale;
+    bool has_changed = spread_is_outdated(spread, &client->front->nodes);
     if (has_changed && spread_in_flight(spread) > 0)
         return true;
     for (size_t i = 0; has_changed && i < spread->n_places; i++)
@@ -105,6 +106,55 @@ bool places_must_settle(struct client *client)
     spread->version = version;
     spread->is_stale = false;
     return false;
+}
+
+/* ---- several keys ---- */
+
+struct key_question {
+    const struct key_filter *filter;
+    bool is_read;
+    bool is_barred;
+};
+
+static bool is_read(const struct request *request)
+{
+    return keep_kind(request->command) == KEPT_READ;
+}
+
+static void ask_for_key(void *arg, struct slice key)
+{
+    struct key_question *question = arg;
+    question->is_barred |= key_filter_bars(question->filter, key, question->is_read);
+}
+
+bool places_must_not_overtake(const struct client *client, const struct request *request)
+{
+    struct key_filter *several = &client->extra->spread->several;
+    if (several->is_used && spread_in_flight(client->extra->spread) == 0)
+        key_filter_clear(several);
+    if (!several->is_used)
+        return false;
+    struct key_question question = {.filter = several, .is_read = is_read(request)};
+    (void)keys_each(request->command, request->bytes, request->argc, ask_for_key, &question);
+    return question.is_barred;
+}
+
+struct key_note {
+    struct key_filter *filter;
+    bool is_read;
+};
+
+static void note_key(void *arg, struct slice key)
+{
+    const struct key_note *note = arg;
+    key_filter_add(note->filter, key, note->is_read);
+}
+
+void places_note_keys(const struct client *client, const struct request *request)
+{
+    struct key_note note = {&client->extra->spread->several, is_read(request)};
+    if (keys_count(request->command, request->bytes, request->argc) > 1)
+        (void)keys_each(request->command, request->bytes, request->argc, note_key, &note);
 }
 
 bool places_is_moving(const struct client *client, int32_t slot)

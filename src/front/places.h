@@ -25,16 +25,22 @@ bool places_take(const struct client *client, const struct request *request);
 struct nodes_row *places_row_for(const struct client *client, const struct request *request);
 
 /*
- * True if the next request is to wait until all that is in flight at places is answered: since it
- * was sent a slot's node has changed. Called after places_row_for, of a client that has a spread.
+ * True if the next request is to wait until all that is in flight at places is answered:
+ * spread_is_outdated. Of a client that has a spread.
  */
 bool places_must_settle(struct client *client);
 
 /*
- * True if the slot of these keys is on its way, or was redirected lately. Redis may refuse a
- * command with several keys then (TRYAGAIN), and run one with one of these keys that follows: so
- * that one is not sent before the first is answered.
+ * True if the request names a key of a command with several keys that is in flight, and one of both
+ * writes: Redis may refuse that one, and run this one (limit/key_filter.h). So this one waits until
+ * all that is in flight at places is answered.
  */
+bool places_must_not_overtake(const struct client *client, const struct request *request);
+
+/* The request is sent. */
+void places_note_keys(const struct client *client, const struct request *request);
+
+/* True if the slot of these keys is on its way, or was redirected lately. */
 bool places_is_moving(const struct client *client, int32_t slot);
 
 /*

@@ -470,16 +470,28 @@ static enum route go_without_place(struct client *client, struct place *place, s
     return result;
 }
 
+/* ROUTE_GOES_ON: *row serves the request, NULL: no node does; what is in flight went where the same slots are. */
+static enum route find_row(struct client *client, const struct request *request, struct nodes_row **row)
+{
+    do {
+        if (client->rider.in_flight > 0 || places_must_settle(client) || places_must_not_overtake(client, request)) {
+            client_wait_for_replies(client);
+            return ROUTE_WAIT;
+        }
+        *row = places_row_for(client, request);
+    } while (spread_is_outdated(client->extra->spread, &client->front->nodes));
+    return ROUTE_GOES_ON;
+}
+
 /* ROUTE_GOES_ON: the lane at the place may be sent the request. A replica that has none is given up for the master. */
 static enum route find_place(struct client *client, struct request *request, struct place **place, struct lane **lane)
 {
     if (client_need_spread(client) == NULL)
         return ROUTE_STOP;
-    if (client->rider.in_flight > 0 || places_must_settle(client)) {
-        client_wait_for_replies(client);
-        return ROUTE_WAIT;
-    }
-    struct nodes_row *row = places_row_for(client, request);
+    struct nodes_row *row;
+    enum route found = find_row(client, request, &row);
+    if (found != ROUTE_GOES_ON)
+        return found;
     bool has_replicas = row != NULL && read_side_of(client) != NULL;
     if (has_replicas && shard_reads_must_wait(client, row)) {
         client_wait_for_replies(client);
@@ -609,9 +621,7 @@ static enum route forward_by_place(struct client *client, struct request *reques
     place_send(place, lane, request);
     if (client_is_closed(client))
         return ROUTE_STOP;
-    if (places_is_moving(client, keys_slot(request->command, request->bytes, request->argc)) &&
-        keys_count(request->command, request->bytes, request->argc) > 1)
-        client_wait_for_replies(client);
+    places_note_keys(client, request);
     return ROUTE_TAKEN;
 }
 

@@ -11,6 +11,7 @@ struct spread *spread_new(void)
         return NULL;
     list_init(&spread->retired);
     list_init(&spread->hops);
+    list_init(&spread->refused);
     return spread;
 }
 

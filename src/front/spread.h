@@ -32,8 +32,11 @@
 #include "base/err.h"
 #include "front/replies.h"
 #include "front/unanswered.h"
+#include "limit/key_filter.h"
 #include "upstream/doors.h"
 #include "upstream/nodes.h"
+#include "upstream/slot_map.h"
+#include "upstream/topology.h"
 
 struct client;
 
@@ -61,16 +64,18 @@ struct place {
 };
 
 struct spread {
-    struct place **places;    /* by row of the topology that the worker has adopted; NULL: none there yet; heap */
-    size_t n_places;          /* size of that */
-    struct list retired;      /* places of nodes that have left the topology, while calls are in flight there */
-    struct list hops;         /* struct hop, oldest first: all that are not over */
-    uint32_t n_hops;          /* how many */
-    uint32_t n_held;          /* of them, those that are not on their way in order: WAIT_AGAIN */
-    struct place *newest;     /* where the newest call went, while it is in flight; else not to be followed */
-    bool is_ended;            /* its run ends with that call: the next call begins another */
-    uint32_t version;         /* of the slot map, when what is in flight was sent */
-    bool is_stale;            /* another topology has been adopted since then */
+    struct place **places;     /* by row of the topology that the worker has adopted; NULL: none there yet; heap */
+    size_t n_places;           /* size of that */
+    struct list retired;       /* places of nodes that have left the topology, while calls are in flight there */
+    struct list hops;          /* struct hop, oldest first: all that are not over */
+    struct list refused;       /* struct refused (front/overtaken.h) */
+    uint32_t n_hops;           /* how many */
+    uint32_t n_held;           /* of them, those that are not on their way in order: WAIT_AGAIN */
+    struct place *newest;      /* where the newest call went, while it is in flight; else not to be followed */
+    bool is_ended;             /* its run ends with that call: the next call begins another */
+    uint32_t version;          /* of the slot map, when what is in flight was sent */
+    bool is_stale;             /* another topology has been adopted since then */
+    struct key_filter several; /* keys of commands with several keys that are in flight */
     struct nodes_row *target; /* where the client's next request goes, while it waits for a lane; NULL: the home node */
 };
 
@@ -79,6 +84,15 @@ struct spread *spread_new(void);
 
 /* Calls in flight at places, and hops that are not over. 0 for NULL. */
 uint32_t spread_in_flight(const struct spread *spread);
+
+/*
+ * True if a slot's node has changed since what is in flight at places was sent. If not, a row that
+ * was read before is the one to which the slot's calls in flight were sent: slot_map.h.
+ */
+static inline bool spread_is_outdated(const struct spread *spread, const struct nodes *nodes)
+{
+    return spread->is_stale || spread->version != slot_map_version(nodes->topology->slots);
+}
 
 /* The client's place at this node; NULL: it has none. Safe on NULL. */
 struct place *spread_place(const struct spread *spread, const struct nodes_row *row);

@@ -42,7 +42,7 @@ static inline uint16_t slot_map_row(const struct slot_map *map, uint16_t slot)
     return atomic_load_explicit(&map->rows[slot], memory_order_acquire);
 }
 
-/* What slot_map_row has said before holds as long as this is the same. */
+/* What slot_map_row has said before this was read holds as long as it is the same. */
 static inline uint32_t slot_map_version(const struct slot_map *map)
 {
     return atomic_load_explicit(&map->version, memory_order_relaxed);

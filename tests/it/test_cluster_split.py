@@ -258,11 +258,6 @@ def test_pipelines_while_slots_move_to_and_fro(made, farm):
     stop = threading.Event()
     wrong = []
 
-    def hear(conn):
-        """A node says ASK for a key that is not there while its slot moves: from here on, for a minute, the worker of this
-        client knows that it does, and answers what names several keys of the slot before it sends more (docs/cluster.md)."""
-        assert conn.ask(*(["GET", f"{{{tag}}}:none"] for tag in tags[:4])) == [None] * 4
-
     def client(n):
         conn = conns[n]
         keys = [f"{{{tag}}}:{n}:{i}" for tag in tags for i in range(3)]
@@ -271,7 +266,6 @@ def test_pipelines_while_slots_move_to_and_fro(made, farm):
             if stop.is_set():
                 return
             value = f"{n}-{turn}".encode()
-            hear(conn)
             got = conn.ask(
                 ["MSET", *(word for key in mixed for word in (key, value))], ["MGET", *mixed], ["GET", keys[turn % 18]],
                 ["EXISTS", *keys], ["SET", keys[0], "x"], ["MGET", keys[0], keys[-1]], ["DEL", *mixed[:9]], ["EXISTS", *mixed],
@@ -289,17 +283,16 @@ def test_pipelines_while_slots_move_to_and_fro(made, farm):
 
     conns = [weir.connect(timeout=60) for _ in range(6)]
     for slot in slots:
-        made.begin_move(slot, second)
-    for conn in conns:
-        hear(conn)
-    for slot in slots:
-        made.end_move(slot)
+        made.move(slot, second)
     threads = [threading.Thread(target=watched, args=(n,)) for n in range(6)]
     for thread in threads:
         thread.start()
     for turn in range(8):
         for slot in slots:
-            made.begin_move(slot, (third, first, second)[turn % 3], source=(second, third, first)[turn % 3])
+            source, target = made.agreed_owner(slot), (third, first, second)[turn % 3]
+            if source is target:
+                continue  # a claim that was on its way has taken it back
+            made.begin_move(slot, target, source)
             made.move_keys(slot, 5)
             made.end_move(slot)
     stop.set()

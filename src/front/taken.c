@@ -1,0 +1,100 @@
+#include "front/taken.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "front/account.h"
+#include "front/hop.h"
+#include "front/overtaken.h"
+#include "front/pacing.h"
+#include "front/timing.h"
+
+/* Its reply has its position within a run of the place. */
+struct taken {
+    struct hop hop;
+    struct early_piece *position;
+    uint8_t counted;
+    bool is_muted;
+};
+
+static void on_reply(struct hop *hop, struct slice reply)
+{
+    struct taken *taken = container_of(hop, struct taken, hop);
+    struct client *client = hop->client;
+    struct replies *replies = &client->extra->replies;
+    if (hop->arrived_ns != 0)
+        timing_not_sent(client, hop->tag, hop->arrived_ns, hop->waited_us);
+    account_answered(client, taken->counted);
+    if (taken->is_muted)
+        reply = slice_of("", 0);
+    else
+        account_bytes_out(client, reply.len, taken->counted);
+    if (!client_is_closed(client) && !replies_fill(replies, taken->position, reply))
+        client_close_starved(client);
+    if (!client_is_closed(client))
+        client_limit_unread(client, 0);
+    if (!client_is_closed(client))
+        replies_flush(replies, client_put_out, client);
+    free(taken);
+}
+
+static void on_lost(struct hop *hop)
+{
+    free(container_of(hop, struct taken, hop));
+}
+
+/* Its keys have gone on one by one. */
+static void on_keys(void *arg, struct slice reply)
+{
+    struct taken *taken = arg;
+    if (reply.len > 0)
+        on_reply(&taken->hop, reply);
+    else
+        on_lost(&taken->hop);
+}
+
+static bool on_try_again(struct hop *hop, struct slice request)
+{
+    const struct client_ops *client_ops = hop->client->front->client_ops;
+    return client_ops->by_keys(hop->client, request, on_keys, container_of(hop, struct taken, hop));
+}
+
+static const struct hop_ops ops = {.on_reply = on_reply, .on_try_again = on_try_again, .on_lost = on_lost};
+
+/* The position of the place's next reply. NULL: out of memory. */
+static struct early_piece *hold_position(struct place *place)
+{
+    struct extra *extra = place->client->extra;
+    assert(place->source.n_runs > 0 || (extra->spread->newest == place && !extra->spread->is_ended));
+    if (place->source.n_runs == 0 && !spread_end_run(extra->spread, &extra->replies))
+        return NULL;
+    return replies_hold(&extra->replies, &place->source);
+}
+
+bool taken_begin(struct place *place, const struct call *call, enum not_run row, struct slice reply)
+{
+    struct client *client = place->client;
+    if (client->state >= CLIENT_CLOSING)
+        return false;
+    struct slice bytes = unanswered_oldest(&place->unanswered);
+    const struct hop_request request = {.bytes = bytes,
+                                        .slot = overtaken_slot_of(client, bytes),
+                                        .tag = tags_at(&place->rider.lane->tags, 0),
+                                        .order = place->source.oldest};
+    const struct hop_refusal refusal = {place, row, reply};
+    struct taken *taken = malloc(sizeof *taken);
+    struct early_piece *position = taken != NULL ? hold_position(place) : NULL;
+    if (position == NULL || !hop_start_refused(&taken->hop, &ops, client, &request, &refusal)) {
+        free(taken);
+        client_close_starved(client);
+        return true;
+    }
+    taken->position = position;
+    taken->counted = call->counted;
+    taken->is_muted = (call->flags & CALL_MUTE) != 0;
+    taken->hop.arrived_ns = call->arrived_ns;
+    taken->hop.waited_us = call->waited_us;
+    pacing_note_answered(client, call, 1);
+    unanswered_drop(&place->unanswered, &client->front->loop->pool, 1);
+    return true;
+}
