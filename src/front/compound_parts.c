@@ -1,6 +1,8 @@
 #include "front/compound_parts.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "front/places.h"
 #include "front/wait_coverage.h"
@@ -25,8 +27,7 @@ static bool is_split(const struct compound *compound)
 
 /* ---- a part is over ---- */
 
-/* More of what has been answered is kept. The client may be closed. */
-static void note_kept(struct compound *compound, size_t n)
+void parts_note_kept(struct compound *compound, size_t n)
 {
     struct client *client = compound->client;
     compound->bytes += n;
@@ -37,7 +38,7 @@ static void keep_reply(struct portion *part, struct slice reply)
 {
     struct compound *compound = part->compound;
     if (bytes_add(&part->reply, reply, SIZE_MAX))
-        note_kept(compound, reply.len);
+        parts_note_kept(compound, reply.len);
     else
         client_close_starved(compound->client);
 }
@@ -74,8 +75,7 @@ static void key_over(struct portion *whole)
     parts_end_one(whole->compound);
 }
 
-/* The client may be closed while a part is being started: the part is over by then. */
-static void part_over(struct portion *part)
+void parts_over(struct portion *part)
 {
     if (part->is_over)
         return;
@@ -95,13 +95,13 @@ void parts_end_one(struct compound *compound)
 static void part_answered(struct portion *part, struct slice reply)
 {
     keep_reply(part, reply);
-    part_over(part);
+    parts_over(part);
 }
 
-static void part_lost(struct portion *part)
+void parts_lost(struct portion *part)
 {
     part->compound->is_lost = true;
-    part_over(part);
+    parts_over(part);
 }
 
 static void on_hop_reply(struct hop *hop, struct slice reply)
@@ -111,7 +111,7 @@ static void on_hop_reply(struct hop *hop, struct slice reply)
 
 static void on_hop_lost(struct hop *hop)
 {
-    part_lost(part_of_hop(hop));
+    parts_lost(part_of_hop(hop));
 }
 
 static void on_lent_reply(struct lent *lent, struct slice reply)
@@ -124,17 +124,17 @@ static void on_lent_reply(struct lent *lent, struct slice reply)
     }
     if (!bytes_add(&part->reply, reply, SIZE_MAX)) /* what came of it is counted already */
         client_close_starved(compound->client);
-    part_over(part);
+    parts_over(part);
 }
 
 static void on_lent_more(struct lent *lent, size_t n)
 {
-    note_kept(part_of_lent(lent)->compound, n);
+    parts_note_kept(part_of_lent(lent)->compound, n);
 }
 
 static void on_lent_lost(struct lent *lent)
 {
-    part_lost(part_of_lent(lent));
+    parts_lost(part_of_lent(lent));
 }
 
 static const struct lent_ops lent_ops = {
@@ -147,13 +147,19 @@ static const struct lent_ops lent_ops = {
 
 static bool on_try_again(struct hop *hop, struct slice request);
 
-static const struct hop_ops hop_ops = {
+const struct hop_ops parts_hop_ops = {
     .on_reply = on_hop_reply,
     .on_try_again = on_try_again,
     .on_lost = on_hop_lost,
 };
 /* A single key never hears TRYAGAIN for long: it is here or there. */
 static const struct hop_ops key_ops = {.on_reply = on_hop_reply, .on_lost = on_hop_lost};
+
+static bool is_in_spread(const struct portion *part)
+{
+    const struct list *in_spread = &part->way.hop.in_spread;
+    return in_spread->next != NULL && !list_is_empty(in_spread);
+}
 
 /* Where a client is closed by the sending of a hop that has begun, on_lost follows in the end; else the part is lost now. */
 static void send_hop(struct portion *part, const struct hop_ops *ops, struct build *bytes, int32_t slot,
@@ -162,15 +168,14 @@ static void send_hop(struct portion *part, const struct hop_ops *ops, struct bui
     struct compound *compound = part->compound;
     const struct hop_request request = {slice_of(bytes->at, bytes->len), slot, row, compound->tag, compound->run,
                                         .is_held = part->whole != NULL};
-    struct list *in_spread = &part->way.hop.in_spread;
     bool is_sent = false;
     if (bytes->is_broken)
         client_close_starved(compound->client);
     else if (!client_is_closed(compound->client))
         is_sent = hop_start(&part->way.hop, ops, compound->client, &request);
     build_fini(bytes);
-    if (!is_sent && (in_spread->next == NULL || list_is_empty(in_spread)))
-        part_lost(part);
+    if (!is_sent && !is_in_spread(part))
+        parts_lost(part);
 }
 
 /* What MSET gives a key that is named again behind it is not sent: single keys travel in any order. */
@@ -180,7 +185,7 @@ static void send_key(struct portion *part)
     const struct slot_split *split = &compound->split;
     struct build bytes;
     if (compound->fanout == FANOUT_WRITTEN && slot_split_is_overwritten(split, part->index)) {
-        part_over(part);
+        parts_over(part);
         return;
     }
     build_init(&bytes, false);
@@ -218,27 +223,47 @@ static bool on_try_again(struct hop *hop, struct slice request)
 
 /* ---- beginning ---- */
 
+/* A hop begins by itself; a lent lane is asked whether it has begun. */
+static struct portion *new_parts(const struct compound *compound, uint32_t n)
+{
+    if (compound->is_lent)
+        return calloc(n, sizeof(struct portion));
+    struct portion *parts = malloc(n * sizeof *parts);
+    for (uint32_t i = 0; parts != NULL && i < n; i++) {
+        memset(&parts[i], 0, offsetof(struct portion, way));
+        parts[i].way.hop.in_spread.next = NULL;
+    }
+    return parts;
+}
+
 static bool alloc_parts(struct compound *compound, uint32_t n)
 {
-    compound->parts = calloc(n, sizeof *compound->parts);
+    compound->parts = new_parts(compound, n);
     if (compound->parts == NULL) {
         client_close_starved(compound->client);
         return false;
     }
     compound->n_parts = n;
     compound->n_left = n + 1;
-    for (uint32_t i = 0; i < n; i++)
-        compound->parts[i] = (struct portion){.compound = compound, .index = i};
+    for (uint32_t i = 0; i < n; i++) {
+        compound->parts[i].compound = compound;
+        compound->parts[i].row = SLOT_UNSERVED;
+        compound->parts[i].index = i;
+    }
     return true;
 }
 
 static void start_slots(struct compound *compound)
 {
+    if (client_spread(compound->client) != NULL && client_spread(compound->client)->n_held == 0)
+        convoys_start(compound);
     for (uint32_t i = 0; i < compound->n_parts; i++) {
+        if (compound->parts[i].row != SLOT_UNSERVED)
+            continue;
         struct build bytes;
         build_init(&bytes, false);
         slot_split_put_part(&compound->split, i, &bytes);
-        send_hop(&compound->parts[i], &hop_ops, &bytes, compound->split.parts[i].slot, NULL);
+        send_hop(&compound->parts[i], &parts_hop_ops, &bytes, compound->split.parts[i].slot, NULL);
     }
 }
 
@@ -253,7 +278,7 @@ static void start_at_row(struct portion *part, const struct request *request, st
     struct build bytes;
     build_init(&bytes, false);
     build_raw(&bytes, words);
-    send_hop(part, &hop_ops, &bytes, KEYS_NO_SLOT, row);
+    send_hop(part, &parts_hop_ops, &bytes, KEYS_NO_SLOT, row);
 }
 
 /* SCAN with the cursor of the master, and all that follows it. */
@@ -284,7 +309,7 @@ static void start_scan(struct compound *compound)
     build_init(&bytes, false);
     put_scan(compound, &bytes);
     struct nodes_row *row = compound->client->front->nodes.rows[compound->order.rows[compound->place.master]];
-    send_hop(&compound->parts[0], &hop_ops, &bytes, KEYS_NO_SLOT, row);
+    send_hop(&compound->parts[0], &parts_hop_ops, &bytes, KEYS_NO_SLOT, row);
 }
 
 /* ---- WAIT ---- */
@@ -414,8 +439,10 @@ void parts_join(const struct compound *compound, struct build *out)
         out->is_broken = true;
         return;
     }
-    for (uint32_t i = 0; i < compound->n_parts; i++)
-        replies[i] = bytes_slice(&compound->parts[i].reply);
+    for (uint32_t i = 0; i < compound->n_parts; i++) {
+        const struct portion *part = &compound->parts[i];
+        replies[i] = part->in_convoy.len > 0 ? part->in_convoy : bytes_slice(&part->reply);
+    }
     size_t pick = (size_t)(compound->client->front->loop->now_ns / NS_PER_US);
     if (compound->fanout == FANOUT_SCAN)
         join_scan(compound, replies[0], out);
@@ -471,6 +498,7 @@ void parts_free(struct compound *compound)
             free_keys(part, compound->split.parts[i].n_keys);
         bytes_fini(&part->reply);
     }
+    convoys_free(compound);
     free(compound->parts);
     compound->parts = NULL;
 }

@@ -20,13 +20,28 @@
 
 struct compound;
 
+/* The parts of one compound that go to one node, and have found a lane there: a train of hop.h. */
+struct convoy {
+    struct hop hop;
+    struct compound *compound;
+    struct convoy *next;  /* in compound.convoys */
+    struct bytes replies; /* to all of them, once the last has come */
+    uint32_t n, n_heard;  /* parts; of them, those with a reply, or not run */
+    struct convoy_part {
+        uint32_t part;
+        size_t end; /* of its reply in the replies; empty: it was not run, and is a hop of its own */
+    } parts[];
+};
+
 struct portion {
     struct compound *compound;
-    struct portion *whole; /* of which this is one key; NULL: it is none */
-    struct portion *keys;  /* the single keys that it has become; heap; NULL: it has not */
-    uint32_t n_left;       /* of these, not over */
-    uint32_t index;        /* in the compound; of a single key its index in the request */
-    struct bytes reply;    /* heap */
+    struct portion *whole;  /* of which this is one key; NULL: it is none */
+    struct portion *keys;   /* the single keys that it has become; heap; NULL: it has not */
+    uint32_t n_left;        /* of these, not over */
+    uint32_t index;         /* in the compound; of a single key its index in the request */
+    struct bytes reply;     /* heap */
+    struct slice in_convoy; /* its reply, where it came in a convoy's */
+    uint16_t row;           /* SLOT_UNSERVED: it goes by itself */
     bool is_over;
     union {
         struct hop hop;
@@ -55,8 +70,9 @@ struct compound {
     struct scan_order order;        /* FANOUT_SCAN */
     struct scan_place place;
     struct portion *parts;
+    struct convoy *convoys; /* of its parts; heap */
     uint32_t n_parts;
-    uint32_t n_left; /* parts that are not over, and one while they are being started */
+    uint32_t n_left; /* parts and convoys that are not over, and one while they are being started */
     uint64_t bytes;  /* of replies that are kept */
     void (*done)(void *arg,
                  struct slice reply); /* hears its end in the client's place; NULL: it is a request of its own */
@@ -85,6 +101,20 @@ bool parts_start_keys(struct compound *compound);
 
 /* True if the client has written, so that there are masters for WAIT. */
 bool parts_has_written(const struct client *client);
+
+/* compound_convoys.c: what goes to a node that has a lane goes as one convoy. The parts that are left have no row. */
+void convoys_start(struct compound *compound);
+void convoys_free(struct compound *compound);
+
+/* Of parts that go as hops of their own. */
+extern const struct hop_ops parts_hop_ops;
+
+/* So many more bytes of what has been answered are kept. The client may be closed. */
+void parts_note_kept(struct compound *compound, size_t n);
+
+/* Once for each part: it is answered; it will not be, since the client is closed. The compound may be gone afterwards. */
+void parts_over(struct portion *part);
+void parts_lost(struct portion *part);
 
 /* One is over that was counted in n_left. The compound may be gone afterwards. */
 void parts_end_one(struct compound *compound);

@@ -148,14 +148,19 @@ static void leave_place(struct hop *hop)
     hop->place = NULL;
 }
 
-/* Its reply is whole. */
+/* Its reply is whole; of a train: that to the next request. */
 static void on_run_end(struct rider *rider)
 {
     struct hop *hop = hop_of(rider);
     if (hop->place == NULL)
         return;
-    if (!list_is_empty(&spread_of(hop)->refused))
+    if (hop->n_train > 0) {
+        hop->ops->on_one(hop);
+        if (--hop->n_train > 0)
+            return;
+    } else if (!list_is_empty(&spread_of(hop)->refused)) {
         overtaken_note_run(hop->place, bytes_slice(&hop->request));
+    }
     leave_place(hop);
     tell(hop, HOP_ANSWERED);
 }
@@ -173,6 +178,10 @@ static bool on_not_run(struct rider *rider, const struct call *call, enum not_ru
     if ((call->flags & CALL_ENDS_RUN) == 0)
         return false; /* ASKING's */
     pacing_note_answered(hop->client, call, 1);
+    if (hop->n_train > 0) {
+        hop->ops->on_not_run(hop, row, reply);
+        return true;
+    }
     hop->place->rider.wants_idle |= hop->place->rider.in_flight > 0;
     leave_place(hop);
     hop->why = (uint8_t)row;
@@ -281,6 +290,30 @@ static bool write_alone(struct hop *hop, struct lane *lane)
     return true;
 }
 
+/* False: out of memory, and the lane is lost: what it is asked is not what it would answer. */
+static bool write_train(struct hop *hop, struct lane *lane, struct slice requests)
+{
+    for (uint32_t i = 0; i < hop->n_train; i++) {
+        struct call *call = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, hop->tag);
+        if (call == NULL) {
+            lane_fail(lane, END_LOST, "out of memory");
+            return false;
+        }
+        call->flags = CALL_ENDS_RUN;
+    }
+    lane_send(lane, &hop->rider, requests.at, requests.len);
+    return true;
+}
+
+/* It is in flight there from now on. */
+static void note_place(struct hop *hop, struct place *place, struct lane *lane)
+{
+    hop->place = place;
+    place_note_write(place, timing_command(hop->client->front, hop->tag));
+    place->n_hops++;
+    place->hop_lane = lane;
+}
+
 static void send_now(struct hop *hop, struct place *place, struct lane *lane)
 {
     struct client *client = hop->client;
@@ -288,10 +321,7 @@ static void send_now(struct hop *hop, struct place *place, struct lane *lane)
     hop->rider.waited_us = hop->waited_us;
     uncount(hop);
     hop->reply.len = 0;
-    hop->place = place;
-    place_note_write(place, timing_command(client->front, hop->tag));
-    place->n_hops++;
-    place->hop_lane = lane;
+    note_place(hop, place, lane);
     alarm_stop(alarms_of(client), &hop->alarm);
     if (!(hop->is_asking ? write_asking(hop, lane) : write_alone(hop, lane))) {
         client_close_starved(client);
@@ -494,7 +524,8 @@ static bool must_settle(struct hop *hop, const struct nodes_row *row)
     if (hop->from != NULL || hop->slot < 0)
         return false;
     for (struct list *at = spread->hops.next; at != &hop->in_spread; at = at->next)
-        if (hop_at(at)->slot == hop->slot && hop_at(at)->place != NULL && hop_at(at)->place->row != row)
+        if ((hop_at(at)->slot == hop->slot || hop_at(at)->n_train > 0) && hop_at(at)->place != NULL &&
+            hop_at(at)->place->row != row)
             return true; /* its end wakes the client */
     if (!spread_is_outdated(spread, &hop->client->front->nodes) || spread_in_flight(spread) == spread->n_hops)
         return false;
@@ -582,7 +613,7 @@ static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *cli
     list_init(&hop->in_spread);
     list_init(&hop->refused.in_spread);
     bool is_reserved = alarms_reserve(alarms_of(client), 1);
-    if (!is_reserved || !bytes_add(&hop->request, request, SIZE_MAX)) {
+    if (!is_reserved || (request.len > 0 && !bytes_add(&hop->request, request, SIZE_MAX))) {
         if (is_reserved)
             alarms_release(alarms_of(client), 1);
         client_close_starved(client);
@@ -649,7 +680,10 @@ static void over(struct hop *hop)
     free_texts(hop);
     alarms_release(alarms_of(client), 1);
     read_side_note_answered(hop->client, true);
-    hop->ops->on_reply(hop, bytes_slice(&reply));
+    if (hop->ops->on_replies != NULL)
+        hop->ops->on_replies(hop, &reply);
+    else
+        hop->ops->on_reply(hop, bytes_slice(&reply));
     bytes_fini(&reply);
     note_over(client);
 }
@@ -665,6 +699,20 @@ bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client
     if (request->is_held)
         hold(hop);
     look(hop);
+    return !client_is_closed(client);
+}
+
+bool hop_start_train(struct hop *hop, const struct hop_ops *ops, struct place *place, struct lane *lane,
+                     const struct hop_request *request, uint32_t n)
+{
+    struct client *client = place->client;
+    if (!begin(hop, ops, client, slice_of("", 0), request->order))
+        return false;
+    hop->n_train = n;
+    hop->tag = request->tag;
+    note_place(hop, place, lane);
+    if (write_train(hop, lane, request->bytes))
+        pacing_note_sent(client, n);
     return !client_is_closed(client);
 }
 

@@ -14,6 +14,9 @@
  * answered. If one of these has overtaken it (front/overtaken.h), the refusal is the reply,
  * `-UPSTREAM moved` for a redirect.
  *
+ * A train is a hop of several requests, each of one slot, to one node: sent once, and answered one by
+ * one. What was not run of it goes on as a hop of its own.
+ *
  * Bounds: at most HOPS_MAX sendings for MOVED and ASK, at most redirect-timeout, then `-UPSTREAM
  * moved`; TRYAGAIN for at most redirect-timeout, the others for at most failover-wait, then the
  * reply is passed on. A node that is away, to which a redirect leads, is waited for as any other:
@@ -43,8 +46,8 @@
 struct hop;
 
 /*
- * on_reply or on_lost is called, once, never from within hop_start; the hop is over before that,
- * and its memory the owner's, which may start it again.
+ * on_reply (of a train: on_replies) or on_lost is called, once, never from within hop_start; the hop
+ * is over before that, and its memory the owner's, which may start it again.
  */
 struct hop_ops {
     /* The whole reply to its request. The slice is good for this call. */
@@ -56,6 +59,15 @@ struct hop_ops {
     bool (*on_try_again)(struct hop *hop, struct slice request);
     /* There will be no reply: the client is closed, and nothing calls it any more. */
     void (*on_lost)(struct hop *hop);
+    /*
+     * Of a train: its next request was not run, for this reply of that row: it is the owner's again.
+     * on_one follows.
+     */
+    void (*on_not_run)(struct hop *hop, enum not_run row, struct slice reply);
+    /* Of a train: all that its next request hears is in hop.reply now. */
+    void (*on_one)(struct hop *hop);
+    /* Of a train: the replies to all its requests, one behind the other. The owner may take the bytes. */
+    void (*on_replies)(struct hop *hop, struct bytes *replies);
 };
 
 /* What has become of it since the client's link was woken last. */
@@ -89,6 +101,7 @@ struct hop {
     uint64_t over_ns;     /* it is given up then; 0: it has no end, or that of the next redirect */
     int32_t slot;         /* of its keys, or KEYS_NO_SLOT */
     uint32_t order;       /* the position of its run in replies: of an older request it is less */
+    uint32_t n_train;     /* of a train, requests that have heard nothing yet; else 0 */
     uint32_t waited_us;
     uint8_t n_tries;     /* pauses so far, of one kind */
     uint8_t n_redirects; /* MOVED and ASK, one after the other */
@@ -115,6 +128,15 @@ struct hop_request {
  */
 __attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client,
                                                    const struct hop_request *request);
+
+/*
+ * A train: `n` > 0 requests, one behind the other in request->bytes, that go to this lane of the place at
+ * once; request->row is not used. It is never sent again: see hop_ops. No hop of the client waits.
+ * False: as of hop_start.
+ */
+__attribute__((warn_unused_result)) bool hop_start_train(struct hop *hop, const struct hop_ops *ops,
+                                                         struct place *place, struct lane *lane,
+                                                         const struct hop_request *request, uint32_t n);
 
 /* Why a call at a place was not run. */
 struct hop_refusal {

@@ -188,6 +188,27 @@ def test_one_slot_whose_keys_are_at_two_nodes(made, conn):
 
 
 @pytest.mark.cluster
+def test_some_of_the_slots_of_one_node_have_moved(made, conn):
+    """What goes to the node in one piece comes back in part: the rest of it is answered once."""
+    first, second = made.masters[:2]
+    keys = [made.key_at(first, n) for n in range(8)] + [made.key_at(second, 0)]
+    fill(conn, keys)
+    for key in keys[1:6:2]:
+        made.move(slot_of(key), second)  # weir does not know
+        assert conn.call("MGET", *keys) == values(keys)
+    tag = made.tag_at(first, 20)
+    pair = [f"{{{tag}}}a", f"{{{tag}}}b"]
+    fill(conn, pair)
+    made.begin_move(slot_of(pair[0]), second)
+    made.move_keys(slot_of(pair[0]), keys=pair[:1])  # TRYAGAIN for both, ASK for one
+    for asked in ([*pair, *keys], [keys[0], *pair, *keys[1:]], [*keys, pair[0]]):
+        assert conn.call("MGET", *asked) == values(asked)
+        assert conn.ask(("MGET", *asked), ("EXISTS", *asked), ("GET", keys[0])) == [values(asked), len(asked), values(keys)[0]]
+    assert conn.call("DEL", *pair, *keys) == len(keys) + 2
+    assert conn.call("EXISTS", *pair, *keys) == 0
+
+
+@pytest.mark.cluster
 def test_mset_of_keys_that_move(made, farm):
     source, target, third = made.masters
     slot = slot_of(made.key_at(source))
