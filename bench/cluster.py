@@ -3,7 +3,8 @@
 
     bench/cluster.py                          all cells, about two minutes
     bench/cluster.py --cells 'GET P1' 'MGET'  only cells with names that begin so
-    bench/cluster.py --instructions           what the slot costs a GET, under callgrind
+    bench/cluster.py --instructions           of a request, by callgrind; build/bench/cluster.* say where they are
+    bench/cluster.py --calls                  system calls of a request
 
 50 clients ask for random keys of 16 B. A round measures each proxy once, one after the other; each ratio is that of one round,
 and the median of the rounds is shown with the least and the greatest. Processor time is the proxy's for each request.
@@ -12,19 +13,22 @@ PREDIXY=path names predixy 1.0.5, which is built from its sources elsewhere; wit
 
 import argparse
 import os
+import shutil
 import statistics
 import sys
 from pathlib import Path
 
+from costs import counter, one_batch
 from machine import pin, raise_open_files
 from ratios import short
-from rig import Endpoint, Grind, Load, PortProcess, Rig, make_weir
+from rig import REPO, Endpoint, Grind, Load, PortProcess, Rig, make_weir
 
 from kit.cluster import Cluster
 from kit.harness import Farm
 from kit.resp import Conn
 
 PREDIXY = os.environ.get("PREDIXY", "/tmp/predixy/src/predixy")
+KEPT = REPO / "build/bench/cluster"
 KEYS = 10000
 GET = ("GET", "get16:{k}")
 MGET = ("MGET", *(f"get16:{{k}}:{n}" for n in range(10)))  # ten keys in ten slots, but for chance
@@ -160,17 +164,38 @@ def tell_connections(rig):
             print(f"connections to the three nodes: {name} {connections(rig.endpoints[name].pid, ports)}")
 
 
-def instructions(rig, replies=50_000):
-    """Of a GET in user space, in front of the cluster and of one server: what 3n requests take more than n."""
-    for name, upstream in (("one server", rig.redis), ("cluster", rig.cluster)):
-        spent = []
-        for count in (replies, 3 * replies):
-            weir = rig.start(make_weir(upstream, sections="", kind=Grind), rig.cores.proxy)
-            said = rig.drive(Endpoint("grind", weir.address, weir.child.pid), CELLS["GET P16"], count=count)
-            spent.append((weir.instructions(), said["replies_in_all"]))
-            rig.stop(weir)
-        (i1, n1), (i2, n2) = spent
-        print(f"GET P16, {name}: {(i2 - i1) / (n2 - n1):.0f} instructions", flush=True)
+def instructions(rig, cells, replies=60_000):
+    """In user space, for each request, in front of the cluster and of one server: what 3n take more than n."""
+    for cell in cells:
+        spent = {}
+        for name, upstream in (("one server", rig.redis), ("cluster", rig.cluster)):
+            runs = []
+            for count in (replies, 3 * replies):
+                weir = rig.start(make_weir(upstream, sections="", kind=Grind), rig.cores.proxy)
+                said = rig.drive(Endpoint("grind", weir.address, weir.child.pid), CELLS[cell], count=count)
+                runs.append((weir.instructions(), said["replies_in_all"]))
+                shutil.copy(weir.counted, f"{KEPT}.{cell.replace(' ', '-')}.{name.replace(' ', '-')}")
+                rig.stop(weir)
+            (i1, n1), (i2, n2) = runs
+            spent[name] = (i2 - i1) / (n2 - n1)
+        print(f"{cell}: instructions of a request: " + ", ".join(f"{name} {n:.0f}" for name, n in spent.items()), flush=True)
+
+
+def calls(rig, cells, seconds):
+    """System calls of each proxy for each request, less what a run of one batch needs."""
+    how, count = counter()
+    if count is None:
+        raise SystemExit(how)
+    for cell in cells:
+        found = {}
+        for name in rig.endpoints:
+            endpoint = rig.endpoints[name]
+            if endpoint.pid is None:
+                continue
+            some, a = count(endpoint.pid, lambda e=endpoint: one_batch(rig, e, CELLS[cell]))
+            many, b = count(endpoint.pid, lambda e=endpoint: rig.drive(e, CELLS[cell], seconds=seconds, warm_up=0))
+            found[name] = (many - some) / (b["replies_in_all"] - a["replies_in_all"])
+        print(f"{cell}: system calls of a request ({how}): " + ", ".join(f"{n} {c:.3f}" for n, c in found.items()), flush=True)
 
 
 def main():
@@ -179,14 +204,18 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.8, help="of each measurement (0.8)")
     parser.add_argument("--cells", nargs="*", default=[], help="how the names of cells begin; all without")
     parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("--calls", action="store_true")
     args = parser.parse_args()
     raise_open_files()
     with ClusterRig() as rig:
         rig.fill()
-        if args.instructions:
-            instructions(rig)
-            return 0
         cells = [name for name in CELLS if not args.cells or name.startswith(tuple(args.cells))]
+        if args.instructions:
+            instructions(rig, cells)
+        if args.calls:
+            calls(rig, cells, args.seconds)
+        if args.instructions or args.calls:
+            return 0
         found = measure(rig, cells, args.rounds, args.seconds)
         tell_connections(rig)
     return judge(found) > 0
