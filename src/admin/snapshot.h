@@ -195,7 +195,7 @@ struct snapshot {
     bool is_replicated;            /* several servers, of which one at a time is the master */
     bool is_cluster;               /* several masters share the slots */
     unsigned slots_served;         /* of a cluster, that have a master */
-    unsigned slots_up;             /* of these, whose master can be reached */
+    unsigned slots_up;             /* of these, those with a master that can be reached */
     struct snapshot_node *nodes;   /* none before sentinels have named any */
     size_t n_nodes;
 

@@ -124,8 +124,8 @@ static inline bool carry_holds_lane(const struct client *client)
 }
 
 /*
- * True if nothing is lost with the client's lane but a transaction, which can be sent to another node, or watched keys, whose
- * loss EXEC tells: redirects of the node that has become a replica lead away from there.
+ * True if nothing is lost with the client's lane but a transaction, which can be sent to another node, or watched keys: EXEC
+ * tells of their loss. Redirects of the node that has become a replica lead away from there.
  */
 static inline bool carry_survives(const struct client *client)
 {

@@ -1,5 +1,5 @@
 /*
- * A request that becomes several calls on a cluster, and has one reply: a command whose keys lie in several slots, one for
+ * A request that becomes several calls on a cluster, and has one reply: a command with keys in several slots, one for
  * every master, SCAN.
  *
  *   request   MGET a b c           one position among the client's replies, one charge, one entry of the slow log
@@ -23,8 +23,8 @@
 #include "front/request.h"
 
 /*
- * True if compound_run answers the request: outside MULTI, on a cluster. A request that is not here in full, and whose keys
- * lie in several slots as far as it is, hears CROSSSLOT there, too.
+ * True if compound_run answers the request: outside MULTI, on a cluster. A request that is not here in full hears
+ * CROSSSLOT there, too, if the keys that are here lie in several slots.
  */
 bool compound_takes(const struct client *client, const struct request *request);
 

@@ -5,8 +5,8 @@
  *   SET k 1            MULTI, then SET go to the node of k's slot, on a lane of the client's own: +QUEUED. Without a key: to
  *                      the home node
  *   SET k 2, PING ...  the same node. A redirect in place of +QUEUED is +QUEUED to the client, and is remembered
- *   EXEC               to that node. After a redirect first MULTI and all that is queued, whose replies are dropped, to the
- *                      node that the redirect names
+ *   EXEC               to that node. After a redirect MULTI and all that is queued go first, to the node that the
+ *                      redirect names; their replies are dropped
  *
  * A key of another slot hears CROSSSLOT, and EXEC runs nothing. Keys that are watched before MULTI decide the node; if their
  * slot has gone from there, EXEC answers nil, as after any change of a watched key. More than QUEUE_MAX bytes cannot be sent

@@ -20,7 +20,7 @@
 #include "upstream/stall.h"
 #include "upstream/witness.h"
 
-#define UNKNOWN_CALLS 64 /* as in lane_choice.c: of a client whose replies are paid for */
+#define UNKNOWN_CALLS 64 /* as in lane_choice.c: of a client that pays for replies by size */
 
 static struct place *place_of(struct rider *rider)
 {

@@ -167,8 +167,8 @@ bool places_is_moving(const struct client *client, int32_t slot)
 /* ---- another topology ---- */
 
 /*
- * True if something still refers to the place: a call, a hop, or a run of replies whose turn has
- * not come.
+ * True if something still refers to the place: a call, a hop, or a run of replies that
+ * follows others.
  */
 static bool is_needed(const struct place *place)
 {

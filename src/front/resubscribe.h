@@ -1,6 +1,6 @@
 /*
- * What a client of a cluster has subscribed to, when its node is another: channels of shards whose
- * slot has moved, and masters that have come where it has subscribed at all of them.
+ * What a client of a cluster has subscribed to, when its node is another: channels of shards that
+ * moved with their slot, and masters that have come where it has subscribed at all of them.
  *
  * Nothing of it is heard by the client but that messages may be missing, or, where no node takes
  * the channels, its end. The worker's thread.

@@ -1,7 +1,7 @@
 /*
  * What one client of a cluster has subscribed to, its taps, and what nodes say by them. How
- * requests are carried out is in subscribe.c, what becomes of subscriptions whose node changes in
- * resubscribe.c.
+ * requests are carried out is in subscribe.c, what becomes of subscriptions when their node
+ * changes in resubscribe.c.
  *
  * Owner: the client, extra.subscriptions; the worker's thread.
  */

@@ -46,7 +46,7 @@ enum effect {
     EFFECT_PAUSE,    /* on the server: CLIENT PAUSE */
     EFFECT_UNPAUSE,  /* on the server: CLIENT UNPAUSE */
     EFFECT_COMMAND,  /* no state: COMMAND and its subcommands, to whose replies weir adds its own commands */
-    EFFECT_INFO,     /* no state: INFO, to whose reply weir adds a section in front of a cluster */
+    EFFECT_INFO,     /* no state: INFO: weir adds a section to its reply in front of a cluster */
     /* In no row: of calls that weir makes itself. */
     EFFECT_UNHEARD, /* none, but its answer is thrown away: was the client let in at all? */
     EFFECT_REPLY,   /* CLIENT REPLY ON in place of the client's own CLIENT REPLY; the argument is its enum reply_word */

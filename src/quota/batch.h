@@ -32,7 +32,7 @@ struct script_node;
 
 struct batch {
     struct list in_exchange;
-    struct list in_slot;      /* among those to be sent whose slot is near; itself while it is not one of those */
+    struct list in_slot;      /* among those to be sent in near slots; itself while it is not one of those */
     struct script_node *node; /* the exchange's: where it is to be sent, or was */
     uint16_t slot;            /* of all its keys; 0 unless the upstream is a cluster */
     uint8_t n_hops;           /* how often a cluster has sent it to another node */

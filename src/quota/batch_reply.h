@@ -26,7 +26,7 @@ struct batch_ops {
     void (*on_failed)(struct decision *decision, struct slice error, bool is_down);
 };
 
-/* Whose calls they are. */
+/* The owner of the calls. */
 struct batch_owner {
     const struct batch_ops *ops;
     void *arg;

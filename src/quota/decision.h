@@ -117,7 +117,7 @@ __attribute__((warn_unused_result)) bool decision_reserve(struct decision *decis
 /* It is in no list, and its alarm is not set. */
 void decision_free(struct decision *decision);
 
-/* The same of one whose client has gone, and of the call that it is the last part of. */
+/* The same after its client has gone, and of the call that it is the last part of. */
 void decision_drop(struct decision *decision);
 
 #endif

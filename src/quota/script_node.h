@@ -48,8 +48,8 @@ struct script_node {
 };
 
 /*
- * For the node that these lanes lead to. Takes over the reference on `login`. `like`: another node of the worker, whose
- * scripts' hashes are known already; or NULL. NULL: out of memory.
+ * For the node that these lanes lead to. Takes over the reference on `login`. `like`: another node of the worker, where the
+ * hashes of the scripts are known already; or NULL. NULL: out of memory.
  */
 struct script_node *script_node_new(struct lanes *lanes, struct alarms *alarms, struct login *login,
                                     const struct script_node *like, const struct script_node_ops *ops, void *arg);

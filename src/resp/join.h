@@ -2,7 +2,7 @@
  * Several replies to parts of one request become the request's reply.
  *
  * Replies are whole frames of Redis, in RESP2 or RESP3; the result has the protocol of the parts, as each has it in the
- * same connection's protocol. The first part whose reply is an error decides: its error is the reply, and no part's value
+ * same connection's protocol. The first part that answers an error decides: its error is the reply, and no part's value
  * is ever replaced by a nil. Bytes only; nothing is allocated but what `out` takes. Any thread.
  */
 #ifndef WEIR_RESP_JOIN_H

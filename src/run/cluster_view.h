@@ -11,7 +11,7 @@
  * - A node that says of itself that it serves a slot no longer is believed, unless its own epoch is
  *   older than the one known of it.
  * - All else is a challenge: an answer with older epochs, one that no longer knows an owner, one
- *   whose nodes are all unknown (a cluster that was built anew). It replaces everything at once
+ *   in which all nodes are unknown (a cluster that was built anew). It replaces everything at once
  *   when most masters of the answer say the same, and every other master that was known has been
  *   asked since, and none of these has contradicted. So a node of the minority side never wins.
  * - A redirect is a hint: it only has other nodes asked, the one that it names first.

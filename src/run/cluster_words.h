@@ -29,7 +29,7 @@ struct cluster_service cluster_words_look(const struct cluster *cluster);
 bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_ROOM]);
 
 /*
- * "10.0.0.1:7000 serves no slots any more, 10.0.0.4:7000 serves slot 0" of a row of `before` whose node is in no master's
+ * "10.0.0.1:7000 serves no slots any more, 10.0.0.4:7000 serves slot 0" of a row of `before`: its node is in no master's
  * row of `now`. False: row i has one.
  */
 bool cluster_words_print_change(const struct topology *before, const struct topology *now, size_t i,

@@ -17,7 +17,7 @@ static bool has_row(const struct topology *topology, const struct node *node)
     return false;
 }
 
-/* Nothing comes from a node any more in whose place there is another: clients that wait there are closed. */
+/* A lost node that another has replaced says nothing any more: clients that wait there are closed. */
 static void demote_lost(struct controls *controls, const struct topology *topology)
 {
     for (size_t i = 0; i < controls->topology->n_rows; i++) {

@@ -23,7 +23,7 @@ struct redirect {
     struct slice host; /* into the reply; empty: that of the node that answers */
 };
 
-/* True if a whole reply is an error whose first word is MOVED or ASK, well-formed or not. No client hears it. */
+/* True if a whole reply is an error that begins with the word MOVED or ASK, well-formed or not. No client hears it. */
 bool redirect_is(struct slice reply);
 
 /* From a whole reply: "-MOVED 3999 127.0.0.1:6381\r\n". False: it is another reply, or is not well-formed. */

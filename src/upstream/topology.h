@@ -42,7 +42,7 @@ struct topology *topology_new(struct node *const *nodes, size_t n);
 
 /*
  * Of a cluster: the first n_masters of the rows are masters, 0 < n_masters <= n < SLOT_UNSERVED.
- * Takes over `slots`, whose entries are below n_masters or SLOT_UNSERVED. Out of memory ends the
+ * Takes over `slots`: each entry is below n_masters or SLOT_UNSERVED. Out of memory ends the
  * process.
  */
 struct topology *topology_new_cluster(const struct topology_row *rows, size_t n, size_t n_masters,
