@@ -289,9 +289,10 @@ struct controls *controls_open(struct loop *loop, const struct controls_settings
         open_sentinels(controls, settings);
     else
         add_sources(controls, settings->sources);
-    if (is_cluster)
+    if (is_cluster) {
         controls_open_cluster(controls);
-    else if (!controls->is_replicated)
+        controls_add_nodes(controls, settings->nodes != NULL ? settings->nodes : "");
+    } else if (!controls->is_replicated)
         controls_publish_home(controls, controls->members.all[0]);
     init_handles(controls);
     return controls;

@@ -39,6 +39,7 @@ struct controls_settings {
     const struct sources *sources;
     const char *sentinel_user;          /* NULL: only a password */
     const char *sentinel_password_path; /* of the file that has it; NULL: none */
+    const char *nodes;                  /* controls_list_nodes of the weir that this one replaces; NULL: of none */
 };
 
 /* The settings' parts and ops outlive it. Out of memory ends the process. */
@@ -50,6 +51,14 @@ void controls_start(struct controls *controls);
 
 /* The nodes as they are now; one reference, for the caller. */
 struct topology *controls_topology(const struct controls *controls);
+
+#define NODES_LISTED 4096
+
+/*
+ * The masters of a cluster that are known, as text for the weir that replaces this one: it may ask them where no entry point
+ * answers, if it has been configured with the same ones. "" for any other upstream.
+ */
+void controls_list_nodes(const struct controls *controls, char out[NODES_LISTED]);
 
 /* A probe of each node from now on. */
 void controls_probe(struct controls *controls);

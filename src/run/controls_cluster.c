@@ -149,6 +149,44 @@ static void on_news(void *arg, enum log_level level, const char *about, const ch
 
 static const struct cluster_ops cluster_ops = {.on_question = on_question, .on_answer = on_answer, .on_news = on_news};
 
+/* ---- what the weir that this one replaces knew ---- */
+
+/* Nodes of other entry points may be those of another cluster. */
+static const char *nodes_behind_sources(const struct controls *controls, const char *nodes)
+{
+    size_t n = strlen(controls->text);
+    return strncmp(nodes, controls->text, n) == 0 && nodes[n] == '\n' ? nodes + n + 1 : "";
+}
+
+void controls_add_nodes(struct controls *controls, const char *nodes)
+{
+    for (const char *at = nodes_behind_sources(controls, nodes), *end; *at != '\0'; at = end + (*end == ' ')) {
+        struct address address;
+        char why[128], key[ADDRESS_TEXT];
+        end = strchrnul(at, ' ');
+        if (!address_parse(&address, slice_of(at, (size_t)(end - at)), false, why, sizeof why))
+            continue;
+        address_print(&address, key, sizeof key);
+        if (members_find(&controls->members, key) == NULL)
+            (void)members_add(&controls->members, key, &address);
+        address_fini(&address);
+    }
+}
+
+void controls_list_nodes(const struct controls *controls, char out[NODES_LISTED])
+{
+    size_t len = 0;
+    out[0] = '\0';
+    if (controls->cluster == NULL)
+        return;
+    len = (size_t)snprintf(out, NODES_LISTED, "%s\n", controls->text);
+    for (size_t i = 0; i < controls->topology->n_masters; i++) {
+        const char *key = controls->rows[i] != NULL ? controls->rows[i]->key : "";
+        if (key[0] != '\0' && len + strlen(key) + 2 < NODES_LISTED)
+            len += (size_t)snprintf(out + len, NODES_LISTED - len, "%s ", key);
+    }
+}
+
 void controls_open_cluster(struct controls *controls)
 {
     controls->cluster = cluster_open(controls->loop, controls->upstream, &controls->members, &cluster_ops, controls);

@@ -90,6 +90,9 @@ void controls_open_cluster(struct controls *controls);
 /* Members have been heard, or lost. */
 void controls_follow_cluster(struct controls *controls);
 
+/* Ask these, too: controls_list_nodes of the weir that this one replaces. */
+void controls_add_nodes(struct controls *controls, const char *nodes);
+
 /* Tell failovers of shards. */
 void controls_tell_shards(struct controls *controls, uint64_t now_ns);
 

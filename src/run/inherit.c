@@ -31,14 +31,15 @@ struct inherited {
     int predecessor; /* the socket to the old process; -1: there is none */
     bool has_answers;
     char *orders; /* heap; NULL: none */
+    char *nodes;  /* heap; NULL: none */
 };
 
 /* ---- the environment ---- */
 
 static void forget_environment(void)
 {
-    static const char *const names[] = {"LISTEN_PID",    "LISTEN_FDS",   "LISTEN_FDNAMES", UPGRADE_PID,
-                                        UPGRADE_SOCKETS, UPGRADE_ORDERS, UPGRADE_OFFERS,   LAST_WORDS_TO};
+    static const char *const names[] = {"LISTEN_PID",   "LISTEN_FDS",   "LISTEN_FDNAMES", UPGRADE_PID,  UPGRADE_SOCKETS,
+                                        UPGRADE_ORDERS, UPGRADE_OFFERS, UPGRADE_NODES,    LAST_WORDS_TO};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
 }
@@ -105,6 +106,8 @@ struct inherited *inherit_find(void)
     long orders = is_upgrade ? environment_number(UPGRADE_ORDERS, SOCKETS_MAX) : 0;
     if (orders == (long)(FIRST_FD + 1 + n))
         inherited->orders = read_all((int)orders);
+    const char *nodes = is_upgrade ? getenv(UPGRADE_NODES) : NULL;
+    inherited->nodes = nodes != NULL ? mem_strndup(nodes, strlen(nodes)) : NULL;
     forget_environment();
     if (is_good)
         return inherited;
@@ -165,6 +168,11 @@ const char *inherit_orders(const struct inherited *inherited)
     return inherited->orders;
 }
 
+const char *inherit_nodes(const struct inherited *inherited)
+{
+    return inherited->nodes;
+}
+
 bool inherit_check(const struct inherited *inherited)
 {
     for (size_t i = 0; i < inherited->n && inherited->predecessor < 0; i++)
@@ -187,6 +195,7 @@ void inherit_free(struct inherited *inherited)
         if (inherited->sockets[i].fd >= 0)
             close(inherited->sockets[i].fd);
     free(inherited->orders);
+    free(inherited->nodes);
     free(inherited->sockets);
     free(inherited);
 }

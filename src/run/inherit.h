@@ -31,6 +31,9 @@ bool inherit_has_answers(const struct inherited *inherited);
 /* What operators have ordered of the weir that this process replaces, as text (run/handover.h). NULL: it hands none over. */
 const char *inherit_orders(const struct inherited *inherited);
 
+/* The nodes that the weir knows which this process replaces (controls_list_nodes). NULL: it tells none. */
+const char *inherit_nodes(const struct inherited *inherited);
+
 /* After all takes. False: systemd passed a socket that no address is configured for; logged. */
 bool inherit_check(const struct inherited *inherited);
 

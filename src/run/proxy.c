@@ -72,6 +72,7 @@ struct proxy {
     struct password_watch password_watch;
     struct replacement replacement; /* by a process that takes over from this one */
     struct succession succession;   /* taking over from an older process */
+    char *nodes;                    /* that the older process knew; heap; NULL: none */
     bool has_been_ready;            /* the log has said so ... */
     bool has_told_why;              /* ... or at first why it is not */
     bool is_settled;                /* each node has been tried once */
@@ -228,6 +229,7 @@ static void start_controls(struct proxy *proxy)
         .sources = &config->sources,
         .sentinel_user = config->sentinel_user,
         .sentinel_password_path = config->sentinel_password_file,
+        .nodes = proxy->nodes,
     };
     proxy->controls = controls_open(&proxy->loop, &settings, &controls_ops, proxy);
     proxy->topology = controls_topology(proxy->controls);
@@ -248,7 +250,9 @@ static void on_said(void *arg, enum log_level level, const char *kind, const cha
 static void upgrade(struct proxy *proxy)
 {
     proxy->is_upgrade_kept = false;
-    replacement_start(&proxy->replacement, &proxy->loop);
+    char nodes[NODES_LISTED];
+    controls_list_nodes(proxy->controls, nodes);
+    replacement_start(&proxy->replacement, &proxy->loop, nodes);
 }
 
 /* Once, in the log: the line that people and scripts wait for. */
@@ -630,6 +634,9 @@ static int open_sockets(struct proxy *proxy)
     proxy->succession.has_answers = inherit_has_answers(inherited);
     proxy->succession.fd = inherit_predecessor(inherited);
     take_orders(proxy, inherited);
+    proxy->nodes = inherit_nodes(inherited) != NULL
+                       ? mem_strndup(inherit_nodes(inherited), strlen(inherit_nodes(inherited)))
+                       : NULL;
     sd_notify_hold(proxy->succession.fd >= 0);
     proxy->listening = listening_open(proxy->config, inherited);
     int status = EXIT_SYSTEM;
@@ -671,6 +678,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     replacement_fini(&proxy->replacement);
     history_free(proxy->history);
     journal_free(proxy->journal);
+    free(proxy->nodes);
     free(proxy);
     return status;
 }

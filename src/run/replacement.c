@@ -38,7 +38,7 @@ static void on_served(void *arg, int pid)
     replacement->on_replaced(replacement->arg);
 }
 
-void replacement_start(struct replacement *replacement, struct loop *loop)
+void replacement_start(struct replacement *replacement, struct loop *loop, const char *nodes)
 {
     struct heirloom *sockets = NULL, one;
     size_t n = 0;
@@ -57,7 +57,7 @@ void replacement_start(struct replacement *replacement, struct loop *loop)
     replacement->upgrade.program = replacement->program;
     replacement->upgrade.on_served = on_served;
     replacement->upgrade.arg = replacement;
-    upgrade_start(&replacement->upgrade, loop, sockets, n, governor_hand_over(replacement->governor));
+    upgrade_start(&replacement->upgrade, loop, sockets, n, governor_hand_over(replacement->governor), nodes);
     free(sockets);
 }
 

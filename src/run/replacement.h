@@ -24,8 +24,8 @@ struct replacement {
     struct upgrade upgrade;
 };
 
-/* Start the other process; on_replaced may follow. Errors are logged; so is that one runs already. */
-void replacement_start(struct replacement *replacement, struct loop *loop);
+/* Start the other process, with the nodes that this one knows (controls_list_nodes); on_replaced may follow. Errors are logged; so is that one runs already. */
+void replacement_start(struct replacement *replacement, struct loop *loop, const char *nodes);
 
 /* This process is not ready: upgrade_let_serve. */
 void replacement_let_serve(struct replacement *replacement);

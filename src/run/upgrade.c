@@ -19,8 +19,8 @@
 /* Is this variable not to be passed on: meant for this process only, or set anew? */
 static bool is_ours(const char *variable)
 {
-    static const char *const names[] = {"WATCHDOG_PID=",    UPGRADE_PID "=",    UPGRADE_SOCKETS "=",
-                                        UPGRADE_ORDERS "=", UPGRADE_OFFERS "=", LAST_WORDS_TO "="};
+    static const char *const names[] = {"WATCHDOG_PID=",    UPGRADE_PID "=",   UPGRADE_SOCKETS "=", UPGRADE_ORDERS "=",
+                                        UPGRADE_OFFERS "=", UPGRADE_NODES "=", LAST_WORDS_TO "="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
             return true;
@@ -43,6 +43,16 @@ static char **environment_with(char *const *more, size_t n_more)
             all[kept++] = environ[i];
     memcpy(all + kept, more, n_more * sizeof *more);
     return all;
+}
+
+/* To be freed. NULL: out of memory. */
+static char *known_nodes(const char *nodes)
+{
+    static const char name[] = UPGRADE_NODES "=";
+    char *text = malloc(sizeof name + strlen(nodes));
+    if (text != NULL)
+        memcpy(stpcpy(text, name), nodes, strlen(nodes) + 1);
+    return text;
 }
 
 /* To be freed. NULL: out of memory. */
@@ -201,7 +211,8 @@ static void spawn(struct upgrade *upgrade, struct loop *loop, const uv_process_o
     uv_read_start((uv_stream_t *)&upgrade->answer, on_room, on_answer);
 }
 
-void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n, char *orders)
+void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n, char *orders,
+                   const char *nodes)
 {
     if (upgrade->open > 0) {
         log_warn("upgrade: one is under way already");
@@ -216,16 +227,16 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
         free(orders);
     else
         snprintf(which, sizeof which, UPGRADE_ORDERS "=%zu", STANDARD_FDS + 1 + n);
-    char *kinds = letters(sockets, n);
+    char *kinds = letters(sockets, n), *known = known_nodes(nodes);
     snprintf(pid, sizeof pid, UPGRADE_PID "=%d", getpid());
     snprintf(reasons, sizeof reasons, LAST_WORDS_TO "=%d", getpid());
     snprintf(offers, sizeof offers, UPGRADE_OFFERS "=%d", getpid());
-    char *const more[] = {pid, which, reasons, offers, kinds};
+    char *const more[] = {pid, which, reasons, offers, known, kinds};
     uv_process_options_t options = {
         .exit_cb = on_exit_of,
         .file = upgrade->program->path,
         .args = upgrade->program->argv,
-        .env = kinds != NULL ? environment_with(more, sizeof more / sizeof more[0]) : NULL,
+        .env = kinds != NULL && known != NULL ? environment_with(more, sizeof more / sizeof more[0]) : NULL,
         .stdio_count = (int)(STANDARD_FDS + 1 + n + (file >= 0)),
         .stdio = descriptors(upgrade, sockets, n, file),
     };
@@ -238,6 +249,7 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
         log_error("upgrade: cannot start %s: out of memory", upgrade->program->path);
     free(options.env);
     free(kinds);
+    free(known);
     free(options.stdio);
     if (file >= 0)
         close(file);

@@ -25,6 +25,8 @@
 #define UPGRADE_ORDERS "WEIR_UPGRADE_ORDERS" /* the descriptor of a file with what operators have ordered */
 #define UPGRADE_OFFERS "WEIR_UPGRADE_OFFERS" /* the old one's pid, if it answers UPGRADE_OFFER */
 
+#define UPGRADE_NODES "WEIR_UPGRADE_NODES" /* as controls_list_nodes has it */
+
 /* What the new process writes when it listens and is not ready; and the old one's answer once it is not ready either. */
 #define UPGRADE_OFFER '\x03'
 #define UPGRADE_GO 'g'
@@ -67,10 +69,11 @@ struct upgrade {
 };
 
 /*
- * Start the new process with these n sockets and `orders` (heap, taken over; NULL: none); on_served may follow. Errors are logged; so is an upgrade already
- * running.
+ * Start the new process with these n sockets, `orders` (heap, taken over; NULL: none) and `nodes` (UPGRADE_NODES);
+ * on_served may follow. Errors are logged; so is an upgrade already running.
  */
-void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n, char *orders);
+void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n, char *orders,
+                   const char *nodes);
 
 /* After on_served: this process no longer notifies the service manager; the new one may. */
 void upgrade_let_go(struct upgrade *upgrade);

@@ -311,3 +311,21 @@ def test_a_shard_that_is_back_is_told_of(farm):
     assert missed > 0 and refused >= 1
     assert weir.log().count("which was missed for") == 1
     weir.stop()
+
+
+@pytest.mark.cluster
+def test_an_upgrade_while_no_entry_point_is_there(farm):
+    """The new process asks the nodes that the old one knows."""
+    made = Cluster(farm, replicas=1)
+    entry = made.masters[0]
+    weir = before(made, upstream=f"cluster:{entry.upstream}", failover_wait="10s")
+    slots = made.kill(entry)
+    heir = made.wait_served(slots)
+    wait_until(lambda: heir.upstream in served(weir), "weir follows", SECONDS)
+    with weir.connect() as conn:
+        assert conn.call("SET", made.key_at(heir), "v") == "OK"
+    weir.upgrade()
+    with weir.connect() as conn:
+        assert conn.call("GET", made.key_at(heir)) == b"v"
+    wait_until(lambda: served(weir) == table(made), "all masters are known again", SECONDS)
+    weir.stop()
