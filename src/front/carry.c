@@ -253,7 +253,7 @@ static enum carry_why why_of(struct slice reply)
     } rows[] = {
         {{"-TRYAGAIN ", 10}, CARRY_TRYAGAIN}, {{"-CLUSTERDOWN ", 13}, CARRY_AWAY},
         {{"-LOADING ", 9}, CARRY_AWAY},       {{"-READONLY ", 10}, CARRY_AWAY},
-        {{"-MASTERDOWN ", 12}, CARRY_AWAY},   {{"-UNBLOCKED ", 11}, CARRY_UNBLOCKED},
+        {{"-MASTERDOWN ", 12}, CARRY_AWAY},   {{"-UNBLOCKED force unblock ", 25}, CARRY_UNBLOCKED},
     };
     if (redirect_is(reply))
         return reply.at[1] == 'M' ? CARRY_MOVED : CARRY_ASK;

@@ -7,6 +7,7 @@ import pytest
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import Farm, wait_until
 from kit.resp import Error, encode
+from kit.server import at_least
 
 FRESH = itertools.count(60)  # a slot for each test that moves one
 
@@ -111,6 +112,27 @@ def test_a_table_that_is_old_is_no_wait(made, weir, conn):
     with weir.connect() as other:
         other.call("XADD", key, "1-1", "f", "v")
     assert b"1-1" in str(conn.read()).encode()
+
+
+def test_an_operator_ends_the_wait(made, weir, conn):
+    """UNBLOCKED has several reasons: only that of a master that has become a replica makes weir ask again."""
+    node = made.masters[0]
+    key = made.key_at(node)
+    block(node, conn, "BLPOP", key, 0)
+    lines = node.call("CLIENT", "LIST").decode().splitlines()
+    (id,) = [line.split(" ")[0].removeprefix("id=") for line in lines if " flags=b" in line]
+    assert node.call("CLIENT", "UNBLOCK", id, "ERROR") == 1
+    assert conn.read() == Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+
+
+def test_a_stream_goes_while_its_group_is_read(made, weir, conn):
+    node = made.masters[0]
+    key = made.key_at(node)
+    with weir.connect() as other:
+        assert other.ask(["DEL", key], ["XGROUP", "CREATE", key, "g", "$", "MKSTREAM"])[1] == "OK"
+        block(node, conn, "XREADGROUP", "GROUP", "g", "me", "BLOCK", 0, "STREAMS", key, ">")
+        assert other.call("DEL", key) == 1
+    assert str(conn.read()).startswith("UNBLOCKED the stream key no longer exists" if not at_least(7, 2) else "NOGROUP")
 
 
 def test_what_stands_behind_it_comes_later(made, weir, conn):
