@@ -3,6 +3,8 @@
 import os
 import random
 import re
+import shutil
+import subprocess
 import threading
 import time
 import traceback
@@ -10,6 +12,7 @@ import traceback
 import pytest
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import IS_LONG, wait_until
+from kit.server import REDIS_SERVER
 from kit.spread_counting import SpreadCounters
 
 pytestmark = pytest.mark.cluster
@@ -34,6 +37,12 @@ def final(weir):
     return conn.call
 
 
+def redis_cli():
+    """The one beside the server, or the installed one."""
+    beside = shutil.which(REDIS_SERVER).replace("-server", "-cli")
+    return beside if os.access(beside, os.X_OK) else "redis-cli"
+
+
 class Mover:
     """Moves slots to and fro, from `with` to its end."""
 
@@ -52,31 +61,56 @@ class Mover:
         self.thread.join()
         assert self.error is None, self.error
 
+    def _move(self):
+        slot = self.random.choice(self.slots)
+        source = self.made.agreed_owner(slot)
+        target = self.random.choice([node for node in self.made.masters if node is not source])
+        self.made.move(slot, target, source)
+        self.n_moved += 1
+
     def _run(self):
         try:
-            masters = self.made.masters
             while not self.is_over:
-                slot = self.random.choice(self.slots)
-                source = self.made.agreed_owner(slot)
-                target = self.random.choice([node for node in masters if node is not source])
-                self.made.move(slot, target, source)
-                self.n_moved += 1
+                self._move()
         except Exception:  # noqa: BLE001  (told by the thread that waits)
             self.error = traceback.format_exc()
 
 
+class Resharder(Mover):
+    """As an operator does it: by redis-cli --cluster reshard, and --cluster rebalance with other weights each time."""
+
+    SLOTS = 500 if IS_LONG else 100
+
+    def _move(self):
+        masters = self.made.masters
+        source, target, _ = self.random.sample(masters, 3)
+        self._manage("reshard", "--cluster-from", source.id, "--cluster-to", target.id, "--cluster-slots", self.SLOTS, "--cluster-yes")
+        weights = [f"{node.id}={self.random.choice(['1', '1.1'])}" for node in masters]
+        self._manage("rebalance", "--cluster-threshold", 1, "--cluster-weight", *weights)
+
+    def _manage(self, *words):
+        self.made.wait_ok()  # or redis-cli refuses
+        argv = [redis_cli(), "--cluster", words[0], self.made.masters[0].upstream, *map(str, words[1:])]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout[-1000:] + done.stderr
+        self.n_moved += len(re.findall(r"^Moving slot \d+ from \S+ to ", done.stdout, re.M))
+        self.n_moved += sum(map(int, re.findall(r"^Moving (\d+) slots from ", done.stdout, re.M)))
+
+
+@pytest.mark.parametrize("how", [Mover, Resharder])
 @pytest.mark.parametrize("workers", WORKERS)
-def test_slots_that_move_to_and_fro(workers, farm):
+def test_slots_that_move_to_and_fro(workers, how, farm):
     made = Cluster(farm)
     weir = weir_before(made, workers=workers)
     with SpreadCounters(weir.address, CLIENTS) as counters:
         slots = sorted({slot_of(key) for key in counters.all_keys()})
-        with Mover(made, slots) as mover:
+        with how(made, slots) as mover:
             until = time.monotonic() + SECONDS
             wait_until(lambda: time.monotonic() > until or mover.error or counters.wrong, "slots move", SECONDS + 5)
         counters.wait_served(time.monotonic())
     counters.assert_undisturbed()
     counters.assert_counted(final(weir))
+    print(mover.n_moved, "slots moved in", SECONDS, "s;", sum(len(client.acks) for client in counters.clients), "INCR")
     assert mover.n_moved > 2 * SECONDS, mover.n_moved
 
 
