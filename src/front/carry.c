@@ -121,7 +121,7 @@ bool carry_keep(struct client *client, const struct request *request)
         client_close_starved(client);
         return false;
     }
-    carry->slot = keys_slot(request->command, request->bytes, request->argc);
+    carry->slot = target_slot(request);
     carry->tag = timing_tag(client, request->command, request->argc);
     carry->arrived_ns = client->rider.arrived_ns;
     carry->waited_us = client->rider.waited_us;
@@ -192,7 +192,7 @@ static bool keep_probe(struct client *client, struct slice key)
 enum route carry_probe(struct client *client, const struct request *request)
 {
     struct slice key;
-    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    int32_t slot = target_slot(request);
     struct carry *carry = carry_of(client);
     if (slot < 0 || (carry != NULL && carry->is_probed) || !is_on_its_way(client, (uint16_t)slot) ||
         !keys_first(request->command, request->bytes, request->argc, &key))

@@ -173,7 +173,7 @@ static bool changes_counting(const struct request *request)
 static enum route queue(struct client *client, struct request *request)
 {
     const struct carry *carry = carry_of(client);
-    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    int32_t slot = target_slot(request);
     if (carry->is_refused)
         return answer_error(client, NULL, request, REFUSED);
     if (changes_counting(request))
@@ -258,7 +258,7 @@ enum route multi_begin_on(struct client *client, struct lane *lane)
 
 void multi_note_queued(struct client *client, const struct request *request)
 {
-    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    int32_t slot = target_slot(request);
     queue_add(&carry_of(client)->queue, pool_of(client), request->is_large ? slice_of("", 0) : request->bytes,
               slot >= 0 ? slot : KEYS_NO_SLOT);
 }

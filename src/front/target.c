@@ -3,6 +3,7 @@
 #include "front/carried.h"
 #include "front/spread.h"
 #include "limit/keys.h"
+#include "limit/slot.h"
 
 struct nodes_row *target_row(const struct client *client)
 {
@@ -30,6 +31,14 @@ bool target_is_held(const struct client *client)
                             lane_is_monitoring(lane) || client_extra(client)->passage != NULL);
 }
 
+int32_t target_slot(const struct request *request)
+{
+    struct slice key;
+    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    bool is_first_seen = slot == KEYS_HIDDEN_SLOT && keys_first(request->command, request->bytes, request->argc, &key);
+    return is_first_seen ? slot_of(key) : slot;
+}
+
 struct nodes_row *target_for(const struct client *client, const struct request *request)
 {
     const struct nodes *nodes = &client->front->nodes;
@@ -40,7 +49,7 @@ struct nodes_row *target_for(const struct client *client, const struct request *
     for (size_t i = 0; carry != NULL && carry->is_probed && request->is_large && i < nodes->n; i++)
         if (nodes->rows[i] == carry->owner)
             return carry->owner;
-    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    int32_t slot = target_slot(request);
     struct nodes_row *row = slot >= 0 ? nodes_slot_row(nodes, (uint16_t)slot) : NULL;
     if (row != NULL)
         return row;

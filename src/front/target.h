@@ -31,6 +31,9 @@ struct nodes_row *target_row(const struct client *client);
 /* False: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) bool target_set(struct client *client, struct nodes_row *row);
 
+/* As keys_slot; of a request that is too large to be seen whole, the slot of its first key: Redis looks at the others. */
+int32_t target_slot(const struct request *request);
+
 /* Where the request goes. A slot that no node serves: the home node, which says so. */
 struct nodes_row *target_for(const struct client *client, const struct request *request);
 

@@ -42,6 +42,18 @@ def test_they_stream_to_the_node_of_their_slot(made, conn):
         assert node.call("STRLEN", key) == len(LARGE) + 1
 
 
+def test_many_keys_go_where_the_first_is(made, conn):
+    """Not all of them are seen before the first must go; Redis looks at the others."""
+    for node in made.masters:
+        key = made.key_at(node)
+        many = [word for _ in range(10000) for word in (key, "v")]
+        assert conn.ask(["MSET", *many, key, "last"], ["GET", key]) == ["OK", b"last"]
+        assert conn.call("DEL", *many[::2]) == 1
+        assert conn.ask("MULTI", ["MSET", *many], ["GET", key], "EXEC") == ["OK", "QUEUED", "QUEUED", ["OK", b"v"]]
+        assert str(conn.call("MSET", *many, made.key_at(node, 1), "v")).startswith("CROSSSLOT")
+    assert conn.call("PING") == "PONG"
+
+
 def test_they_stand_one_behind_the_other(made, conn):
     keys = made.keys_everywhere(3)
     for size in (66000, 70000, 300000):
