@@ -3,6 +3,7 @@
 The ordinary programs are those of test_moves_libraries.py. None of them knows anything of clusters.
 """
 
+import os
 import subprocess
 
 import pytest
@@ -11,7 +12,7 @@ from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import NODE_SOURCES
 from kit.programs import Program, collapsed
 from test_failover_libraries import PROGRAMS
-from test_moves_libraries import QUEUES
+from test_moves_libraries import QUEUES, in_go, in_php, in_ruby, need
 
 pytestmark = pytest.mark.cluster
 
@@ -83,7 +84,36 @@ def test_clients_of_a_cluster_in_node(node_modules, farm):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def in_go_with_both(request):
+    for name in ("github.com/mna/redisc", "gopkg.in/redis.v5"):
+        need(name, not os.path.isdir(f"/usr/share/gocode/src/{name}"))
+    return in_go("clusters_behind.go")(request)
+
+
+OF_CLUSTERS = {
+    "go": (in_go_with_both, 2),
+    "php": (in_php("cluster_behind.php"), 1),
+    "ruby": (in_ruby("cluster_behind.rb"), 1),
+}
+
+
+@pytest.mark.parametrize("language", OF_CLUSTERS)
+def test_clients_of_a_cluster_while_slots_move(language, request, farm):
+    command, n_clients = OF_CLUSTERS[language]
+    argv, _ = command(request)
+    made = Cluster(farm)
+    weir = weir_before(made, workers=2)
+    rounds = 5
+    with Program([*argv, weir.address[1], rounds]) as program:
+        program.until(lambda: "ok" in program.lines, "it works")
+        while not program.has_ended():
+            moved(made)
+        assert program.code() == 0, (program.lines, program.stderr())
+    assert program.lines == ["ok"] * n_clients * rounds
+
+
 def test_a_client_of_a_cluster_in_python(farm):
+
     made = Cluster(farm)
     weir = weir_before(made, workers=2)
     host, port = weir.address

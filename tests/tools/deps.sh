@@ -64,6 +64,8 @@ fi
 if [ "$want" = moves ]; then # the libraries of tests/it/test_moves_libraries.py
     need golang-go has_command go
     need golang-github-gomodule-redigo-dev test -e /usr/share/gocode/src/github.com/gomodule/redigo
+    need golang-github-mna-redisc-dev test -e /usr/share/gocode/src/github.com/mna/redisc
+    need golang-gopkg-redis.v5-dev test -e /usr/share/gocode/src/gopkg.in/redis.v5
     need php-cli has_command php
     need php-redis has_extension redis
     need ruby-redis has_gem redis
