@@ -13,6 +13,7 @@
 #include "front/target.h"
 #include "upstream/lend.h"
 #include "upstream/own_words.h"
+#include "upstream/redirect.h"
 
 enum stage {
     STAGE_WAITS,   /* for others of its address that are under way */
@@ -144,6 +145,8 @@ static void on_judged(struct question *question, enum judgement judgement, struc
         end_check(step);
         return;
     }
+    if (step->client->front->nodes.commons.upstream->is_cluster && redirect_is(reply))
+        reply = SLICE("-UPSTREAM moved\r\n"); /* a login has no slot: it is a lie, and no client hears it */
     if (judgement == JUDGED_FALSE && memchr(reply.at, '\0', reply.len) == NULL) /* else weir's own words do */
         step->reply = strndup(reply.at, reply.len);
     client_resume(step->client, WAIT_LOGIN);

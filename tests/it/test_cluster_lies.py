@@ -261,6 +261,7 @@ REDIRECTED = {
     "of all masters' subscriber": [["PSUBSCRIBE", "__key*"]],
     "watching": [["WATCH", "a"]],
     "queued": [["MULTI"], ["SET", "a", "1"], ["EXEC"]],
+    "a login": [["AUTH", "ann", "pw"]],
     "by weir": [["LIMIT", "ACQUIRE", "a", "1", "1000"]],
     "weir's scripts": [["LIMIT", "ACQUIRE", "a", "1", "1000"]],
 }  # fmt: skip
@@ -282,11 +283,11 @@ def test_a_redirect_without_a_slot_or_an_address_reaches_no_client(farm, name):
                 replies = [str(conn.call(*call)) for call in calls]
                 assert not any(reply.startswith(("MOVED", "ASK")) for reply in replies), (text, replies)
                 assert replies[-1].startswith(("UPSTREAM moved", "UNBLOCKED", "EXECABORT")), (text, replies)
-        if name not in ("a script", "on lent lanes", "by weir", "weir's scripts"):
+        if name not in ("a script", "on lent lanes", "a login", "by weir", "weir's scripts"):
             weir.wait_for_log(f"upstream {fake.upstream} answers MOVED or ASK without a slot and an address")
             assert weir.log().count("without a slot and an address") == 1
         given_up = lambda: stats(weir)["upstream"]["nodes"][0]["redirects"]["given-up"]
-        wait_until(lambda: name == "weir's scripts" or given_up() >= len(WRONG_REDIRECTS), "they are counted", SECONDS)
+        wait_until(lambda: name in ("a login", "weir's scripts") or given_up() >= len(WRONG_REDIRECTS), "they are counted", SECONDS)
         weir.stop()
 
 
