@@ -542,6 +542,11 @@ static const char *take_refusal(struct lane *lane, const char *p, const char *en
     lane->frame_bytes = 0;
     if (look.sight == NOT_RUN_YES && take_back(lane, look.row, slice_of(text, look.len)))
         return lane_is_closed(lane) ? NULL : p + (look.len - before);
+    if (look.sight == NOT_RUN_YES && look.row >= NOT_RUN_FIXED) { /* the call stays; no client hears a redirect */
+        const struct slice moved = SLICE("-UPSTREAM moved\r\n");
+        lane->framing = (uint8_t)framing_of(lane, moved);
+        return take_framed(lane, moved.at, moved.at + moved.len) != NULL ? p + (look.len - before) : NULL;
+    }
     lane->framing = (uint8_t)framing_of(lane, slice_of(text, before + n));
     if (before > 0 && take_framed(lane, text, text + before) == NULL)
         return NULL;
