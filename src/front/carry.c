@@ -14,6 +14,7 @@
 #include "front/session.h"
 #include "front/target.h"
 #include "front/timing.h"
+#include "front/places.h"
 #include "front/wait_coverage.h"
 #include "resp/emit.h"
 #include "upstream/redirect.h"
@@ -659,7 +660,7 @@ static void send_again(struct client *client, struct lane *lane)
         lane_distrust(lane);
     if (!carry->may_wait)
         pacing_note_sent(client, 1);
-    coverage_note_write(client);
+    places_note_write(client, lane);
     lane_choice_note_sent(client);
     lane_send(lane, rider, carry->request.at, carry->request.len);
     client_resume_woken(client, WAIT_AGAIN);

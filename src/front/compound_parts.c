@@ -314,30 +314,42 @@ static void start_scan(struct compound *compound)
 
 /* ---- WAIT ---- */
 
-static uint32_t count_written(const struct client *client)
+/*
+ * The places that WAIT asks have a wrote_at from `least` on; how many there are. What may be lost at one, of which a WAIT
+ * has told, is told again only until the client has written anywhere.
+ */
+static uint32_t count_written(const struct client *client, uint32_t *least)
 {
     const struct spread *spread = client_spread(client);
-    uint32_t n = 0;
-    for (size_t i = 0; spread != NULL && i < spread->n_places; i++)
-        n += spread->places[i] != NULL && spread->places[i]->wrote_at != 0;
-    return n;
+    uint32_t n = 0, n_told = 0;
+    for (size_t i = 0; spread != NULL && i < spread->n_places; i++) {
+        uint32_t wrote_at = spread->places[i] != NULL ? spread->places[i]->wrote_at : 0;
+        n += wrote_at > WROTE_TOLD;
+        n_told += wrote_at == WROTE_TOLD;
+    }
+    *least = n > 0 ? WROTE_TOLD + 1 : WROTE_TOLD;
+    return n > 0 ? n : n_told;
 }
 
 bool parts_has_written(const struct client *client)
 {
-    return count_written(client) > 0;
+    uint32_t least;
+    return count_written(client, &least) > 0;
 }
 
 static void start_waits(struct compound *compound, const struct request *request)
 {
     struct client *client = compound->client;
-    uint32_t n = 0;
+    uint32_t n = 0, least;
+    (void)count_written(client, &least);
     for (size_t i = 0; i < client_spread(client)->n_places && n < compound->n_parts; i++) {
-        const struct place *place = client_spread(client)->places[i];
-        if (place == NULL || place->wrote_at == 0)
+        struct place *place = client_spread(client)->places[i];
+        if (place == NULL || place->wrote_at < least)
             continue;
         struct portion *part = &compound->parts[n++];
         bool is_lost = place->wrote_at != coverage_time(client);
+        if (is_lost)
+            place->wrote_at = WROTE_TOLD;
         lent_start(&part->way.lent, &lent_ops, client, request, place->row, bytes_slice(&compound->request));
         lent_cover(&part->way.lent, !is_lost);
         lent_go_on(&part->way.lent);
@@ -347,6 +359,7 @@ static void start_waits(struct compound *compound, const struct request *request
 static uint32_t count_parts(const struct compound *compound)
 {
     const struct topology *topology = compound->client->front->nodes.topology;
+    uint32_t least;
     switch ((enum fanout)compound->fanout) {
     case FANOUT_SLOTS:
     case FANOUT_WRITTEN:
@@ -356,7 +369,7 @@ static uint32_t count_parts(const struct compound *compound)
     case FANOUT_NODES:
         return (uint32_t)topology->n_rows;
     case FANOUT_WAIT:
-        return count_written(compound->client);
+        return count_written(compound->client, &least);
     case FANOUT_KEYS:
     case FANOUT_SCAN:
         break;

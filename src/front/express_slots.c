@@ -114,6 +114,8 @@ static inline bool send_some(struct client *client, struct place *place, const s
     struct rider *rider = &place->rider;
     struct lane *lane = place->shared.lane;
     uint32_t bytes = (uint32_t)(end - at);
+    if (stretch->command->is_pausable)
+        place->wrote_at = coverage_time(client);
     lane_count_sent(rider, SHARED_CALLS_FEW, bytes);
     if (!spread_turn(client->extra->spread, &client->extra->replies, place) ||
         unanswered_add(&place->unanswered, &client->front->loop->pool, keep_kind(stretch->command), slice_of(at, bytes),

@@ -8,6 +8,7 @@
 #include "front/place.h"
 #include "front/session.h"
 #include "front/stateful.h"
+#include "front/places.h"
 #include "front/wait_coverage.h"
 #include "limit/slot.h"
 #include "resp/join.h"
@@ -242,6 +243,8 @@ static void send_request(struct lent *lent)
         client_close_starved(lent->client);
         return;
     }
+    if (lent->writes)
+        places_note_write(lent->client, lane);
     if (lent->admits)
         call->flags |= CALL_ADMITS;
     if (lent->may_forge)
@@ -357,6 +360,7 @@ void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *cl
         .tag = 0,
         .may_forge = request->command->may_forge,
         .blocks = request->command->blocks,
+        .writes = request->command->is_pausable,
         .admits = request_effect(request) == EFFECT_ADMIT && stateful_admits(request),
     };
     lent->probe.on_over = on_probe_over;

@@ -42,7 +42,7 @@ struct lent {
     struct probe probe;    /* does it block? */
     uint64_t over_ns;      /* no lane is looked for after that */
     uint64_t tag;
-    bool may_forge, admits, blocks; /* of its command */
+    bool may_forge, admits, blocks, writes; /* of its command */
     bool is_sent;
     bool must_cover; /* WAIT: the lane is greeted with a write, and speaks for all that the node was sent before that */
     bool is_covered; /* it does so */

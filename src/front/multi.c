@@ -9,6 +9,7 @@
 #include "front/stateful.h"
 #include "front/target.h"
 #include "front/timing.h"
+#include "front/places.h"
 #include "front/wait_coverage.h"
 
 #define CROSSING SLICE("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
@@ -310,7 +311,7 @@ static void send_exec(struct client *client)
     carry->is_begun = carry->must_move = false;
     carry->in_reply = false;
     carry_set_step(carry, CARRY_SENT);
-    coverage_note_write(client);
+    places_note_write(client, lane);
     pacing_note_sent(client, 1);
     lane_choice_note_sent(client);
     lane_send(lane, rider, carry->request.at, carry->request.len);

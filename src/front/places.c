@@ -6,6 +6,7 @@
 #include "front/hop.h"
 #include "front/keep.h"
 #include "front/place.h"
+#include "front/wait_coverage.h"
 #include "front/read_side.h"
 #include "front/session.h"
 #include "front/shard_reads.h"
@@ -313,4 +314,13 @@ void places_free(struct client *client)
     free(spread->places);
     free(spread);
     client->extra->spread = NULL;
+}
+
+void places_note_write(struct client *client, const struct lane *lane)
+{
+    coverage_note_write(client);
+    bool is_there = places_are_used(client) && !lanes_of(lane)->is_retired;
+    struct place *place = is_there ? place_get(client, nodes_row_of(lane)) : NULL;
+    if (place != NULL)
+        place->wrote_at = coverage_time(client);
 }

@@ -37,6 +37,12 @@ bool places_must_settle(struct client *client);
  */
 bool places_must_not_overtake(const struct client *client, const struct request *request);
 
+/*
+ * The client may write on this lane, which it has alone. For WAIT, which speaks for all that the
+ * client has written, node by node.
+ */
+void places_note_write(struct client *client, const struct lane *lane);
+
 /* The request is sent. */
 void places_note_keys(const struct client *client, const struct request *request);
 

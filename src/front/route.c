@@ -98,16 +98,6 @@ static enum route note_carried(struct client *client, const struct request *requ
     return ROUTE_TAKEN;
 }
 
-/* For WAIT, which speaks for all that the client has written, node by node. */
-static void note_write(struct client *client, const struct lane *lane)
-{
-    coverage_note_write(client);
-    bool is_there = places_are_used(client) && !lanes_of(lane)->is_retired;
-    struct place *place = is_there ? place_get(client, nodes_row_of(lane)) : NULL;
-    if (place != NULL)
-        place->wrote_at = coverage_time(client);
-}
-
 static enum route send_to(struct client *client, struct lane *lane, const struct request *request)
 {
     lane_choice_note_read(client, request->command);
@@ -119,7 +109,7 @@ static enum route send_to(struct client *client, struct lane *lane, const struct
     if (client_has_own_lane(client))
         note_lane(client, lane, request);
     if (may_write(request->command))
-        note_write(client, lane);
+        places_note_write(client, lane);
     if (!is_plain) {
         lane_choice_note_sent(client);
         return ROUTE_TAKEN;

@@ -40,6 +40,8 @@
 
 struct client;
 
+#define WROTE_TOLD 1U /* place.wrote_at: what it wrote there may be lost, and a WAIT has told of that */
+
 /* The rider of the client's requests on the shared lane to one node: front/place.h. */
 struct place {
     struct rider rider;
@@ -55,7 +57,7 @@ struct place {
     uint32_t epoch;               /* of the node, when the client came there; see node_epoch */
     uint32_t n_hops;              /* hops that are in flight there, ... */
     const struct lane *hop_lane;  /* ... on this lane, while there are some */
-    uint32_t wrote_at;            /* when it last wrote there, as coverage_time has it; 0: it has not */
+    uint32_t wrote_at;            /* when it last wrote there, as coverage_time has it; 0: it has not; WROTE_TOLD */
     uint64_t heard_ns;            /* when the node answered last; kept of clients that read from replicas */
     uint64_t avoided_until_ns;    /* of a replica that takes no lane of the client: it is not used until then */
     uint32_t doubts;              /* reach.doubts of the node at that answer */

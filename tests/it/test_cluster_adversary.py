@@ -100,3 +100,55 @@ def test_wait_behind_a_failover_that_weir_has_not_heard_of(farm):
         assert conn.call("WAIT", "1", "100") in (0, 1)  # no error of the master's that was
         made.wait_ok()
         wait_until(lambda: conn.ask(["SET", key, "v"], ["WAIT", "1", "1000"]) == ["OK", 1], "weir has heard of it")
+
+
+@pytest.mark.parametrize("asked", ["SET", "INCR", "EVAL", "MULTI", "FLUSHALL"])
+def test_wait_is_not_early_behind_reads(farm, asked):
+    made = Cluster(farm, masters=2, replicas=1)
+    weir = weir_before(made, workers=1)
+    for master in made.masters:
+        key = made.key_at(master)
+        with weir.connect() as conn, stopped(made.replicas_of(master)[0]):
+            for _ in range(2):
+                conn.ask(*(["GET", made.key_at(node)] for node in made.masters))
+            conn.ask(*writes(key)[asked])
+            assert conn.call("WAIT", "1", "50") == 0, key
+
+
+def writes(key):
+    return {
+        "SET": [["SET", key, "1"]],
+        "INCR": [["INCR", key]] * 10,
+        "EVAL": [["EVAL", "return redis.call('INCR', KEYS[1])", "1", key]],
+        "MULTI": [["MULTI"], ["INCR", key], ["EXEC"]],
+        "FLUSHALL": [["FLUSHALL"]],
+    }
+
+
+@pytest.mark.parametrize("asked", ["SET", "EVAL", "MULTI"])
+def test_wait_is_not_early_behind_a_redirect(farm, asked):
+    made = Cluster(farm, masters=2, replicas=1)
+    weir = weir_before(made, workers=1)
+    source, target = made.masters
+    key = made.key_at(source)
+    with weir.connect() as conn:
+        conn.ask(["GET", key], ["GET", made.key_at(target)])
+        made.move(slot_of(key), target)
+        with stopped(made.replicas_of(target)[0]):
+            conn.ask(*writes(key)[asked])
+            assert conn.call("WAIT", "1", "50") == 0
+
+
+def test_wait_tells_once_of_what_may_be_lost(farm):
+    made = Cluster(farm, replicas=1)
+    weir = weir_before(made, workers=1)
+    first, second, third = made.masters
+    with weir.connect() as conn:
+        assert conn.ask(["GET", made.key_at(third)], ["SET", made.key_at(first), "1"], ["WAIT", "1", "5000"])[2] == 1
+        third.call("CLIENT", "KILL", "TYPE", "normal")
+
+        def write_and_wait():
+            return conn.ask(["SET", made.key_at(second), "1"], ["WAIT", "1", "5000"])[1]
+
+        wait_until(lambda: write_and_wait() == 0, "weir knows that a connection is lost")
+        assert write_and_wait() == 1
