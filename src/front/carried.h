@@ -92,7 +92,7 @@ struct carry {
     bool is_exec;          /* it is EXEC that is sent */
     bool is_begun;         /* MULTI has been answered well on the client's lane */
     bool is_refused;       /* MULTI was refused there */
-    bool is_void;          /* weir has refused something: EXEC runs nothing */
+    bool is_void;          /* something was refused by weir or Redis: EXEC runs nothing */
     bool must_move;        /* a node has refused something queued: EXEC sends the queue again */
     bool is_lost;          /* so with watched keys: EXEC is a lost race */
     bool asks_there;       /* keys are watched behind ASKING: MULTI follows ASKING, too */

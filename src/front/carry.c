@@ -426,6 +426,7 @@ static void take_error(struct client *client, struct slice reply, pass_fn pass)
     struct carry *carry = carry_of(client);
     if (carry->step == CARRY_NONE) { /* in MULTI */
         bool is_queued = carry->ops->take_refusal(client, reply);
+        carry->is_void |= !is_queued;
         reply = is_queued ? SLICE("+QUEUED\r\n") : reply;
         pass(client, reply.at, reply.len);
         return;

@@ -171,6 +171,14 @@ static bool changes_counting(const struct request *request)
            flow == FLOW_REPLY;
 }
 
+/* True if Redis would queue the request, as far as the command table says: a lost race must not hide its errors from EXEC. */
+static bool is_sound(const struct request *request)
+{
+    const struct command *command = request->command;
+    return command->id != 0 && (command->arity >= 0 ? request->argc == (uint32_t)command->arity
+                                                    : request->argc >= (uint32_t)-command->arity);
+}
+
 static enum route queue(struct client *client, struct request *request)
 {
     const struct carry *carry = carry_of(client);
@@ -182,8 +190,8 @@ static enum route queue(struct client *client, struct request *request)
                             SLICE("-ERR this command is not allowed inside MULTI on a cluster behind weir\r\n"));
     if (slot == KEYS_CROSSING || !queue_fits(&carry->queue, slot >= 0 ? slot : KEYS_NO_SLOT))
         return answer_error(client, NULL, request, CROSSING);
-    return carried_has_lost_watch(client) && !request->is_large ? answer_here(client, request, SLICE("+QUEUED\r\n"))
-                                                                : ROUTE_GOES_ON;
+    bool is_answered = carried_has_lost_watch(client) && !request->is_large && is_sound(request);
+    return is_answered ? answer_here(client, request, SLICE("+QUEUED\r\n")) : ROUTE_GOES_ON;
 }
 
 /* Keys that are watched decide the node: those of one slot are. */

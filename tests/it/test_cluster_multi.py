@@ -218,6 +218,19 @@ def test_a_watched_slot_that_moves_is_a_lost_race(made, conn, way):
     assert way(conn, f"WATCH {key}", "MULTI", f"INCR {key}", "EXEC") == ["OK", "OK", "QUEUED", [2]]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_lost_race_hides_no_error_of_the_queue(made, conn, way):
+    """Redis looks at the errors first: EXECABORT."""
+    source, target, _ = made.masters
+    for wrong in "GET", "NOSUCH x":
+        key = made.key_at(source, next(FRESH))
+        assert way(conn, f"SET {key} 1", f"WATCH {key}") == ["OK", "OK"]
+        made.move(slot_of(key), target)
+        got = way(conn, f"GET {key}", "MULTI", f"INCR {key}", wrong, f"INCR {key}", "EXEC", f"GET {key}")
+        assert got[:3] + got[4:5] + got[6:] == [b"1", "OK", "QUEUED", "QUEUED", b"1"]
+        assert str(got[3]).startswith("ERR ") and str(got[5]).startswith("EXECABORT "), got
+
+
 @pytest.mark.cluster
 def test_watching_while_the_slot_is_on_its_way(made, weir, conn):
     source, target, _ = made.masters
