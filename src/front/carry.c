@@ -167,7 +167,7 @@ bool carry_note_sent(struct client *client, const struct request *request)
 static bool is_on_its_way(const struct client *client, uint16_t slot)
 {
     const struct slot_map *map = client->front->nodes.topology->slots;
-    return map->states[slot] != SLOT_STABLE || redirected_lately(&client->front->redirected, slot, now_ns(client));
+    return map->states[slot] != SLOT_STABLE || upstream_redirected_lately(upstream_of(client), slot, now_ns(client));
 }
 
 /* EXISTS and a key. False: out of memory. */
@@ -301,7 +301,7 @@ static bool follow(struct client *client, struct slice reply)
         node_note_bad_redirect(lanes_node(&carry->from->lanes));
     if (!is_whole || redirect.slot != slot)
         return false;
-    note_redirected(&client->front->redirected, redirect.slot, now_ns(client));
+    upstream_note_redirected(upstream_of(client), redirect.slot, now_ns(client));
     struct nodes_row *row = redirect_row(&redirect, nodes, lanes_node(&carry->from->lanes));
     upstream_ask_topology(upstream_of(client));
     if (!is_trusted(carry)) /* the named node does not matter: EXISTS finds the owner */

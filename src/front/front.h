@@ -146,29 +146,6 @@ struct client_drain {
     struct drain_holders holders;
 };
 
-#define REDIRECTED_SLOTS 1024
-#define REDIRECTED_NS (60 * NS_PER_S) /* so long a slot counts as one that may move again (chosen) */
-
-/* Slots of a cluster that have seen MOVED or ASK lately, as far as there is room: by slot modulo REDIRECTED_SLOTS. */
-struct redirected {
-    struct {
-        uint64_t at_ns; /* 0: none */
-        uint16_t slot;
-    } slots[REDIRECTED_SLOTS];
-};
-
-static inline void note_redirected(struct redirected *redirected, uint16_t slot, uint64_t now_ns)
-{
-    redirected->slots[slot % REDIRECTED_SLOTS].slot = slot;
-    redirected->slots[slot % REDIRECTED_SLOTS].at_ns = now_ns;
-}
-
-static inline bool redirected_lately(const struct redirected *redirected, uint16_t slot, uint64_t now_ns)
-{
-    uint64_t at_ns = redirected->slots[slot % REDIRECTED_SLOTS].at_ns;
-    return at_ns != 0 && redirected->slots[slot % REDIRECTED_SLOTS].slot == slot && now_ns - at_ns < REDIRECTED_NS;
-}
-
 struct client_ops;
 
 struct front {
@@ -203,7 +180,6 @@ struct front {
     struct client_drain drain; /* once weir stops */
     uint32_t n_read_sides;     /* clients that may read from replicas, so far: front/reads.h */
     struct recent recent;
-    struct redirected redirected;
     struct counts counts;
     struct answered answered; /* in this turn */
     struct slow slow;

@@ -411,7 +411,7 @@ static void redirect(struct hop *hop)
         return;
     }
     forget_target(hop);
-    note_redirected(&client->front->redirected, to.slot, client->front->loop->now_ns);
+    upstream_note_redirected(upstream_of(client), to.slot, now_ns(hop));
     if (!to.is_ask || row == NULL)
         upstream_ask_topology(upstream_of(client));
     uint64_t pause_ns = 0;
@@ -445,7 +445,7 @@ static bool take_refusal(struct hop *hop)
         return true;
     case NOT_RUN_TRYAGAIN:
         if (hop->slot >= 0)
-            note_redirected(&hop->client->front->redirected, (uint16_t)hop->slot, now_ns(hop));
+            upstream_note_redirected(upstream_of(hop->client), (uint16_t)hop->slot, now_ns(hop));
         if (hop->ops->on_try_again != NULL && is_taken_over(hop))
             return false;
         hop->n_redirects = 0; /* the node that an ASK has named is asked again */

@@ -161,8 +161,9 @@ void places_note_keys(const struct client *client, const struct request *request
 bool places_is_moving(const struct client *client, int32_t slot)
 {
     const struct front *front = client->front;
-    return slot >= 0 && (front->nodes.topology->slots->states[slot] != SLOT_STABLE ||
-                         redirected_lately(&front->redirected, (uint16_t)slot, front->loop->now_ns));
+    return slot >= 0 &&
+           (front->nodes.topology->slots->states[slot] != SLOT_STABLE ||
+            upstream_redirected_lately(front->nodes.commons.upstream, (uint16_t)slot, front->loop->now_ns));
 }
 
 /* ---- another topology ---- */

@@ -12,8 +12,10 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "limit/funnel.h"
+#include "limit/slot.h"
 #include "net/tls_context.h"
 #include "upstream/cross_slot.h"
 #include "upstream/reads.h"
@@ -53,8 +55,24 @@ struct upstream {
     uint64_t redirect_timeout_ns;      /* how long a command may be sent from node to node */
     const char *cluster_announce_host; /* what clients are told of that one node; NULL: where the client connected */
     uint16_t cluster_announce_port;
+    _Atomic uint32_t redirected_s[SLOT_COUNT]; /* when the slot saw MOVED, ASK or TRYAGAIN last, in seconds; 0: never */
     _Atomic bool is_topology_asked; /* upstream_ask_topology; cleared by the main thread when a node is asked */
 };
+
+#define REDIRECTED_S 60 /* so long a slot counts as one that may move again (chosen) */
+
+/* Any worker has met a redirect of the slot. */
+static inline void upstream_note_redirected(struct upstream *upstream, uint16_t slot, uint64_t now_ns)
+{
+    atomic_store_explicit(&upstream->redirected_s[slot], (uint32_t)(now_ns / NS_PER_S) + 1, memory_order_relaxed);
+}
+
+/* True if one has within the last REDIRECTED_S seconds. Workers' clocks of the loop differ a little. */
+static inline bool upstream_redirected_lately(const struct upstream *upstream, uint16_t slot, uint64_t now_ns)
+{
+    uint32_t at_s = atomic_load_explicit(&upstream->redirected_s[slot], memory_order_relaxed);
+    return at_s != 0 && (int32_t)((uint32_t)(now_ns / NS_PER_S) + 1 - at_s) < REDIRECTED_S;
+}
 
 void upstream_init(struct upstream *upstream); /* of zeroed memory */
 void upstream_fini(struct upstream *upstream);

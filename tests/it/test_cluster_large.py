@@ -76,6 +76,18 @@ def test_at_each_step_of_a_slot_that_moves(made, conn):
     assert [target.call("STRLEN", key) for key in keys] == [len(LARGE) + 1] * 4
 
 
+def test_a_redirect_that_another_worker_has_met_is_known(made, weir, conn):
+    source, target, _ = made.masters
+    slot = slot_of(made.key_at(source, next(FRESH)))
+    first, *keys = itertools.islice(keys_in(slot), 9)
+    made.begin_move(slot, target)
+    assert conn.call("INCR", first) == 1  # ASK
+    for key in keys:
+        with weir.connect() as other:
+            assert other.ask(["SET", key, LARGE], ["STRLEN", key]) == ["OK", len(LARGE)]
+    made.end_move(slot)
+
+
 def test_a_redirect_all_the_same_is_told(made, conn):
     source, target, _ = made.masters
     key = made.key_at(source, next(FRESH))
