@@ -360,15 +360,16 @@ bool carry_read_refusal(struct client *client, struct slice reply)
         client_close_starved(client);
         return false;
     }
-    if (carry->since_ns == 0)
-        carry->since_ns = now_ns(client);
+    bool is_away = why == CARRY_AWAY || why == CARRY_UNBLOCKED;
+    bool was_away = carry->why == CARRY_AWAY || carry->why == CARRY_UNBLOCKED;
+    if (carry->since_ns == 0 || (was_away && !is_away))
+        carry->since_ns = now_ns(client); /* redirect-timeout does not count what the wait for a master took */
     carry->is_proven = false;
     if (why == CARRY_TRYAGAIN)
         carry->n_redirects = 0; /* keys that are not there lead by ASK from the old node to this, each time */
     carry->why = (uint8_t)why;
     carry->there = NULL;
     carry->from = nodes_row_of(client->rider.lane);
-    bool is_away = why == CARRY_AWAY || why == CARRY_UNBLOCKED;
     uint64_t most_ns = is_away ? client->front->rules->failover_wait_ns : upstream_of(client)->redirect_timeout_ns;
     carry->over_ns = carry->since_ns + most_ns;
     if (is_away)

@@ -1,5 +1,6 @@
 """Commands of one client for one key run in their order, whatever nodes of a cluster refuse in between."""
 
+import contextlib
 import threading
 
 import pytest
@@ -136,19 +137,32 @@ def test_what_nothing_has_overtaken_is_run_again_in_its_order(fake):
     assert conn.ask(*calls) == [1, 1, 2, 1, b"2", b"1", b"1", b"2"]
 
 
-def test_a_redirect_behind_a_node_that_was_away_has_its_own_time(farm):
-    """redirect-timeout is for redirects: what has waited for a node for longer is still redirected."""
+@contextlib.contextmanager
+def two_nodes(farm, **config):
+    """A weir before two nodes that say what a test wants; the first serves nearly all slots."""
     with FakeNode() as old, FakeNode() as new:
-        slot = slot_of("k")
         for node in (old, new):
             rows = [row(old.id, old.upstream, slots="0-16000"), row(new.id, new.upstream, slots="16001-16383")]
             me = [line.replace(" master ", " myself,master ") if node.id in line else line for line in rows]
             node.answers["CLUSTER NODES"] = nodes_reply(*me)
-        answers = iter([DOWN, moved(slot, new.upstream)] * 8)
-        old.answers["GET"] = lambda args: next(answers)
-        again = iter([DOWN, moved(slot, old.upstream)])
-        new.answers["GET"] = lambda args: next(again, b"$1\r\n1\r\n")
-        weir = farm.weir(f"cluster:{old.upstream}, {new.upstream}", workers=1, redirect_timeout="1ms", failover_wait="20s")
-        with weir.connect() as conn:
-            assert conn.call("GET", "k") == b"1"
+        weir = farm.weir(f"cluster:{old.upstream}, {new.upstream}", workers=1, failover_wait="20s", **config)
+        yield weir, old, new
         weir.stop()
+
+
+def test_a_redirect_behind_a_node_that_was_away_has_its_own_time(farm):
+    """redirect-timeout is for redirects: what has waited for a node for longer is still redirected."""
+    with two_nodes(farm, redirect_timeout="1ms") as (weir, old, new), weir.connect() as conn:
+        answers = iter([DOWN, moved(slot_of("k"), new.upstream)] * 8)
+        old.answers["GET"] = lambda args: next(answers)
+        again = iter([DOWN, moved(slot_of("k"), old.upstream)])
+        new.answers["GET"] = lambda args: next(again, b"$1\r\n1\r\n")
+        assert conn.call("GET", "k") == b"1"
+
+
+def test_so_has_one_of_a_command_on_a_connection_of_its_own(farm):
+    with two_nodes(farm, redirect_timeout="200ms") as (weir, old, new), weir.connect() as conn:
+        answers = iter([DOWN] * 6 + [moved(slot_of("k"), new.upstream)] * 2)  # the waits: 10, 20, 40, 80, 100, 100 ms
+        old.answers["BLPOP"] = lambda args: next(answers)
+        new.answers["BLPOP"] = b"*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
+        assert conn.call("BLPOP", "k", 0) == [b"k", b"1"]
