@@ -4,6 +4,7 @@
 #include "tests/sim/redis_acl.h"
 #include "tests/sim/redis_block.h"
 #include "tests/sim/redis_call.h"
+#include "tests/sim/redis_cluster.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_conn.h"
 #include "tests/sim/redis_db.h"
@@ -130,6 +131,7 @@ void redis_free(struct redis *redis)
     stop(redis);
     redis->settings.databases = settings.databases;
     free_dbs(redis);
+    cluster_free(redis);
     free(redis);
 }
 
@@ -137,7 +139,7 @@ void redis_restart_as(struct redis *redis, bool keeps_data, const struct redis_c
 {
     struct redis was = *redis;
     stop(redis);
-    *redis = (struct redis){.now_us = was.now_us, .rng = {was.rng[0], was.rng[1]}, .dbs = was.dbs};
+    *redis = (struct redis){.now_us = was.now_us, .rng = {was.rng[0], was.rng[1]}, .dbs = was.dbs, .cluster = was.cluster};
     redis->settings.databases = was.settings.databases;
     if (!keeps_data)
         free_dbs(redis);
@@ -251,6 +253,8 @@ void schedule_done(struct redis_conn *conn)
     conn->is_reply_skip_next = false;
     if (!conn->is_multi && !is_client)
         conn->tracking &= ~(unsigned)TRACKING_CACHING;
+    bool is_asking = command != NULL && command->run == cmd_asking;
+    conn->is_asking = conn->is_asking && (conn->is_multi || is_asking);
     conn->command = NULL;
     request_done(conn);
 }

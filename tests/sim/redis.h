@@ -39,6 +39,7 @@ struct redis_config {
     void (*on_not_run)(void);         /* somebody was told READONLY, LOADING or MASTERDOWN; NULL: nobody listens */
     /* A connection's owner is told of each request before it is carried out, if there is a function. */
     void (*on_request)(void *owner, const struct slice *argv, size_t argc);
+    bool is_cluster;  /* a node of one: see redis_join */
     bool is_valkey;   /* and version is Valkey's: 80001, or 70207 */
     bool has_replica; /* one that has all that was written before the server began, and stands still */
     bool forges;      /* what a script calls a status goes out with its line ends, as from servers without the patch */
@@ -117,6 +118,35 @@ bool redis_is_replica(const struct redis *redis);
 
 /* INFO tells this offset from now on, of the history of that number. `is_linked`: a replica hears its master. */
 void redis_set_offset(struct redis *redis, uint64_t offset, uint64_t history, bool is_linked);
+
+/*
+ * Redis Cluster (config.is_cluster): it is one of n nodes from now on, and knows no slot's owner. It hears of the others
+ * what it is told here, and keeps that over a restart. Texts are copied.
+ */
+#define REDIS_SLOTS 16384
+#define REDIS_NODES_MAX 8
+#define REDIS_NOBODY UINT8_MAX
+struct redis_node {
+    const char *id, *host;
+    unsigned port;
+};
+void redis_join(struct redis *redis, const struct redis_node *nodes, unsigned n, unsigned myself);
+
+/* These slots are that node's, whose config epoch is at least this. */
+void redis_own(struct redis *redis, unsigned first, unsigned last, unsigned owner, uint64_t epoch);
+
+/* The slot is on its way to, or from, that node; REDIS_NOBODY: no longer. */
+void redis_migrate(struct redis *redis, unsigned slot, unsigned to);
+void redis_import(struct redis *redis, unsigned slot, unsigned from);
+
+/* One of the slot's keys goes over, as by MIGRATE. False: there is none. */
+bool redis_move_key(struct redis *from, struct redis *to, unsigned slot);
+bool redis_has_key_in(const struct redis *redis, unsigned slot);
+uint16_t redis_slot_of(struct slice key);
+
+/* Some commands with keys hear a redirect that is not true. */
+enum redis_lie { REDIS_IS_HONEST, REDIS_NAMES_STRANGERS, REDIS_NAMES_ITSELF, REDIS_NAMES_THE_NEXT };
+void redis_lie_about(struct redis *redis, enum redis_lie lie);
 
 /* The keys of two servers with equally many databases change sides. Nobody is told. */
 void redis_swap_keys(struct redis *a, struct redis *b);

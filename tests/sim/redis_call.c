@@ -3,6 +3,7 @@
 
 #include "tests/sim/redis_acl.h"
 #include "tests/sim/redis_block.h"
+#include "tests/sim/redis_cluster.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_conn.h"
 #include "tests/sim/redis_deny.h"
@@ -154,6 +155,8 @@ static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, 
         refuse_denied(conn, verdict);
         return true;
     }
+    if (cluster_refuses(conn, argv, argc))
+        return true;
     const char *why = deny_write(conn);
     if (why != NULL) {
         refuse_with(conn, why);

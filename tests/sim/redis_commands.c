@@ -122,6 +122,8 @@ void commands_init(struct redis *redis)
                          command->run == cmd_command_getkeysandflags;
         if (is_at_least(redis, 70200) && is_looser)
             command->arity = -3;
+        if ((command->bits & FLAG_CLUSTER) != 0 && !redis->config.is_cluster)
+            command->since = UINT32_MAX;
         if (is_at_least(redis, command->since))
             dict_add(&redis->command_names, slice_str(command->name))->value = command;
     }

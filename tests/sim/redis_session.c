@@ -52,6 +52,10 @@ void cmd_select(struct redis_conn *conn, const struct slice *argv, size_t argc)
     int64_t index;
     if (!arg_int(conn, argv[1], &index))
         return;
+    if (index != 0 && conn->redis->config.is_cluster) {
+        reply_error(conn, "ERR SELECT is not allowed in cluster mode");
+        return;
+    }
     if (index < 0 || index >= (int64_t)conn->redis->settings.databases) {
         reply_error(conn, "ERR DB index is out of range");
         return;
@@ -145,7 +149,7 @@ void cmd_hello(struct redis_conn *conn, const struct slice *argv, size_t argc)
     reply_word(conn, "id");
     reply_number(conn, (int64_t)conn->id);
     reply_word(conn, "mode");
-    reply_word(conn, "standalone");
+    reply_word(conn, conn->redis->config.is_cluster ? "cluster" : "standalone");
     reply_word(conn, "role");
     reply_word(conn, conn->redis->is_replica ? "replica" : "master");
     reply_word(conn, "modules");

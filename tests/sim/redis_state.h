@@ -85,6 +85,7 @@ enum command_flag {
     FLAG_DENYOOM = 1 << 15,
     FLAG_LOADING = 1 << 16, /* carried out while the data is loaded */
     FLAG_STALE = 1 << 17,   /* and by a replica without its master */
+    FLAG_CLUSTER = 1 << 18, /* a node of a cluster alone knows it here */
 };
 
 struct redis_conn;
@@ -229,6 +230,7 @@ struct redis_conn {
     struct block block;
     bool is_authenticated, is_multi, is_dirty_cas, is_dirty_exec, is_deny_blocking;
     bool is_pushing, is_no_evict, is_no_touch, is_monitor;
+    bool is_asking;  /* the next command may be for a slot that comes here */
     bool is_script;  /* no peer: what a script calls is carried out for it */
     bool is_closing; /* when its output is taken; nothing more is read */
     bool is_closing_after_command;
@@ -250,6 +252,7 @@ struct settings {
 };
 
 struct script_state; /* redis_lua.c */
+struct cluster;      /* redis_cluster.c */
 
 struct redis {
     struct redis_config config; /* its texts are copies */
@@ -293,6 +296,7 @@ struct redis {
     const struct command *executing; /* the innermost; NULL: none */
     unsigned depth;                  /* of calls within calls */
     struct script_state *lua;
+    struct cluster *cluster; /* heap: redis_cluster.c; NULL: it is in none */
     struct dict scripts; /* SHA-1: struct script */
 };
 
