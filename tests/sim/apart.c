@@ -92,8 +92,8 @@ static void tell_failed(const struct plan *plan, const char *record)
     if (plan->memory.mode == MEMORY_ONE_PLACE)
         snprintf(place, sizeof place, " --fail-site %" PRIu32, plan->memory.place);
     /* Another build inlines otherwise, and so counts other places. */
-    fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with %s --seed %" PRIu64 " --steps %" PRIu64 "%s\n",
-            plan->seed, program_invocation_name, plan->seed, plan->steps, place);
+    fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with %s --seed %" PRIu64 " --steps %" PRIu64 "%s%s\n",
+            plan->seed, program_invocation_name, plan->seed, plan->steps, plan->masters > 0 ? " --cluster" : "", place);
     if (record != NULL && !run_one(plan, false, record)) /* the same again, by construction */
         fprintf(stderr, "sim: kept in %s\n", record);
     else if (record != NULL)

@@ -6,6 +6,7 @@
 
 #include "tests/sim/admin.h"
 #include "tests/sim/client.h"
+#include "tests/sim/masters.h"
 #include "tests/sim/deployment.h"
 #include "tests/sim/links.h"
 #include "tests/sim/loops.h"
@@ -327,6 +328,9 @@ static const struct fault table[] = {
     {"sentinel", 12, false, METER_REDIS, sentinel_model_fail},
     {"replica_lags", 12, false, METER_REDIS, lag_begin},
     {"server_loads", 4, false, METER_REDIS, deployment_load},
+    {"slot_moves", 60, true, METER_REDIS, masters_move_slot},
+    {"node_restarts", 4, false, METER_REDIS, masters_restart_node},
+    {"node_lies", 6, false, METER_REDIS, masters_let_lie},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
 
@@ -342,6 +346,10 @@ static unsigned weight_of(const struct fault *fault)
     bool is_of_name = fault->strike == move || fault->strike == move_and_die || fault->strike == moves_lose_name;
     bool is_of_servers = strncmp(fault->name, "failover", 8) == 0 || strncmp(fault->name, "server_", 7) == 0;
     is_of_servers |= fault->strike == sentinel_model_fail || fault->strike == lag_begin;
+    bool is_of_cluster = fault->strike == masters_move_slot || fault->strike == masters_restart_node ||
+                         fault->strike == masters_let_lie;
+    if (run.plan.masters > 0 || is_of_cluster)
+        return run.plan.masters > 0 && masters_has(fault->name, is_on_link(fault)) ? fault->weight : 0;
     bool is_away = run.plan.servers > 0 ? !deployment_has(fault->name, is_on_link(fault)) : is_of_servers;
     return (is_of_name && !run.plan.has_name) || is_away ? 0 : fault->weight;
 }
@@ -364,7 +372,7 @@ static void get_well(void)
 {
     kernel.odds = run.plan.odds;
     server_slow(run.plan.command_ns);
-    if (!server_is_up() && run.plan.servers == 0)
+    if (!server_is_up() && run.plan.servers == 0 && run.plan.masters == 0)
         rise(random_hits(&faults.recovery, 700000));
     if (faults.has_new_password)
         regime_write_password();

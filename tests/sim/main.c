@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/sim/apart.h"
+#include "tests/sim/masters.h"
 #include "tests/sim/repeat.h"
 #include "tests/sim/shrink.h"
 
@@ -17,13 +18,13 @@
 struct options {
     uint64_t seed, steps, seconds, seeds;
     const char *record, *replay, *shrink, *site;
-    bool is_traced, walks, refuses, repeats;
+    bool is_traced, walks, refuses, repeats, has_cluster;
 };
 
 static void print_help(void)
 {
-    fputs("usage: sim [--seed N] [--steps M] [--seeds K | --seconds T] [--fail-site K | --fail-sites | --refuses]\n"
-          "           [--trace | --repeats] [--record FILE]\n"
+    fputs("usage: sim [--seed N] [--steps M] [--seeds K | --seconds T] [--cluster]\n"
+          "           [--fail-site K | --fail-sites | --refuses] [--trace | --repeats] [--record FILE]\n"
           "       sim --replay FILE [--trace]\n"
           "       sim --shrink FILE\n"
           "\n"
@@ -34,6 +35,7 @@ static void print_help(void)
           "  --fail-site K  memory is refused once: where the run comes to its Kth place that asks for some, from 0\n"
           "  --fail-sites   the same for each place that a seed comes to, one run after the other\n"
           "  --refuses      memory is refused by chance in each run, not only in a quarter of them\n"
+          "  --cluster      before a Redis Cluster: other runs of the same seeds\n"
           "  --repeats      each run three times: it is the same run among others, on its own and as a scenario\n"
           "  --trace        print every event\n"
           "  --record FILE  keep a failed run there as a scenario\n"
@@ -51,6 +53,7 @@ static struct options parse(int argc, char **argv)
                                           {"fail-site", required_argument, NULL, 'm'},
                                           {"fail-sites", no_argument, NULL, 'a'},
                                           {"refuses", no_argument, NULL, 'f'},
+                                          {"cluster", no_argument, NULL, 'l'},
                                           {"repeats", no_argument, NULL, 'p'},
                                           {"trace", no_argument, NULL, 'v'},
                                           {"record", required_argument, NULL, 'w'},
@@ -75,6 +78,8 @@ static struct options parse(int argc, char **argv)
             options.walks = true;
         else if (option == 'f')
             options.refuses = true;
+        else if (option == 'l')
+            options.has_cluster = true;
         else if (option == 'p')
             options.repeats = true;
         else if (option == 'v')
@@ -116,10 +121,17 @@ static bool run_plan(const struct options *options, const struct plan *plan)
     return is_good;
 }
 
+static void make(struct plan *plan, const struct options *options, uint64_t seed)
+{
+    plan_make(plan, seed, options->steps);
+    if (options->has_cluster)
+        masters_plan(plan);
+}
+
 static bool run_seed(const struct options *options, uint64_t seed)
 {
     struct plan plan;
-    plan_make(&plan, seed, options->steps);
+    make(&plan, options, seed);
     struct planned_memory memory = {.mode = MEMORY_ONE_PLACE};
     if (options->refuses)
         plan_refuse(&plan, &(struct planned_memory){.mode = MEMORY_BY_CHANCE, .odds = REFUSALS});
@@ -135,7 +147,7 @@ static bool walk_seed(const struct options *options, uint64_t seed)
 {
     struct plan plan;
     struct planned_memory memory = {.mode = MEMORY_ONE_PLACE, .place = UINT32_MAX};
-    plan_make(&plan, seed, options->steps);
+    make(&plan, options, seed);
     plan_refuse(&plan, &memory);
     bool is_good = run_plan(options, &plan);
     uint32_t n = memory_places();

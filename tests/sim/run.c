@@ -17,6 +17,7 @@
 #include "run/proxy.h"
 #include "tests/sim/aborts.h"
 #include "tests/sim/client.h"
+#include "tests/sim/masters.h"
 #include "tests/sim/counters.h"
 #include "tests/sim/deployment.h"
 #include "tests/sim/faults.h"
@@ -33,6 +34,7 @@
 #include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
+#include "tests/sim/travellers.h"
 #include "tests/sim/wait_laws.h"
 #include "upstream/script.h"
 
@@ -96,6 +98,7 @@ static void settle(void)
     run.phase = RUN_SETTLES;
     run.settle_ns = world.now_ns;
     deployment_end();
+    masters_end();
     faults_end();
     aborts_end();
     clients_wake();
@@ -106,9 +109,11 @@ static void stop(void)
     run.phase = RUN_STOPS;
     run.stop_ns = world.now_ns;
     deployment_end();
+    masters_end();
     faults_end();
     aborts_end();
     counters_leave();
+    travellers_leave();
     if (!run.plan.stops_amid) {
         clients_leave();
         operator_leave();
@@ -153,7 +158,9 @@ static void look_at_waiting(void)
     bool is_late = world.now_ns - run.settle_ns > SETTLE_NS;
     if (is_late && counters_are_waiting())
         run_fail(0, "a counter waits for an answer for ever");
-    if (waiting == NULL && !operator_is_waiting() && !counters_are_waiting())
+    if (is_late && travellers_are_waiting())
+        run_fail(0, "a traveller waits for an answer for ever");
+    if (waiting == NULL && !operator_is_waiting() && !counters_are_waiting() && !travellers_are_waiting())
         ask_alone();
     else if (is_late && waiting == NULL)
         run_fail(operator_conn()->number, "the operator waits for an answer for ever");
@@ -235,6 +242,7 @@ static int serve(void)
     faults_start();
     aborts_start();
     counters_start();
+    travellers_start();
     on_world_step = on_step;
     (void)heap_is_weirs(true);
     int status = proxy_run(config, &file, builtin, &program);
@@ -314,13 +322,16 @@ int run_all(const struct plan *plan)
     moves_start();
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);
     deployment_start();
+    masters_start();
     regime_start();
     int status = serve();
     clients_stop();
     operator_stop();
     aborts_stop();
     counters_stop();
+    travellers_stop();
     deployment_stop();
+    masters_stop();
     server_stop();
     links_fini();
     if (kernel.n_open > 0)

@@ -68,6 +68,8 @@ struct plan {
     uint32_t named; /* limits: a bit for each of named_limit_lines, the same in all configurations */
     bool has_operator;
     bool has_name;      /* the upstream is a name: moves.h */
+    unsigned masters;   /* of a cluster: see masters.h; 0: there is none */
+    bool has_pairs;     /* then clients say commands with several keys of one slot */
     unsigned servers;   /* a master and its replicas: see deployment.h; 0: one server */
     bool has_sentinels; /* that tell which of them is the master */
     bool has_reads;     /* from replicas */

@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "tests/sim/aborts.h"
+#include "tests/sim/masters.h"
 #include "tests/sim/deployment.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/moves.h"
@@ -38,7 +39,7 @@ struct server {
     bool is_up, is_cut;
 };
 
-static struct server all[SERVERS_MAX];
+static struct server all[MASTERS_MAX];
 
 static struct servers {
     unsigned n;
@@ -159,6 +160,7 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
     }
     uint64_t answer = visitor->said + redis_output(visitor->redis).len;
     deployment_hear((unsigned)(visitor->server - all), argv, argc);
+    masters_hear((unsigned)(visitor->server - all), argv, argc);
     servers.answering = (struct answer_at){visitor->conn->number, answer};
     if (run.plan.has_aborts) {
         servers.asking = visitor;
@@ -177,6 +179,8 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
 static struct server *dialled(const struct conn *conn)
 {
     const struct sockaddr_in *in = (const void *)&conn->peer;
+    if (run.plan.masters > 0)
+        return &all[masters_dialled(in)];
     return servers.n == 1 ? &all[0] : &all[(ntohl(in->sin_addr.s_addr) - SERVER_HOST(0)) % servers.n];
 }
 
@@ -193,7 +197,7 @@ static bool on_dialled(struct conn *conn)
     if (run.plan.has_sentinels && sentinel_model_dialled(conn, &is_taken))
         return is_taken;
     struct server *server = dialled(conn);
-    if (!server->is_up || !moves_answers(&conn->peer))
+    if (!server->is_up || (run.plan.masters == 0 && !moves_answers(&conn->peer)))
         return false;
     struct visitor *visitor = mem_zalloc(1, sizeof *visitor);
     visitor->party = (struct party){.turn = visit, .kind = "lane", .index = conn->number};
@@ -271,7 +275,7 @@ uint64_t server_picked_id(uint64_t pick)
 /* The keys are where they are needed. */
 static void take_keys(struct server *server)
 {
-    if (servers.keeper != server)
+    if (servers.keeper != server && run.plan.masters == 0)
         redis_swap_keys(servers.keeper->redis, server->redis);
     servers.keeper = server;
 }
@@ -327,7 +331,7 @@ static void start_one(struct server *server, unsigned which, struct redis_config
 void server_start(const struct redis_config *config, unsigned turn, uint64_t command_ns)
 {
     servers = (struct servers){.turn = turn, .command_ns = command_ns, .lead = &all[0], .keeper = &all[0]};
-    servers.n = run.plan.servers > 0 ? (unsigned)run.plan.servers : 1;
+    servers.n = run.plan.masters > 0 ? run.plan.masters : run.plan.servers > 0 ? run.plan.servers : 1;
     random_init(&servers.chance, config->seed, STREAM_SERVER);
     struct redis_config own = *config;
     own.on_request = on_request;

@@ -7,6 +7,8 @@
 #include "front/life.h"
 #include "front/meter.h"
 #include "front/outage.h"
+#include "front/places.h"
+#include "front/spread.h"
 #include "tests/sim/deployment.h"
 #include "tests/sim/world.h"
 
@@ -45,25 +47,52 @@ void __wrap_front_close(struct front *front)
 
 /* ---- what resumes a client, by reason ---- */
 
+/* So does one of its riders at nodes of a cluster. */
+static bool does_one(const struct client *client, bool (*does)(const struct place *place))
+{
+    const struct spread *spread = client_spread(client);
+    bool does_so = false;
+    for (size_t i = 0; spread != NULL && i < spread->n_places; i++)
+        does_so |= spread->places[i] != NULL && does(spread->places[i]);
+    return does_so;
+}
+
+static bool is_queued(const struct place *place)
+{
+    return !list_is_empty(&place->rider.waiting);
+}
+
+static bool is_asked(const struct place *place)
+{
+    return place->question.login != NULL;
+}
+
+static bool wants_idle(const struct place *place)
+{
+    return place->rider.wants_idle && place->rider.in_flight > 0;
+}
+
 static bool will_be_answered(const struct client *client)
 {
-    return client->rider.in_flight > 0;
+    return client->rider.in_flight > 0 || spread_in_flight(client_spread(client)) > 0;
 }
 
 static bool will_be_idle(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    if (does_one(client, wants_idle) || (client_spread(client) != NULL && client_spread(client)->n_hops > 0))
+        return true;
     return client->rider.wants_idle && (client->rider.in_flight > 0 || (lane != NULL && lane_is_in_message(lane)));
 }
 
 static bool will_have_lane(const struct client *client)
 {
-    return !list_is_empty(&client->rider.waiting);
+    return !list_is_empty(&client->rider.waiting) || does_one(client, is_queued);
 }
 
 static bool will_be_in(const struct client *client)
 {
-    return client_extra(client)->login != NULL;
+    return client_extra(client)->login != NULL || does_one(client, is_asked);
 }
 
 static bool will_be_due(const struct client *client)
@@ -117,6 +146,11 @@ static bool will_be_over(const struct client *client)
 
 static bool will_be_sent_again(const struct client *client)
 {
+    const struct spread *spread = client_spread(client);
+    if ((spread != NULL && spread->n_hops > 0) || client_extra(client)->carry != NULL)
+        return true; /* which have alarms of their own */
+    if (places_are_used(client) && will_be_answered(client))
+        return true; /* MULTI's queue has been sent to another node */
     return client->rider.is_returning && alarm_is_set(&client_extra(client)->again->alarm);
 }
 
@@ -201,6 +235,8 @@ static bool is_late(const struct client *client, struct watched *at, int row)
     uint64_t most_ns = laws[row].most_s * NS_PER_S;
     if (row == WAIT_ROW_AGAIN)
         most_ns += away_most_ns();
+    if (row == WAIT_ROW_AGAIN && places_are_used(client))
+        return false; /* hops may follow each other for as long as the client says something */
     return most_ns != 0 && now_ns - at->since_ns[row] > most_ns;
 }
 
