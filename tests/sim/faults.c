@@ -346,8 +346,8 @@ static unsigned weight_of(const struct fault *fault)
     bool is_of_name = fault->strike == move || fault->strike == move_and_die || fault->strike == moves_lose_name;
     bool is_of_servers = strncmp(fault->name, "failover", 8) == 0 || strncmp(fault->name, "server_", 7) == 0;
     is_of_servers |= fault->strike == sentinel_model_fail || fault->strike == lag_begin;
-    bool is_of_cluster = fault->strike == masters_move_slot || fault->strike == masters_restart_node ||
-                         fault->strike == masters_let_lie;
+    bool is_of_cluster =
+        fault->strike == masters_move_slot || fault->strike == masters_restart_node || fault->strike == masters_let_lie;
     if (run.plan.masters > 0 || is_of_cluster)
         return run.plan.masters > 0 && masters_has(fault->name, is_on_link(fault)) ? fault->weight : 0;
     bool is_away = run.plan.servers > 0 ? !deployment_has(fault->name, is_on_link(fault)) : is_of_servers;
