@@ -321,7 +321,10 @@ void places_note_write(struct client *client, const struct lane *lane)
 {
     coverage_note_write(client);
     bool is_there = places_are_used(client) && !lanes_of(lane)->is_retired;
+    bool is_new = is_there && spread_place(client_spread(client), nodes_row_of(lane)) == NULL;
     struct place *place = is_there ? place_get(client, nodes_row_of(lane)) : NULL;
+    if (place != NULL && is_new && session_login(client) != NULL)
+        proof_copy(&place->proof, session_proof(client)); /* with which the lane was found */
     if (place != NULL)
         place->wrote_at = coverage_time(client);
 }
