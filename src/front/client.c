@@ -211,10 +211,8 @@ bool client_begin_apart(struct client *client, struct reply_source *source)
     if (spread == NULL)
         return false;
     struct replies *replies = &client->extra->replies;
-    if (spread_end_run(spread, replies) && replies_begin(replies, source, false)) {
-        spread->newest = NULL;
+    if (spread_end_run(spread, replies) && replies_begin(replies, source, false))
         return true;
-    }
     client_close_starved(client);
     return false;
 }

@@ -255,7 +255,7 @@ static enum route start(struct client *client, const struct request *request)
         compound_free(compound);
         return ROUTE_STOP;
     }
-    compound->run = compound->source->source.newest;
+    compound->run = client_spread(client)->order++;
     compound->is_muted = reply_mode_take(&client->reply_mode);
     if (compound->is_lent)
         client_wait(client, WAIT_ANSWER);
@@ -347,7 +347,7 @@ bool compound_by_keys(struct client *client, struct slice bytes, void (*done)(vo
         return false;
     compound->done = done;
     compound->arg = arg;
-    compound->run = client->extra->replies.head - 1; /* the oldest of its slot: the others wait for it */
+    compound->run = client_spread(client)->order - INT32_MAX; /* the oldest of its slot: the others wait for it */
     if (fill(compound, &request) && compound->split.n_parts == 1 && parts_start_keys(compound))
         return true;
     compound_free(compound);

@@ -117,8 +117,8 @@ static inline bool send_some(struct client *client, struct place *place, const s
     if (stretch->command->is_pausable)
         place->wrote_at = coverage_time(client);
     lane_count_sent(rider, SHARED_CALLS_FEW, bytes);
-    if (!spread_turn(client->extra->spread, &client->extra->replies, place) ||
-        unanswered_add(&place->unanswered, &client->front->loop->pool, keep_kind(stretch->command), slice_of(at, bytes),
+    if (!spread_turn(client->extra->spread, &client->extra->replies, place, n) ||
+        unanswered_add_more(&place->unanswered, &client->front->loop->pool, keep_kind(stretch->command), slice_of(at, bytes),
                        n) == NULL ||
         !lane_call(lane, rider, timing_tag(client, stretch->command, stretch->argc), n)) {
         client_close_starved(client);

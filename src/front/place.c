@@ -62,35 +62,19 @@ static void note_paying(struct place *place)
     place->rider.is_paying = !client->rider.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
 }
 
-static void put_in_order(struct place *place, const char *data, size_t n)
-{
-    struct client *client = place->client;
-    struct replies *replies = &client->extra->replies;
-    switch (replies_take(replies, &place->source, data, n, !lane_is_in_frame(place->rider.lane))) {
-    case REPLIES_PASS:
-        client_output(client, data, n);
-        break;
-    case REPLIES_KEPT:
-        client_limit_unread(client, 0);
-        break;
-    case REPLIES_FULL:
-        client_close_starved(client);
-        break;
-    }
-    if (!client_is_closed(client))
-        replies_flush(replies, client_put_out, client);
-}
-
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct place *place = place_of(rider);
     struct client *client = place->client;
     if (!note_bytes(place, n))
         return;
-    if (replies_are_idle(&client->extra->replies))
-        client_output(client, data, n);
-    else
-        put_in_order(place, data, n);
+    struct extra *extra = client->extra;
+    const struct spread_outlet outlet = {client_put_out, client};
+    const bool is_whole = !lane_is_in_frame(rider->lane);
+    if (!spread_take(extra->spread, &extra->replies, place, slice_of(data, n), is_whole, &outlet))
+        client_close_starved(client);
+    else if (!client_is_closed(client) && replies_bytes(&extra->replies) > 0)
+        client_limit_unread(client, 0);
     note_paying(place);
 }
 
@@ -103,25 +87,18 @@ static void on_unheard(struct rider *rider, size_t n)
 static struct link *on_passing(struct rider *rider)
 {
     struct client *client = place_of(rider)->client;
-    return !client_is_leaving(client) && replies_are_idle(&client->extra->replies) ? &client->link : NULL;
+    const struct extra *extra = client->extra;
+    bool passes = !client_is_leaving(client) && spread_may_pass(extra->spread, &extra->replies, place_of(rider));
+    return passes ? &client->link : NULL;
 }
 
 static void on_passed(struct rider *rider, size_t n)
 {
+    spread_passed(place_of(rider), n);
     if (!note_bytes(place_of(rider), n))
         return;
     client_limit_unread(place_of(rider)->client, 0);
     note_paying(place_of(rider));
-}
-
-static void on_run_end(struct rider *rider)
-{
-    struct place *place = place_of(rider);
-    struct replies *replies = &place->client->extra->replies;
-    if (place->source.n_runs == 0)
-        return; /* nothing of the client is waited for any more */
-    replies_end(replies, &place->source);
-    replies_flush(replies, client_put_out, place->client);
 }
 
 static void on_counted(struct rider *rider, uint8_t counted)
@@ -259,7 +236,6 @@ static const struct rider_ops rider_ops = {
     .on_unheard = on_unheard,
     .on_passing = on_passing,
     .on_passed = on_passed,
-    .on_run_end = on_run_end,
     .on_counted = on_counted,
     .on_timed = on_timed,
     .on_not_run = on_not_run,
@@ -595,6 +571,8 @@ static bool note_call(struct place *place, struct lane *lane, const struct reque
     struct rider *rider = &place->rider;
     uint64_t tag = timing_tag(client, request->command, request->argc);
     bool is_unheard = reply_mode_take(&client->reply_mode);
+    if (!is_unheard && !spread_turn(client->extra->spread, &client->extra->replies, place, 1))
+        return false;
     if (request->counted == 0 && rider->waited_us == 0 && !is_unheard)
         return client_counts(client, UNIT_BYTES_OUT) ? lane_call_apart(lane, rider, tag, 1)
                                                      : lane_call(lane, rider, tag, 1);
@@ -622,7 +600,6 @@ void place_send(struct place *place, struct lane *lane, const struct request *re
     place_note_write(place, request->command);
     lane_count_sent(rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
     bool is_noted =
-        spread_turn(client->extra->spread, &client->extra->replies, place) &&
         unanswered_add(&place->unanswered, pool_of(place), keep_kind(request->command), request->bytes, 1) != NULL &&
         note_call(place, lane, request);
     if (!is_noted) {

@@ -174,7 +174,7 @@ bool places_is_moving(const struct client *client, int32_t slot)
  */
 static bool is_needed(const struct place *place)
 {
-    return place->rider.in_flight > 0 || place->n_hops > 0 || !replies_are_idle(&place->client->extra->replies);
+    return place->rider.in_flight > 0 || place->n_hops > 0 || place->n_turns > 0;
 }
 
 static void retire(struct spread *spread, struct place *place)
@@ -190,8 +190,6 @@ static void retire(struct spread *spread, struct place *place)
         list_push(&spread->retired, &place->in_retired);
         return;
     }
-    if (spread->newest == place)
-        spread->newest = NULL;
     place_free(place);
 }
 
@@ -240,8 +238,6 @@ static void free_retired(struct spread *spread)
         next = at->next;
         if (is_needed(place))
             continue;
-        if (spread->newest == place)
-            spread->newest = NULL;
         list_take(&place->in_retired);
         place_free(place);
     }
@@ -287,6 +283,7 @@ void places_leave(struct client *client)
     struct spread *spread = client_spread(client);
     if (spread == NULL)
         return;
+    spread_forget(spread, &client->extra->replies);
     replies_clear(&client->extra->replies);
     hops_leave(client);
     for (size_t i = 0; i < spread->n_places; i++)
@@ -294,8 +291,6 @@ void places_leave(struct client *client)
             place_leave(spread->places[i]);
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
         place_leave(retired_at(at));
-    spread->newest = NULL;
-    spread->is_ended = false;
 }
 
 void places_free(struct client *client)
@@ -303,6 +298,7 @@ void places_free(struct client *client)
     struct spread *spread = client_spread(client);
     if (spread == NULL)
         return;
+    spread_forget(spread, &client->extra->replies);
     for (size_t i = 0; i < spread->n_places; i++)
         if (spread->places[i] != NULL)
             place_free(spread->places[i]);

@@ -13,8 +13,9 @@ struct early_piece {
     struct early_piece *next;
     uint32_t filled;
     uint32_t room;
-    char *held;   /* in place of `data`: a reply that was held back; heap */
-    bool is_open; /* that reply has not come */
+    char *held;     /* in place of `data`: a reply that was held back; heap */
+    bool is_open;   /* that reply has not come */
+    uint32_t taken; /* bytes of `data` that have gone */
     char data[];
 };
 
@@ -73,7 +74,7 @@ static void drop_piece(struct replies *replies, struct early *early)
 {
     struct early_piece *piece = early->first;
     early->first = piece->next;
-    replies->early_bytes -= piece->filled;
+    replies->early_bytes -= piece->filled - piece->taken;
     if (piece->held != NULL)
         pool_note_less(replies->pool, piece->filled);
     free(piece->held);
@@ -89,6 +90,50 @@ static void drop_early(struct replies *replies, struct early *early)
 {
     while (!early_is_empty(early))
         drop_piece(replies, early);
+}
+
+/* ---- strands ---- */
+
+bool strand_keep(struct replies *replies, struct early *strand, const char *data, size_t n)
+{
+    return keep(replies, strand, data, n);
+}
+
+struct early_piece *strand_hold(struct replies *replies, struct early *strand)
+{
+    if (!add_piece(replies, strand, 0, 0))
+        return NULL;
+    strand->last->is_open = true;
+    return strand->last;
+}
+
+enum strand_next strand_look(const struct early *strand, const struct early_piece **at, struct slice *bytes)
+{
+    const struct early_piece *piece = *at == NULL ? strand->first : (*at)->next;
+    *at = piece;
+    if (piece == NULL)
+        return STRAND_EMPTY;
+    if (piece->is_open)
+        return STRAND_OPEN;
+    *bytes = piece->held != NULL ? slice_of(piece->held, piece->filled)
+                                 : slice_of(piece->data + piece->taken, piece->filled - piece->taken);
+    return piece->room == 0 ? STRAND_REPLY : STRAND_BYTES;
+}
+
+void strand_drop(struct replies *replies, struct early *strand, size_t n)
+{
+    struct early_piece *piece = strand->first;
+    if (piece->room == 0 || piece->taken + n == piece->filled) {
+        drop_piece(replies, strand);
+        return;
+    }
+    piece->taken += (uint32_t)n;
+    replies->early_bytes -= n;
+}
+
+void strand_clear(struct replies *replies, struct early *strand)
+{
+    drop_early(replies, strand);
 }
 
 /* ---- the runs ---- */

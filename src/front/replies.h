@@ -31,7 +31,7 @@
 
 struct early_piece;
 
-/* What has come before its turn, oldest first. */
+/* What has come before its turn, oldest first. Zeroed: nothing. */
 struct early {
     struct early_piece *first; /* NULL: nothing */
     struct early_piece *last;
@@ -114,6 +114,34 @@ struct early_piece *replies_hold(struct replies *replies, const struct reply_sou
 /* The reply that was held back, whole; empty: there is none. False: out of memory. */
 __attribute__((warn_unused_result)) bool replies_fill(struct replies *replies, struct early_piece *piece,
                                                       struct slice reply);
+
+/*
+ * ---- strands: what has come early from one of several lanes that are one source (front/spread.h) ----
+ *
+ * Its bytes are counted as replies_bytes. A strand is its owner's, and zeroed when it is empty.
+ */
+
+/* A copy of these bytes is kept. False: out of memory. */
+__attribute__((warn_unused_result)) bool strand_keep(struct replies *replies, struct early *strand, const char *data,
+                                                     size_t n);
+
+/* As replies_hold, of the strand's next reply. */
+struct early_piece *strand_hold(struct replies *replies, struct early *strand);
+
+enum strand_next {
+    STRAND_EMPTY,
+    STRAND_BYTES, /* some bytes of its replies */
+    STRAND_REPLY, /* one whole reply, that was held back; or none, which has its place */
+    STRAND_OPEN,  /* a reply that is held back */
+};
+
+/* What is in it: from the first piece on, `at` NULL, or behind the piece `at`, which is moved. */
+enum strand_next strand_look(const struct early *strand, const struct early_piece **at, struct slice *bytes);
+
+/* The first n bytes have gone, which are all of one piece or a part of it. */
+void strand_drop(struct replies *replies, struct early *strand, size_t n);
+
+void strand_clear(struct replies *replies, struct early *strand);
 
 enum replies_verdict {
     REPLIES_PASS, /* they are to be sent now */

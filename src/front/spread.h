@@ -17,8 +17,14 @@
  * that is in flight at places is answered. While a hop is not on its way in that order nothing
  * newer is taken: WAIT_AGAIN.
  *
- * Order of replies: a run of front/replies.h for each stretch of calls at one place. With calls at
- * one place only, replies are idle, and nothing of it is done.
+ * Order of replies: spread.turns says which place answers next, and how many replies in a row. What
+ * another place answers meanwhile waits in its strand. To front/replies.h all places are one source:
+ * a run for each stretch of calls at places, with a compound or what weir says in between. With
+ * nothing of that kind replies are idle.
+ *
+ *   requests   GET a   GET b   GET c   MGET d e   GET f
+ *   turns      1       2 2             end        1        place and replies; `end`: of a stretch
+ *   replies    \__ run ____________/   compound   \ run
  *
  * Owner: the client, extra.spread; its worker's thread. On one server there is none. Knows of no
  * client.
@@ -33,6 +39,7 @@
 #include "front/replies.h"
 #include "front/unanswered.h"
 #include "limit/key_filter.h"
+#include "resp/scan.h"
 #include "upstream/doors.h"
 #include "upstream/nodes.h"
 #include "upstream/slot_map.h"
@@ -49,7 +56,9 @@ struct place {
     struct nodes_row *row;
     struct list in_retired;       /* in spread.retired; itself while its node is in the topology */
     struct lease shared;          /* on the shared lane there */
-    struct reply_source source;   /* its replies, in the client's order */
+    struct early strand;          /* of its replies, those whose turn has not come */
+    struct reply_scan scan;       /* of those whose turn has come, where the last of them ends */
+    uint32_t n_turns;             /* of its replies, those that the client has not got */
     struct unanswered unanswered; /* its requests under way */
     struct proof proof;           /* that the node takes the client's words */
     struct question question;     /* whether it does; question.login NULL: it is not being asked */
@@ -61,23 +70,37 @@ struct place {
     uint64_t heard_ns;            /* when the node answered last; kept of clients that read from replicas */
     uint64_t avoided_until_ns;    /* of a replica that takes no lane of the client: it is not used until then */
     uint32_t doubts;              /* reach.doubts of the node at that answer */
+    bool is_in_frame;             /* what has gone of its replies ends within one */
     bool was_proven;              /* the node has taken the client's words once */
     bool was_refused; /* the lane that it waited for could not be opened, or the login was refused; told once */
 };
 
+/* Replies that come in a row. */
+struct reply_turn {
+    struct place *place; /* NULL: the end of a stretch, which is a run of replies */
+    uint32_t n;
+    uint32_t order; /* of the first: spread.order when it was asked for */
+};
+
 struct spread {
-    struct place **places;     /* by row of the topology that the worker has adopted; NULL: none there yet; heap */
-    size_t n_places;           /* size of that */
-    struct list retired;       /* places of nodes that have left the topology, while calls are in flight there */
-    struct list hops;          /* struct hop, oldest first: all that are not over */
-    struct list refused;       /* struct refused (front/overtaken.h) */
-    uint32_t n_hops;           /* how many */
-    uint32_t n_held;           /* of them, those that are not on their way in order: WAIT_AGAIN */
-    struct place *newest;      /* where the newest call went, while it is in flight; else not to be followed */
-    bool is_ended;             /* its run ends with that call: the next call begins another */
-    uint32_t version;          /* of the slot map, when what is in flight was sent */
-    bool is_stale;             /* another topology has been adopted since then */
-    struct key_filter several; /* keys of commands with several keys that are in flight */
+    struct place **places; /* by row of the topology that the worker has adopted; NULL: none there yet; heap */
+    size_t n_places;       /* size of that */
+    struct list retired;   /* places of nodes that have left the topology, while calls are in flight there */
+    struct list hops;      /* struct hop, oldest first: all that are not over */
+    struct list refused;   /* struct refused (front/overtaken.h) */
+    uint32_t n_hops;       /* how many */
+    uint32_t n_held;       /* of them, those that are not on their way in order: WAIT_AGAIN */
+    struct reply_turn
+        *turns;          /* a ring, oldest first: whose replies come, in the client's order; heap; NULL: none yet */
+    uint32_t capacity;   /* of the ring, a power of two */
+    uint32_t head, tail; /* of the ring; positions count on for ever and wrap */
+    uint32_t order;      /* requests so far, which count on and wrap: of hops and compounds, too */
+    struct reply_source source; /* all places, to replies */
+    bool is_open;               /* the newest turn's stretch goes on */
+    bool is_run;                /* and is a run of replies: else these are idle */
+    uint32_t version;           /* of the slot map, when what is in flight was sent */
+    bool is_stale;              /* another topology has been adopted since then */
+    struct key_filter several;  /* keys of commands with several keys that are in flight */
     struct nodes_row *target; /* where the client's next request goes, while it waits for a lane; NULL: the home node */
 };
 
@@ -103,19 +126,59 @@ struct place *spread_place(const struct spread *spread, const struct nodes_row *
 struct place *spread_place_at(const struct spread *spread, const struct node *node);
 
 /*
- * The next call goes to this place, and its reply follows all earlier ones. False: out of memory.
+ * The next n requests go to this place, and their replies follow all earlier ones. Not of those
+ * that are not heard. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool spread_turn_slowly(struct spread *spread, struct replies *replies,
-                                                            struct place *place);
+                                                            struct place *place, uint32_t n);
 
 __attribute__((warn_unused_result)) static inline bool spread_turn(struct spread *spread, struct replies *replies,
-                                                                   struct place *place)
+                                                                   struct place *place, uint32_t n)
 {
-    return (spread->newest == place && !spread->is_ended) || spread_turn_slowly(spread, replies, place);
+    if (!spread->is_open || spread->head == spread->tail)
+        return spread_turn_slowly(spread, replies, place, n);
+    struct reply_turn *newest = &spread->turns[(spread->tail - 1) & (spread->capacity - 1)];
+    if (newest->place != place)
+        return spread_turn_slowly(spread, replies, place, n);
+    newest->n += n;
+    place->n_turns += n;
+    spread->order += n;
+    return true;
 }
 
+/* Where bytes go that have their turn. */
+struct spread_outlet {
+    bool (*put)(void *arg, const char *data, size_t n); /* false: no more, and the order is forgotten perhaps */
+    void *arg;
+};
+
 /*
- * What is said next comes from elsewhere, behind all that is in flight: what was asked of a place
+ * The next bytes of the place's replies; `is_whole`: they end where a reply does. What has its turn
+ * is put out. False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool spread_take(struct spread *spread, struct replies *replies,
+                                                     struct place *place, struct slice bytes, bool is_whole,
+                                                     const struct spread_outlet *outlet);
+
+/* A reply that was held back has come: as spread_take. */
+__attribute__((warn_unused_result)) bool spread_go_on(struct spread *spread, struct replies *replies,
+                                                      const struct spread_outlet *outlet);
+
+/* True if what comes next of the place's replies can pass it by: the reply of which a part has gone, and spread_passed: how much has. */
+bool spread_may_pass(const struct spread *spread, const struct replies *replies, const struct place *place);
+void spread_passed(struct place *place, size_t n);
+
+/* spread.order of the place's next reply. */
+uint32_t spread_order_of(const struct spread *spread, const struct place *place);
+
+/* True if a part of a place's reply has gone to the client. */
+bool spread_is_in_frame(const struct spread *spread);
+
+/* No reply is waited for any more. Before replies_clear. */
+void spread_forget(struct spread *spread, struct replies *replies);
+
+/*
+ * What is said next comes from elsewhere, behind all that is in flight: what was asked of places
  * so far is a run that ends. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool spread_end_run(struct spread *spread, struct replies *replies);

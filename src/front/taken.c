@@ -1,6 +1,5 @@
 #include "front/taken.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "front/account.h"
@@ -9,10 +8,10 @@
 #include "front/pacing.h"
 #include "front/timing.h"
 
-/* Its reply has its position within a run of the place. */
+/* Its reply has its position in the strand of the place. */
 struct taken {
     struct hop hop;
-    struct early_piece *position;
+    struct early_piece *position; /* NULL: it is not heard */
     uint8_t counted;
     bool is_muted;
 };
@@ -29,12 +28,13 @@ static void on_reply(struct hop *hop, struct slice reply)
         reply = slice_of("", 0);
     else
         account_bytes_out(client, reply.len, taken->counted);
-    if (!client_is_closed(client) && !replies_fill(replies, taken->position, reply))
+    const struct spread_outlet outlet = {client_put_out, client};
+    if (!client_is_closed(client) && taken->position != NULL && !replies_fill(replies, taken->position, reply))
         client_close_starved(client);
     if (!client_is_closed(client))
         client_limit_unread(client, 0);
-    if (!client_is_closed(client))
-        replies_flush(replies, client_put_out, client);
+    if (!client_is_closed(client) && !spread_go_on(client_spread(client), replies, &outlet))
+        client_close_starved(client);
     free(taken);
 }
 
@@ -61,16 +61,6 @@ static bool on_try_again(struct hop *hop, struct slice request)
 
 static const struct hop_ops ops = {.on_reply = on_reply, .on_try_again = on_try_again, .on_lost = on_lost};
 
-/* The position of the place's next reply. NULL: out of memory. */
-static struct early_piece *hold_position(struct place *place)
-{
-    struct extra *extra = place->client->extra;
-    assert(place->source.n_runs > 0 || (extra->spread->newest == place && !extra->spread->is_ended));
-    if (place->source.n_runs == 0 && !spread_end_run(extra->spread, &extra->replies))
-        return NULL;
-    return replies_hold(&extra->replies, &place->source);
-}
-
 bool taken_begin(struct place *place, const struct call *call, enum not_run row, struct slice reply)
 {
     struct client *client = place->client;
@@ -80,18 +70,21 @@ bool taken_begin(struct place *place, const struct call *call, enum not_run row,
     const struct hop_request request = {.bytes = bytes,
                                         .slot = overtaken_slot_of(client, bytes),
                                         .tag = tags_at(&place->rider.lane->tags, 0),
-                                        .order = place->source.oldest};
+                                        .order = spread_order_of(client->extra->spread, place)};
+    const bool is_muted = (call->flags & CALL_MUTE) != 0;
     const struct hop_refusal refusal = {place, row, reply};
     struct taken *taken = malloc(sizeof *taken);
-    struct early_piece *position = taken != NULL ? hold_position(place) : NULL;
-    if (position == NULL || !hop_start_refused(&taken->hop, &ops, client, &request, &refusal)) {
+    struct early_piece *position =
+        taken != NULL && !is_muted ? strand_hold(&client->extra->replies, &place->strand) : NULL;
+    if (taken == NULL || (position == NULL && !is_muted) ||
+        !hop_start_refused(&taken->hop, &ops, client, &request, &refusal)) {
         free(taken);
         client_close_starved(client);
         return true;
     }
     taken->position = position;
     taken->counted = call->counted;
-    taken->is_muted = (call->flags & CALL_MUTE) != 0;
+    taken->is_muted = is_muted;
     taken->hop.arrived_ns = call->arrived_ns;
     taken->hop.waited_us = call->waited_us;
     pacing_note_answered(client, call, 1);

@@ -178,7 +178,7 @@ static bool let_end(struct client *client)
     struct spread *spread = client_spread(client);
     if (is_within(client, &client->rider))
         return !lane_end_run(&client->rider) || replies_begin(&extra->replies, &extra->own, true);
-    if (spread != NULL && spread->newest != NULL && is_within(client, &spread->newest->rider))
+    if (spread != NULL && spread_is_in_frame(spread))
         return spread_end_run(spread, &extra->replies);
     return true;
 }

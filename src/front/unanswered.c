@@ -50,6 +50,21 @@ struct kept *unanswered_add(struct unanswered *unanswered, struct pool *pool, en
     return kept;
 }
 
+struct kept *unanswered_add_more(struct unanswered *unanswered, struct pool *pool, enum kept_kind kind,
+                                 struct slice bytes, uint32_t n)
+{
+    struct kept *last = unanswered->last;
+    if (unanswered->first == NULL || last->kind != kind || last->len == 0 || bytes.len == 0 ||
+        size_of(last) + bytes.len > CELL_BYTES || unanswered->bytes > UNANSWERED_MAX)
+        return unanswered_add(unanswered, pool, kind, bytes, n);
+    memcpy(last->bytes + last->len, bytes.at, bytes.len);
+    last->len += (uint32_t)bytes.len;
+    last->n += n;
+    last->n_left += n;
+    unanswered->bytes += bytes.len;
+    return last;
+}
+
 static void drop_first(struct unanswered *unanswered, struct pool *pool)
 {
     struct kept *kept = unanswered->first;

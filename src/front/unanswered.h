@@ -5,7 +5,7 @@
  *   sent      GET a, GET b | SET c       an entry is what was sent at a time: neighbours that are alike, or one request
  *   answered  GET a                      n_left says how many of them are unanswered; bytes go with the last of them
  *
- * Invariant: one entry for each call of the client on a lane that keeps (lane.keeps), in the order of the calls. Bytes are
+ * Invariant: entries for all calls of the client on a lane that keeps (lane.keeps), in the order of the calls. Bytes are
  * kept while no more than UNANSWERED_MAX are; an entry without bytes cannot be sent again. Owner: the client; its worker's
  * thread. Knows of no client.
  */
@@ -47,6 +47,11 @@ struct unanswered {
 /* `n` > 0 requests are about to be sent. Empty `bytes`: they cannot be sent again. NULL: out of memory. */
 __attribute__((warn_unused_result)) struct kept *unanswered_add(struct unanswered *unanswered, struct pool *pool,
                                                                 enum kept_kind kind, struct slice bytes, uint32_t n);
+
+/* The same, with the newest entry where that is small, and alike. */
+__attribute__((warn_unused_result)) struct kept *unanswered_add_more(struct unanswered *unanswered, struct pool *pool,
+                                                                     enum kept_kind kind, struct slice bytes,
+                                                                     uint32_t n);
 
 /* The oldest `n` requests are answered, or are kept elsewhere now. */
 void unanswered_drop(struct unanswered *unanswered, struct pool *pool, uint32_t n);
