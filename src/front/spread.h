@@ -164,7 +164,10 @@ __attribute__((warn_unused_result)) bool spread_take(struct spread *spread, stru
 __attribute__((warn_unused_result)) bool spread_go_on(struct spread *spread, struct replies *replies,
                                                       const struct spread_outlet *outlet);
 
-/* True if what comes next of the place's replies can pass it by: the reply of which a part has gone, and spread_passed: how much has. */
+/*
+ * True if a part of the place's next reply has gone to the client, and the rest can go past
+ * spread_take; spread_passed: so much of it has.
+ */
 bool spread_may_pass(const struct spread *spread, const struct replies *replies, const struct place *place);
 void spread_passed(struct place *place, size_t n);
 
