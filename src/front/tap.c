@@ -270,11 +270,15 @@ struct nodes_row *tap_row(const struct tap *tap)
     return lane != NULL && !lane_is_closed(lane) ? nodes_row_of(lane) : NULL;
 }
 
+/* Anew where it has had one: a kept lane has turned out not to be clean. */
 static bool borrow(struct tap *tap, struct nodes_row *row)
 {
     const struct lane_key key = session_key(tap->client, lanes_node(&row->lanes));
     tap->is_dressed = false;
-    return lend_private(&row->lanes, &key, &tap->rider, NULL, true) != NULL;
+    if (lend_private(&row->lanes, &key, &tap->rider, NULL, tap->wants_new) == NULL)
+        return false;
+    tap->wants_new = true;
+    return true;
 }
 
 #define HOPES_MAX 5 /* of 20 ms each: a lane that is only kept is given back in one iteration of its worker */
@@ -415,6 +419,7 @@ void tap_leave(struct tap *tap)
 {
     struct lane *lane = tap->rider.lane;
     list_take(&tap->rider.waiting);
+    tap->wants_new = false;
     if (lane == NULL)
         return;
     bool is_done = is_clean(tap);

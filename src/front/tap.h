@@ -47,6 +47,7 @@ struct tap {
     char *refusal;      /* why its lane could not be opened, as an error reply; heap; NULL: that has not happened */
     bool is_shard;      /* for SSUBSCRIBE. SUBSCRIBE and PSUBSCRIBE have others: their confirmations look alike */
     bool is_dressed;    /* its lane bears the client's name, if that has one */
+    bool wants_new;     /* it has had a lane since it was left last: the next one is not a kept one */
     bool is_told;       /* the request that is being carried out has been sent here */
 };
 

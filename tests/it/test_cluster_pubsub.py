@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from kit.admin import ADMIN, get
+from kit.admin import ADMIN, get, stats
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import wait_until
-from kit.resp import Closed, Error, Push, encode
+from kit.resp import Closed, Error, Push, encode, pipeline
 from kit.server import at_least, valkey_at_least
 
 SHARDED = pytest.mark.skipif(not at_least(7, 0), reason="this redis-server has no channels of shards")
@@ -582,4 +582,35 @@ def test_no_connection_is_left_for_a_subscriber(farm):
     for conn, reply in zip(conns, got):
         if isinstance(reply, Error):
             assert conn.call("PING") == "PONG"
+    weir.stop()
+
+
+@SHARDED
+@pytest.mark.cluster
+def test_connections_of_subscribers_are_used_again(farm):
+    made = Cluster(farm)
+    weir = weir_before(made, workers=1, sections=ADMIN)
+    channel = channel_at(made, made.masters[0])
+    conns = [weir.connect() for _ in range(4)]
+    round = pipeline(["SSUBSCRIBE", channel], ["SUNSUBSCRIBE", channel], ["SUBSCRIBE", "x"], ["UNSUBSCRIBE", "x"])
+    for _ in range(30):
+        for conn in conns:
+            conn.send(round)
+        for conn in conns:
+            said(conn, "ssubscribe", channel, 1)
+            said(conn, "sunsubscribe", channel, 0)
+            said(conn, "subscribe", "x", 1)
+            said(conn, "unsubscribe", "x", 0)
+    assert conns[0].call("SSUBSCRIBE", channel) == [b"ssubscribe", channel.encode(), 1]
+
+    def connections(kind):
+        return stats(weir)["upstream"]["connections"][kind]
+
+    wait_until(lambda: connections("private") == 1, "all is counted")
+    assert stats(weir)["upstream"]["connects"] <= len(made.masters) + 2 * len(conns)
+    wait_until(lambda: connections("idle") == 0, "nobody needs them")
+    assert connections("private") == 1
+    conns[1].send(encode("SPUBLISH", channel, "m"))
+    said(conns[0], "smessage", channel, "m")
+    assert conns[1].read() == 1
     weir.stop()
