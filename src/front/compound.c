@@ -7,6 +7,7 @@
 #include "front/compound_parts.h"
 #include "front/describe.h"
 #include "front/keep.h"
+#include "front/lane_choice.h"
 #include "front/meter.h"
 #include "front/places.h"
 #include "front/read_side.h"
@@ -257,6 +258,8 @@ static enum route start(struct client *client, const struct request *request)
     }
     compound->run = client_spread(client)->order++;
     compound->is_muted = reply_mode_take(&client->reply_mode);
+    if (client->reader == READER_NEW && (request->command->flags & CMD_READONLY) != 0)
+        client->reader = READER_ASKS; /* whatever lane of its own it has */
     if (compound->is_lent)
         client_wait(client, WAIT_ANSWER);
     note_keys(compound, request->command);
@@ -309,12 +312,29 @@ static enum route refuse(struct client *client, struct request *request)
     return answer_error(client, NULL, request, CROSSING);
 }
 
+/*
+ * How large its parts are is known when they come: the first read of a client is answered before
+ * the second goes, and huge ones one after the other.
+ */
+static bool must_ask_first(struct client *client, const struct request *request)
+{
+    bool is_asked = client->reader == READER_ASKS || lane_choice_reads_huge(client);
+    if ((request->command->flags & CMD_READONLY) == 0 || !is_asked)
+        return false;
+    if (client_has_calls(client) || client_extra(client)->n_compounds > 0)
+        return true;
+    if (client->reader == READER_ASKS)
+        client->reader = READER_KNOWN;
+    return false;
+}
+
 /* True if something must be answered before it. */
 static bool must_wait(struct client *client, const struct request *request)
 {
     bool is_lent = is_for_many(fanout_for(request)) && !request->command->is_shareable;
     return client->rider.in_flight > 0 || client_extra(client)->n_compounds >= COMPOUNDS_MAX ||
            (is_lent && spread_in_flight(client_spread(client)) > 0) || places_must_not_overtake(client, request) ||
+           must_ask_first(client, request) ||
            (request->command->is_pausable && read_side_of(client) != NULL && shard_reads_are_under_way(client));
 }
 

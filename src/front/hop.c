@@ -10,7 +10,6 @@
 #include "front/timing.h"
 #include "limit/keys.h"
 #include "upstream/redirect.h"
-#include "upstream/stall.h"
 
 #define ASKING "*1\r\n$6\r\nASKING\r\n"
 #define GIVEN_UP SLICE("-UPSTREAM moved\r\n")
@@ -199,15 +198,24 @@ static void on_heavy(struct rider *rider)
     lane_choice_note_huge(hop_of(rider)->client);
 }
 
-static void on_blocking(struct rider *rider)
+/* What of the reply that stops its lane has still to come. */
+static uint64_t left_of_reply(const struct hop *hop)
 {
-    client_close_for(hop_of(rider)->client, CLOSED_BUFFER);
+    const struct rider *rider = &hop->rider;
+    bool is_stopped = rider->in_flight > 0 && rider->lane->stalled == rider;
+    return is_stopped ? rider->lane->scan.bulk_left : 0;
 }
 
+/* Hops of one request stop a lane each: they count together. */
 static void on_unread(struct rider *rider, uint64_t bytes)
 {
-    (void)rider;
+    struct client *client = hop_of(rider)->client;
+    struct list *hops = &client_spread(client)->hops;
+    uint64_t left = 0;
     (void)bytes;
+    for (struct list *at = hops->next; at != hops; at = at->next)
+        left += left_of_reply(hop_at(at));
+    client_limit_unread(client, client->extra->kept_bytes + left);
 }
 
 /* Of its one or two calls. */
@@ -236,10 +244,10 @@ static const struct rider_ops rider_ops = {
     .on_timed = on_timed,
     .on_not_run = on_not_run,
     .on_heavy = on_heavy,
-    .on_blocking = on_blocking,
     .on_unread = on_unread,
     .on_lost = on_lost,
     .on_resume = on_resume,
+    .holds_replies = true,
     .link = link_of,
 };
 
@@ -810,8 +818,6 @@ void hops_catch_up(struct client *client)
     struct spread *spread = client_spread(client);
     for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
         struct rider *rider = &hop_at(at)->rider;
-        if (rider->absorbed > 0)
-            stall_absorbed(&client->front->nodes.commons, rider);
         if (rider->in_flight > 0)
             lane_catch_up(rider);
     }
@@ -820,8 +826,6 @@ void hops_catch_up(struct client *client)
 static void leave(struct hop *hop)
 {
     struct rider *rider = &hop->rider;
-    if (rider->absorbed > 0)
-        stall_absorbed(&hop->client->front->nodes.commons, rider);
     if (rider->lane != NULL && rider->in_flight > 0)
         remains_leave_rider(hop->client, rider);
     rider->lane = NULL;

@@ -601,9 +601,8 @@ static bool is_far_behind_blocking(const struct client *client)
  */
 static bool may_read_huge(const struct client *client)
 {
-    uint64_t huge_until_ns = client_extra(client)->huge_until_ns;
-    bool is_huge = huge_until_ns != 0 && client->front->loop->now_ns < huge_until_ns;
-    return client_has_own_lane(client) && (is_huge || client->link.n_written + link_pending(&client->link) == 0);
+    return client_has_own_lane(client) &&
+           (lane_choice_reads_huge(client) || client->link.n_written + link_pending(&client->link) == 0);
 }
 
 /*

@@ -71,6 +71,13 @@ static inline bool lane_choice_asks_size(const struct client *client, const stru
     return client->reader == READER_NEW && !client_has_own_lane(client) && (command->flags & CMD_READONLY) != 0;
 }
 
+/* Is a huge reply coming, or has one come not long ago? */
+static inline bool lane_choice_reads_huge(const struct client *client)
+{
+    uint64_t until_ns = client_extra(client)->huge_until_ns;
+    return until_ns != 0 && client->front->loop->now_ns < until_ns;
+}
+
 /* A request goes to the lane that was found for it. */
 static inline void lane_choice_note_read(struct client *client, const struct command *command)
 {

@@ -452,10 +452,12 @@ static enum finding find_none(struct place *place)
     return LANE_NONE;
 }
 
-/* True if a read of a client of which nothing is known may be a huge one. */
+/* True if a read of a client of which nothing is known may be a huge one. A hop's is asked for already. */
 static bool is_first_read(const struct client *client, const struct command *command)
 {
-    return command != NULL && client->reader == READER_NEW && (command->flags & CMD_READONLY) != 0;
+    if (command == NULL)
+        return client->reader == READER_ASKS;
+    return client->reader == READER_NEW && (command->flags & CMD_READONLY) != 0;
 }
 
 static struct lane *find_shared(struct place *place, const struct command *command)

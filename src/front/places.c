@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "front/hop.h"
 #include "front/keep.h"
+#include "front/lane_choice.h"
 #include "front/place.h"
 #include "front/wait_coverage.h"
 #include "front/read_side.h"
@@ -28,16 +29,6 @@ static bool is_plain(const struct request *request)
 }
 
 /*
- * A client that sends much stays at its places, which hold it to SHARED_BYTES_MAX each; one that
- * reads huge values does not.
- */
-static bool reads_huge(const struct client *client)
-{
-    uint64_t until_ns = client_extra(client)->huge_until_ns;
-    return until_ns != 0 && client->front->loop->now_ns < until_ns;
-}
-
-/*
  * True if the lane of the client's own there watches keys, or Redis would hold the write back for
  * others to wait behind.
  */
@@ -52,8 +43,8 @@ static bool needs_main_at(const struct client *client, const struct request *req
 bool places_take(const struct client *client, const struct request *request)
 {
     if (!places_are_used(client) || !is_plain(request) || !transaction_is_none(&client->transaction) ||
-        pin_has(client, PIN_PASSTHROUGH) || session_may_only_subscribe(client) || reads_huge(client))
-        return false;
+        pin_has(client, PIN_PASSTHROUGH) || session_may_only_subscribe(client) || lane_choice_reads_huge(client))
+        return false; /* one that sends much stays: each place holds it to SHARED_BYTES_MAX */
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     if (slot < 0 && slot != KEYS_NO_SLOT)
         return false;

@@ -623,9 +623,10 @@ bool lane_waits(const struct lane *lane)
 
 bool lane_has_others_waiting(const struct lane *lane)
 {
+    struct rider *oldest = calls_is_empty(&lane->calls) ? NULL : calls_oldest(&lane->calls)->rider;
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
-        const struct rider *rider = calls_at(&lane->calls, at)->rider;
-        if (rider != NULL && rider != calls_oldest(&lane->calls)->rider)
+        struct rider *rider = calls_at(&lane->calls, at)->rider;
+        if (rider != NULL && rider != oldest && (oldest == NULL || rider_link(rider) != rider_link(oldest)))
             return true;
     }
     return false;

@@ -406,7 +406,7 @@ bool lane_may_wait(const struct lane *lane);
 /* The same of the oldest call: all before it has been answered. */
 bool lane_waits(const struct lane *lane);
 
-/* Does anybody wait behind the reply that is being read? */
+/* Does anybody wait behind the reply that is being read, but its reader itself? */
 bool lane_has_others_waiting(const struct lane *lane);
 
 /* ---- requests ---- */

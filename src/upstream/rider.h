@@ -45,8 +45,8 @@ enum rider_wait {
 /*
  * What a rider is told. What it never brings about may be NULL: on_run_end without lane_end_run,
  * on_counted without counted calls, on_timed and on_unheard without arrived_ns, on_answer without
- * CALL_LOOK; and on_heavy, on_blocking and on_unread on a private lane
- * whose reader's link is never congested.
+ * CALL_LOOK, on_blocking with holds_replies; and on_heavy, on_blocking and on_unread on a private
+ * lane whose reader's link is never congested.
  */
 struct rider_ops {
     /* The next bytes of its replies, in order. */
@@ -98,6 +98,8 @@ struct rider_ops {
      * In builds with sanitizers, whenever it sends: ends the process unless the lane is one that may carry its bytes.
      */
     void (*audit)(const struct rider *rider, const struct lane *lane);
+    /* Its replies are held whole and count as unread: they take no memory of a worker's for huge ones. */
+    bool holds_replies;
     /* From the rider to the link that is woken when what it waits for has come: it is a part of the same struct. */
     ptrdiff_t to_link;
     /* That link, where it is a part of another struct. NULL: to_link says. */

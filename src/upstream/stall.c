@@ -30,6 +30,10 @@ static bool absorb(struct lane *lane, struct rider *rider)
     struct commons *commons = lane->base->commons;
     if (lane->lag == LAG_ABSORBED)
         return true;
+    if (rider->ops->holds_replies && lane_has_others_waiting(lane)) {
+        lane->lag = LAG_ABSORBED;
+        return true;
+    }
     uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
     uint64_t room = lane->lag == LAG_UNREAD ? STALL_ABSORB_LATE_BYTES : STALL_ABSORB_BYTES;
     if (lane->owner != NULL || commons->absorbed + size > room || !lane_has_others_waiting(lane))

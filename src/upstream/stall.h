@@ -3,7 +3,8 @@
  *
  * It takes no new calls, unless there will be no other like it (lane_ops.on_huge), and no more of it is read until the
  * reader has caught up; but where others wait behind the reply already, and it is of moderate size, it is taken in for
- * their sake: absorbed, as far as the worker has memory for that. The worker's thread only.
+ * their sake: absorbed, as far as the worker has memory for that. A rider with holds_replies counts
+ * them itself, and takes in any size then. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_STALL_H
 #define WEIR_UPSTREAM_STALL_H
