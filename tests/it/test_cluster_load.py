@@ -10,10 +10,12 @@ import time
 import traceback
 
 import pytest
+from kit.admin import ADMIN
 from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import IS_LONG, wait_until
 from kit.server import REDIS_SERVER
 from kit.spread_counting import SpreadCounters
+from test_cluster_topology import served
 
 pytestmark = pytest.mark.cluster
 
@@ -187,7 +189,7 @@ def test_a_master_that_is_killed_without_a_replica(farm):
 @pytest.mark.parametrize("workers", WORKERS)
 def test_masters_that_come_and_go(workers, farm):
     made = Cluster(farm)
-    weir = weir_before(made, workers=workers, failover_wait="5s")
+    weir = weir_before(made, workers=workers, failover_wait="5s", sections=ADMIN)
     with SpreadCounters(weir.address, CLIENTS) as counters:
         slots = sorted({slot_of(key) for key in counters.all_keys()})
         added = made.add_master()
@@ -196,6 +198,9 @@ def test_masters_that_come_and_go(workers, farm):
             made.move(slot, added, owners[slot])
         counters.wait_served(time.monotonic())
         assert made.slots_of(added) == set(slots[:100])
+        made.move_all(added, made.masters[0])
+        wait_until(lambda: added.upstream not in served(weir), "weir sends nothing there any more", 15)
+        counters.wait_sent_anew()  # a request that is there when it ends is lost, with its client
         made.remove(added)
         counters.wait_served(time.monotonic())
     counters.assert_undisturbed()

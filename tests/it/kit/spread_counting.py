@@ -8,6 +8,7 @@ import random
 import time
 
 from kit.counting import Counter, Counters
+from kit.harness import wait_until
 from kit.resp import encode
 
 KEYS = 6  # of each client
@@ -127,6 +128,12 @@ class SpreadCounters(Counters):
 
     def all_keys(self):
         return [key for client in self.clients for key in client.keys]
+
+    def wait_sent_anew(self, rounds=2):
+        """Until each client has begun so many pipelines: all that it had sent before is answered."""
+        for _ in range(rounds):
+            since = time.monotonic()
+            wait_until(lambda: all(client.sent_at > since for client in self.clients), "all clients send anew", 90)
 
     def p99(self, since, until):
         """Of the pipelines that ended between these moments, in seconds."""
