@@ -160,6 +160,8 @@ build/$(1)/test_client_state: $(call objects,$(1),src/front/client_state.c)
 build/$(1)/test_transaction: $(call objects,$(1),src/front/transaction.c)
 build/$(1)/test_walk: $(call objects,$(1),src/front/walk.c)
 build/$(1)/test_replies: $(call objects,$(1),src/front/replies.c)
+build/$(1)/test_spread: $(call objects,$(1),src/front/replies.c src/front/spread.c)
+build/$(1)/test_spread: LDFLAGS += -Wl,--wrap=malloc
 build/$(1)/test_not_run: $(call objects,$(1),src/upstream/not_run.c)
 build/$(1)/test_unanswered: $(call objects,$(1),src/front/unanswered.c)
 build/$(1)/test_returned: $(call objects,$(1),src/front/returned.c)
