@@ -367,7 +367,6 @@ bool compound_by_keys(struct client *client, struct slice bytes, void (*done)(vo
         return false;
     compound->done = done;
     compound->arg = arg;
-    compound->run = client_spread(client)->order - INT32_MAX; /* the oldest of its slot: the others wait for it */
     if (fill(compound, &request) && compound->split.n_parts == 1 && parts_start_keys(compound))
         return true;
     compound_free(compound);

@@ -78,7 +78,7 @@ struct compound {
                  struct slice reply); /* hears its end in the client's place; NULL: it is a request of its own */
     void *arg;
     uint64_t tag;
-    uint32_t run; /* its position in replies, where its hops have their order from */
+    uint32_t run; /* its position in replies, where its hops have their order from; not used key by key */
     uint64_t arrived_ns;
     uint32_t waited_us;
     uint8_t fanout; /* enum fanout */

@@ -597,14 +597,14 @@ static void look(struct hop *hop)
 
 /* ---- its beginning and its end ---- */
 
-/* Behind the hops of requests that are as old or older. */
+/* Behind the hops of requests that are as old or older; an heir stands where the one stood that it replaces. */
 static void put_in_order(struct hop *hop)
 {
     struct spread *spread = spread_of(hop);
     struct list *at = spread->hops.prev;
-    while (at != &spread->hops && (int32_t)(hop_at(at)->order - hop->order) > 0)
+    while (spread->heir_next == NULL && at != &spread->hops && (int32_t)(hop_at(at)->order - hop->order) > 0)
         at = at->prev;
-    list_push(at->next, &hop->in_spread);
+    list_push(spread->heir_next != NULL ? spread->heir_next : at->next, &hop->in_spread);
     spread->n_hops++;
 }
 
@@ -614,7 +614,8 @@ static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *cli
     struct spread *spread = client_need_spread(client);
     if (spread == NULL)
         return false;
-    *hop = (struct hop){.client = client, .ops = ops, .why = NOT_RUN_ROWS, .slot = KEYS_NO_SLOT, .order = order};
+    *hop = (struct hop){.client = client, .ops = ops, .why = NOT_RUN_ROWS, .slot = KEYS_NO_SLOT};
+    hop->order = spread->heir_next != NULL ? spread->heir_order : order;
     hop->rider.ops = &rider_ops;
     hop->alarm.on_due = on_due;
     list_init(&hop->rider.waiting);
@@ -652,20 +653,25 @@ static void free_texts(struct hop *hop)
 static bool is_taken_over(struct hop *hop)
 {
     struct client *client = hop->client;
+    struct spread *spread = spread_of(hop);
     struct bytes request = hop->request, reply = hop->reply;
     hop->request = hop->reply = (struct bytes){0};
+    spread->heir_next = hop->in_spread.next;
+    spread->heir_order = hop->order;
     end(hop);
-    if (hop->ops->on_try_again(hop, bytes_slice(&request))) {
+    bool is_over = hop->ops->on_try_again(hop, bytes_slice(&request));
+    if (is_over) {
         bytes_fini(&request);
         bytes_fini(&reply);
         alarms_release(alarms_of(client), 1);
-        return true;
+    } else {
+        hop->request = request;
+        hop->reply = reply;
+        put_in_order(hop);
+        hold(hop);
     }
-    hop->request = request;
-    hop->reply = reply;
-    put_in_order(hop);
-    hold(hop);
-    return false;
+    spread->heir_next = NULL;
+    return is_over;
 }
 
 /* Whatever waits for the end of calls looks again. */

@@ -54,7 +54,8 @@ struct hop_ops {
     void (*on_reply)(struct hop *hop, struct slice reply);
     /*
      * TRYAGAIN to `request`: true: the owner goes on without it, the hop is over, and nothing more
-     * is called. NULL: again.
+     * is called. Hops that the owner starts in this call stand in its place among those of the slot.
+     * NULL: again.
      */
     bool (*on_try_again)(struct hop *hop, struct slice request);
     /* There will be no reply: the client is closed, and nothing calls it any more. */

@@ -83,13 +83,15 @@ struct reply_turn {
 };
 
 struct spread {
-    struct place **places; /* by row of the topology that the worker has adopted; NULL: none there yet; heap */
-    size_t n_places;       /* size of that */
-    struct list retired;   /* places of nodes that have left the topology, while calls are in flight there */
-    struct list hops;      /* struct hop, oldest first: all that are not over */
-    struct list refused;   /* struct refused (front/overtaken.h) */
-    uint32_t n_hops;       /* how many */
-    uint32_t n_held;       /* of them, those that are not on their way in order: WAIT_AGAIN */
+    struct place **places;  /* by row of the topology that the worker has adopted; NULL: none there yet; heap */
+    size_t n_places;        /* size of that */
+    struct list retired;    /* places of nodes that have left the topology, while calls are in flight there */
+    struct list hops;       /* struct hop, oldest first: all that are not over */
+    struct list refused;    /* struct refused (front/overtaken.h) */
+    uint32_t n_hops;        /* how many */
+    uint32_t n_held;        /* of them, those that are not on their way in order: WAIT_AGAIN */
+    struct list *heir_next; /* hops that begin stand before it, in the place of one that is over; or NULL */
+    uint32_t heir_order;    /* and have the order of that one */
     struct reply_turn
         *turns;          /* a ring, oldest first: whose replies come, in the client's order; heap; NULL: none yet */
     uint32_t capacity;   /* of the ring, a power of two */
