@@ -62,19 +62,29 @@ static void note_paying(struct place *place)
     place->rider.is_paying = !client->rider.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
 }
 
+static void put_in_order(struct place *place, struct slice bytes, bool is_whole)
+{
+    struct client *client = place->client;
+    struct extra *extra = client->extra;
+    const struct spread_outlet outlet = {client_put_out, client};
+    if (!spread_take(extra->spread, &extra->replies, place, bytes, is_whole, &outlet))
+        client_close_starved(client);
+    else if (!client_is_closed(client) && replies_bytes(&extra->replies) > 0)
+        client_limit_unread(client, 0);
+}
+
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct place *place = place_of(rider);
     struct client *client = place->client;
     if (!note_bytes(place, n))
         return;
-    struct extra *extra = client->extra;
-    const struct spread_outlet outlet = {client_put_out, client};
+    const struct extra *extra = client->extra;
     const bool is_whole = !lane_is_in_frame(rider->lane);
-    if (!spread_take(extra->spread, &extra->replies, place, slice_of(data, n), is_whole, &outlet))
-        client_close_starved(client);
-    else if (!client_is_closed(client) && replies_bytes(&extra->replies) > 0)
-        client_limit_unread(client, 0);
+    if (is_whole && spread_take_only(extra->spread, &extra->replies, place))
+        client_output(client, data, n);
+    else
+        put_in_order(place, slice_of(data, n), is_whole);
     note_paying(place);
 }
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #define FIRST_TURNS 16
-#define TURNS_KEPT 32 /* a ring of no more is kept while it is empty */
 
 struct spread *spread_new(void)
 {
@@ -252,7 +251,7 @@ static bool end_going(struct going *going)
     struct spread *spread = going->spread;
     if (!going->is_over && !replies_are_idle(going->replies))
         replies_flush(going->replies, going->outlet->put, going->outlet->arg);
-    if (spread->head == spread->tail && spread->capacity > TURNS_KEPT)
+    if (spread->head == spread->tail && spread->capacity > SPREAD_TURNS_KEPT)
         shed_turns(spread, going->replies->pool);
     return !going->is_starved;
 }

@@ -47,7 +47,8 @@
 
 struct client;
 
-#define WROTE_TOLD 1U /* place.wrote_at: what it wrote there may be lost, and a WAIT has told of that */
+#define SPREAD_TURNS_KEPT 32 /* a ring of no more is kept while it is empty */
+#define WROTE_TOLD 1U        /* place.wrote_at: what it wrote there may be lost, and a WAIT has told of that */
 
 /* The rider of the client's requests on the shared lane to one node: front/place.h. */
 struct place {
@@ -137,12 +138,19 @@ __attribute__((warn_unused_result)) bool spread_turn_slowly(struct spread *sprea
 __attribute__((warn_unused_result)) static inline bool spread_turn(struct spread *spread, struct replies *replies,
                                                                    struct place *place, uint32_t n)
 {
-    if (!spread->is_open || spread->head == spread->tail)
+    if (!spread->is_open)
         return spread_turn_slowly(spread, replies, place, n);
-    struct reply_turn *newest = &spread->turns[(spread->tail - 1) & (spread->capacity - 1)];
-    if (newest->place != place)
-        return spread_turn_slowly(spread, replies, place, n);
-    newest->n += n;
+    const uint32_t mask = spread->capacity - 1;
+    if (spread->head == spread->tail) {
+        if (spread->is_run || spread->capacity == 0 || !replies_are_idle(replies))
+            return spread_turn_slowly(spread, replies, place, n);
+        spread->turns[spread->tail++ & mask] = (struct reply_turn){place, n, spread->order};
+    } else {
+        struct reply_turn *newest = &spread->turns[(spread->tail - 1) & mask];
+        if (newest->place != place)
+            return spread_turn_slowly(spread, replies, place, n);
+        newest->n += n;
+    }
     place->n_turns += n;
     spread->order += n;
     return true;
@@ -161,6 +169,24 @@ struct spread_outlet {
 __attribute__((warn_unused_result)) bool spread_take(struct spread *spread, struct replies *replies,
                                                      struct place *place, struct slice bytes, bool is_whole,
                                                      const struct spread_outlet *outlet);
+
+/*
+ * The short way of spread_take, of bytes that end where a reply does. True if that reply is all that
+ * the client waits for: it has been taken, and its bytes are to be put out.
+ */
+static inline bool spread_take_only(struct spread *spread, const struct replies *replies, struct place *place)
+{
+    if (place->n_turns != 1 || spread->tail - spread->head != 1 || place->strand.first != NULL ||
+        spread->capacity > SPREAD_TURNS_KEPT || !replies_are_idle(replies))
+        return false;
+    spread->head++;
+    place->n_turns = 0;
+    if (place->is_in_frame) {
+        place->scan = (struct reply_scan){0};
+        place->is_in_frame = false;
+    }
+    return true;
+}
 
 /* A reply that was held back has come: as spread_take. */
 __attribute__((warn_unused_result)) bool spread_go_on(struct spread *spread, struct replies *replies,

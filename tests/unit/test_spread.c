@@ -92,8 +92,13 @@ static bool ask(unsigned place)
     return ask_many(place, 1);
 }
 
+/* As a place does. */
 static bool take_bytes(unsigned place, const char *data, size_t n, bool is_whole)
 {
+    if (is_whole && spread_take_only(spread, &replies, &places[place])) {
+        hear(NULL, data, n);
+        return true;
+    }
     return spread_take(spread, &replies, &places[place], slice_of(data, n), is_whole, &outlet);
 }
 
@@ -259,6 +264,32 @@ static void a_large_reply_passes_by(void **state)
     assert_heard("$10\r\nab\r\n$9\r\nx");
     assert_true(take(1, "12345678\r\n"));
     assert_heard("12345678\r\n");
+    assert_done();
+}
+
+/* With one call in flight its reply takes the short way; not where a part of it, or anything else, is on the long one. */
+static void the_only_reply_takes_the_short_way(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(ask(i));
+        assert_true(spread_take_only(spread, &replies, &places[i]));
+        assert_done();
+    }
+    assert_true(ask(0) && take_part(0, "$2\r\na"));
+    assert_true(spread_take_only(spread, &replies, &places[0]));
+    assert_false(places[0].is_in_frame);
+    assert_int_equal(places[0].scan.open, 0);
+    n_heard = 0;
+    assert_true(ask_many(0, 2));
+    assert_false(spread_take_only(spread, &replies, &places[0]));
+    assert_true(take(0, "+a\r\n") && ask(1));
+    assert_false(spread_take_only(spread, &replies, &places[0]));
+    assert_false(spread_take_only(spread, &replies, &places[1]));
+    assert_true(take(0, "+b\r\n") && take(1, "+c\r\n") && ask(2) && say("-x\r\n"));
+    assert_false(spread_take_only(spread, &replies, &places[2]));
+    assert_true(take(2, "+d\r\n"));
+    assert_heard("+a\r\n+b\r\n+c\r\n+d\r\n-x\r\n");
     assert_done();
 }
 
@@ -556,6 +587,7 @@ int main(void)
         CASE(what_comes_at_once_is_parted),
         CASE(pieces_of_a_reply_pass_as_they_come),
         CASE(a_large_reply_passes_by),
+        CASE(the_only_reply_takes_the_short_way),
         CASE(what_weir_says_stands_where_it_was_said),
         CASE(a_reply_in_part_ends_before_what_weir_says),
         CASE(replies_fall_idle),
