@@ -9,6 +9,7 @@
 #include "front/outage.h"
 #include "front/places.h"
 #include "front/spread.h"
+#include "front/target.h"
 #include "tests/sim/deployment.h"
 #include "tests/sim/world.h"
 
@@ -138,7 +139,7 @@ static bool will_be_looked_at(const struct client *client)
 static bool will_be_over(const struct client *client)
 {
     const struct outage *outage = client_extra(client)->outage;
-    bool may_last = front_home(client->front)->lanes.down == ERR_UPSTREAM_TIMEOUT &&
+    bool may_last = target_row(client)->lanes.down == ERR_UPSTREAM_TIMEOUT &&
                     client->front->nodes.commons.upstream->timeout_ns == 0;
     may_last |= client->bound != NULL && client->bound->is_admin;
     return outage != NULL && !list_is_empty(&outage->in_front) && (alarm_is_set(&outage->over) || may_last);
@@ -244,22 +245,25 @@ static bool is_late(const struct client *client, struct watched *at, int row)
 static bool outlasts(const struct client *client, struct watched *at)
 {
     uint64_t now_ns = client->front->loop->now_ns;
-    bool is_away = front_home(client->front)->lanes.down == ERR_UPSTREAM_UNAVAILABLE;
+    const struct lanes *lanes = &target_row(client)->lanes; /* of a cluster's node, its next request's */
+    bool is_away = lanes->down == ERR_UPSTREAM_UNAVAILABLE;
     uint64_t output = client->link.n_written + link_pending(&client->link);
-    bool is_silent = is_away && lanes_is_taken(&front_home(client->front)->lanes); /* it is not away any more */
-    bool is_operators = client->bound != NULL && client->bound->is_admin;          /* its handshakes wait for Redis */
+    bool is_silent = is_away && lanes_is_taken(lanes);                    /* it is not away any more */
+    bool is_operators = client->bound != NULL && client->bound->is_admin; /* its handshakes wait for Redis */
     if (!is_away || is_operators || client_extra(client)->outage == NULL) {
         at->away_ns = 0;
         return false;
     }
     bool is_next =
-        client_extra(client)->outage->since_ns >= at->away_ns + away_most_ns(); /* the one before was muted */
-    if (at->away_ns == 0 || output != at->output || is_next) {                  /* the next request has its own time */
+        client_extra(client)->outage->since_ns >= at->away_ns + away_most_ns();   /* the one before was muted */
+    is_next |= places_are_used(client) && client->rider.arrived_ns > at->away_ns; /* the one before went elsewhere */
+    if (at->away_ns == 0 || output != at->output || is_next) { /* the next request has its own time */
         at->away_ns = now_ns;
         at->output = output;
     }
     unsigned times = client_extra(client)->outage->is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1;
-    return !is_silent && now_ns > at->away_ns + times * away_most_ns() + AWAY_GRACE_NS;
+    bool has_older = spread_in_flight(client_spread(client)) > 0; /* it waits for that, which has a time of its own */
+    return !is_silent && !has_older && now_ns > at->away_ns + times * away_most_ns() + AWAY_GRACE_NS;
 }
 
 /* ---- all of them ---- */
