@@ -40,6 +40,7 @@ struct move {
 static struct cluster {
     uint8_t owners[REDIS_SLOTS];
     uint64_t opened_ns[REDIS_SLOTS], closed_ns[REDIS_SLOTS]; /* when its last move began and ended; 0: it has not */
+    unsigned n_moves[REDIS_SLOTS];                           /* that were not given up */
     uint64_t epoch;
     struct move moves[MOVES_MAX];
     struct bell risen; /* then `down` is up again */
@@ -167,6 +168,7 @@ static void take_step(struct move *move)
         break;
     case STEP_TAKE:
         cluster.owners[move->slot] = (uint8_t)move->to;
+        cluster.n_moves[move->slot]++;
         redis_own(to, move->slot, move->slot, move->to, ++cluster.epoch);
         tell("is at", move->slot, move->to);
         move->next = STEP_GIVE;
@@ -235,6 +237,11 @@ bool masters_was_open(unsigned slot, uint64_t since_ns)
 {
     uint64_t closed_ns = cluster.closed_ns[slot];
     return cluster.opened_ns[slot] != 0 && (closed_ns == 0 || closed_ns >= since_ns);
+}
+
+bool masters_moved_again(unsigned slot, uint64_t said_ns)
+{
+    return cluster.n_moves[slot] > 1 && cluster.opened_ns[slot] >= said_ns;
 }
 
 /* ---- nodes ---- */

@@ -48,6 +48,9 @@ bool masters_was_parted(unsigned slot, uint64_t said_ns);
 /* Has it been on its way since then, at some time? */
 bool masters_was_open(unsigned slot, uint64_t since_ns);
 
+/* Has it moved since then, and before? A node may have redirected one request, and run the next. */
+bool masters_moved_again(unsigned slot, uint64_t said_ns);
+
 /* Has a node lied since then? */
 bool masters_has_lied(uint64_t said_ns);
 

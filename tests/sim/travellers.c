@@ -296,6 +296,15 @@ static bool was_parted(const struct traveller *traveller, const struct asked *as
     return was;
 }
 
+/* A slot that comes back to a node before all that was said is answered: what was overtaken there is not sent again. */
+static bool may_be_overtaken(const struct traveller *traveller, const struct asked *asked)
+{
+    bool may_be = false;
+    for (unsigned i = 0; i < asked->n; i++)
+        may_be |= masters_moved_again(slot_of_key(traveller, asked->parts[i].key), asked->said_ns);
+    return may_be;
+}
+
 /* What a script's redirect says is asked again, and may be another by then: -UPSTREAM moved. */
 static bool may_be_unconfirmed(const struct traveller *traveller, const struct asked *asked)
 {
@@ -309,7 +318,7 @@ static void judge_error(const struct traveller *traveller, const struct asked *a
     if (reply_begins(reply, '-', SLICE("MOVED ")) || reply_begins(reply, '-', SLICE("ASK ")))
         complain(traveller, "it hears a redirect");
     bool is_known = (is_again && was_parted(traveller, asked)) || (is_moved && masters_has_lied(asked->said_ns));
-    is_known |= is_moved && may_be_unconfirmed(traveller, asked);
+    is_known |= is_moved && (may_be_unconfirmed(traveller, asked) || may_be_overtaken(traveller, asked));
     if (run.plan.is_pure && run.phase != RUN_STOPS && !is_known)
         complain(traveller, "it hears an error, and nothing has gone wrong: %.*s", (int)reply->text.len,
                  reply->text.at);
