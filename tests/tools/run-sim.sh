@@ -2,7 +2,7 @@
 # Simulates. run-sim.sh SEED STEPS repeats a run. run-sim.sh T replays what was found before, then hunts with new seeds for
 # T seconds: two fifths of them with sanitizers, one fifth refusing memory place by place. A failure is kept in build/sim/
 # and shrunk. The last line counts seeds, commands, and commands a second of all hunts together. run-sim.sh alone: what was
-# found before, the same seeds each time, memory refused place by place for one of them, and the proof that runs repeat,
+# found before, the same seeds each time, with and without a cluster, memory refused place by place for one of them, and the proof that runs repeat,
 # with sanitizers; counts go to $TALLY when that is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -50,10 +50,12 @@ if [ $# -eq 0 ]; then
     # Each process goes through 25 of the 100 seeds: to start one costs a fifth of a run.
     seq 1 25 100 | xargs -P "$(nproc)" -I{} bash -c 'build/asan/sim --seed "$1" --seeds 25 --steps 2000 >"$2/seed-$1.log" 2>&1 ||
         { tail -n 60 "$2/seed-$1.log"; exit 1; }' _ {} "$keep"
+    seq 1 20 40 | xargs -P "$(nproc)" -I{} bash -c 'build/asan/sim --cluster --seed "$1" --seeds 20 --steps 1000 >"$2/seed-c$1.log" 2>&1 ||
+        { tail -n 60 "$2/seed-c$1.log"; exit 1; }' _ {} "$keep"
     build/asan/sim --seed 11 --steps 1000 --fail-sites >"$keep/places.log" 2>&1 || { tail -n 60 "$keep/places.log"; exit 1; }
     repeats asan 2001 5 500 --refuses
     rm -f "$keep"/seed-*.log
-    [ -z "${TALLY:-}" ] || echo "$((101 + $(find tests/sim/seeds -name '*.scenario' | wc -l))) 0 0" >>"$TALLY"
+    [ -z "${TALLY:-}" ] || echo "$((141 + $(find tests/sim/seeds -name '*.scenario' | wc -l))) 0 0" >>"$TALLY"
     exit 0
 fi
 repeats release 1 10 5000
