@@ -48,7 +48,9 @@ static struct cluster {
     struct bell honest; /* then `liar` lies no more */
     unsigned liar;
     bool has_lied;
-    uint64_t honest_ns; /* when it last ended */
+    bool has_named_next;        /* of a lie */
+    uint8_t known[REDIS_SLOTS]; /* a bit for each node that has had the slot, or has expected it */
+    uint64_t honest_ns;         /* when it last ended */
     uint64_t asked_ns[QUESTIONS_MOST];
     unsigned n_asked;
 } cluster;
@@ -148,6 +150,7 @@ static void take_step(struct move *move)
     struct redis *from = server_redis_of(move->from), *to = server_redis_of(move->to);
     switch (move->next) {
     case STEP_IMPORT:
+        cluster.known[move->slot] |= (uint8_t)(1U << move->to);
         redis_import(to, move->slot, move->from);
         tell("is expected at", move->slot, move->to);
         move->next = STEP_MIGRATE;
@@ -276,6 +279,7 @@ void masters_let_lie(uint64_t ns, uint64_t pick)
         return;
     cluster.liar = (unsigned)(pick / 4 % run.plan.masters);
     cluster.has_lied = true;
+    cluster.has_named_next |= lies[pick % 3] == REDIS_NAMES_THE_NEXT;
     redis_lie_about(server_redis_of(cluster.liar), lies[pick % 3]);
     world_ring_at(&cluster.honest, world.now_ns + ns % LIES_NS);
 }
@@ -297,9 +301,30 @@ unsigned masters_dialled(const struct sockaddr_in *address)
              ntohs(address->sin_port));
 }
 
+/* Of travellers' commands. */
+static const struct slice *first_key(const struct slice *argv, size_t argc)
+{
+    static const char *const names[] = {"get", "set", "incr", "mget", "mset", "exists"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (argc > 1 && slice_eq_nocase(argv[0], slice_str(names[i])))
+            return &argv[1];
+    return argc > 3 && slice_eq_nocase(argv[0], SLICE("eval")) ? &argv[3] : NULL;
+}
+
+/* A redirect to a stranger leads nowhere; one to another node leads there. */
+static void judge_slot(unsigned which, const struct slice *argv, size_t argc)
+{
+    const struct slice *key = first_key(argv, argc);
+    if (key == NULL || cluster.has_named_next || (cluster.known[redis_slot_of(*key)] >> which & 1U) != 0)
+        return;
+    run_blame("cluster", "a node that never had the slot");
+    run_fail(server_answering().conn, "weir sends slot %u to a node that has never had it", redis_slot_of(*key));
+}
+
 void masters_hear(unsigned which, const struct slice *argv, size_t argc)
 {
-    (void)which;
+    if (run.plan.masters > 0)
+        judge_slot(which, argv, argc);
     if (argc != 2 || !slice_eq_nocase(argv[0], SLICE("cluster")) || !slice_eq_nocase(argv[1], SLICE("nodes")))
         return;
     uint64_t *asked_ns = &cluster.asked_ns[cluster.n_asked++ % QUESTIONS_MOST];
@@ -327,6 +352,8 @@ void masters_start(void)
         nodes[i] = (struct redis_node){ids[i], hosts[i], SERVER_PORT};
     for (unsigned slot = 0; slot < REDIS_SLOTS && run.plan.masters > 0; slot++)
         cluster.owners[slot] = (uint8_t)(slot * run.plan.masters / REDIS_SLOTS);
+    for (unsigned slot = 0; slot < REDIS_SLOTS && run.plan.masters > 0; slot++)
+        cluster.known[slot] = (uint8_t)(1U << cluster.owners[slot]);
     for (unsigned i = 0; i < run.plan.masters; i++) {
         redis_join(server_redis_of(i), nodes, run.plan.masters, i);
         for (unsigned k = 0; k < run.plan.masters; k++)

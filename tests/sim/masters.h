@@ -4,7 +4,8 @@
  * Each node has its own view and its own keys. A slot moves as redis-cli moves it: IMPORTING, MIGRATING, key by key, then
  * SETSLOT NODE at its new owner, at its old one, and the others hear of it later. Or the move is given up.
  *
- * Laws. Weir dials no address but the nodes', and asks for their table at most ten times in a second.
+ * Laws. Weir dials no address but the nodes', and asks for their table at most ten times in a second. Until a node has
+ * named another falsely, a command goes to no node that has neither had its slot nor expected it.
  */
 #ifndef WEIR_SIM_MASTERS_H
 #define WEIR_SIM_MASTERS_H
