@@ -321,9 +321,9 @@ static void judge_slot(unsigned which, const struct slice *argv, size_t argc)
     run_fail(server_answering().conn, "weir sends slot %u to a node that has never had it", redis_slot_of(*key));
 }
 
-void masters_hear(unsigned which, const struct slice *argv, size_t argc)
+void masters_hear(unsigned which, const struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
-    if (run.plan.masters > 0)
+    if (run.plan.masters > 0 && !redis_conn_is_in_multi(conn)) /* MULTI may go before weir knows of any key */
         judge_slot(which, argv, argc);
     if (argc != 2 || !slice_eq_nocase(argv[0], SLICE("cluster")) || !slice_eq_nocase(argv[1], SLICE("nodes")))
         return;

@@ -18,6 +18,7 @@
 #define MASTERS_MAX 4
 
 struct plan;
+struct redis_conn;
 struct sockaddr_in;
 
 /* The seed's run becomes one before a cluster. Its numbers are drawn from a stream of their own. */
@@ -41,7 +42,7 @@ void masters_let_lie(uint64_t ns, uint64_t pick);
 unsigned masters_dialled(const struct sockaddr_in *address);
 
 /* A node is about to carry this out. */
-void masters_hear(unsigned which, const struct slice *argv, size_t argc);
+void masters_hear(unsigned which, const struct redis_conn *conn, const struct slice *argv, size_t argc);
 
 /* What was said then, and is answered now: has its slot been half here, half there for as long as weir tries again? */
 bool masters_was_parted(unsigned slot, uint64_t said_ns);

@@ -65,6 +65,9 @@ void *redis_owner(const struct redis_conn *conn);
 uint64_t redis_conn_id(const struct redis_conn *conn);
 struct slice redis_conn_user(const struct redis_conn *conn);
 
+/* True inside MULTI. */
+bool redis_conn_is_in_multi(const struct redis_conn *conn);
+
 /* Bytes from the peer: only taken in, copied. */
 void redis_feed(struct redis_conn *conn, const char *data, size_t n);
 

@@ -59,6 +59,11 @@ struct slice redis_conn_user(const struct redis_conn *conn)
     return slice_str(conn->user->name);
 }
 
+bool redis_conn_is_in_multi(const struct redis_conn *conn)
+{
+    return conn->is_multi;
+}
+
 uint64_t redis_conn_id(const struct redis_conn *conn)
 {
     return conn->id;

@@ -160,7 +160,7 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
     }
     uint64_t answer = visitor->said + redis_output(visitor->redis).len;
     deployment_hear((unsigned)(visitor->server - all), argv, argc);
-    masters_hear((unsigned)(visitor->server - all), argv, argc);
+    masters_hear((unsigned)(visitor->server - all), visitor->redis, argv, argc);
     servers.answering = (struct answer_at){visitor->conn->number, answer};
     if (run.plan.has_aborts) {
         servers.asking = visitor;
