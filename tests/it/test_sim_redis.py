@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from kit import twins
+from kit.cluster import Cluster, keys_in, ranges, slot_of
 from kit.limit_calls import LimitCalls
 from kit.resp import Conn, encode, pipeline
 from kit.sequences import Sequence, is_ordered
@@ -299,3 +300,64 @@ def test_its_command_table_is_that_of_redis(real):
     known = {name for info in model for name in names_of(info)}
     assert len(model) > 100
     assert sorted(row(info, known) for info in model) == sorted(row(info, known) for info in redis if info[0] in known)
+
+
+def at_leaving(here, away, later, other):
+    """What is asked of the node that a slot leaves, a connection for each: `here` is there, `away` and `later` are not."""
+    return [
+        [f"GET {here}", f"GET {away}", f"MGET {here} {away}", f"MGET {away} {later}", f"MGET {away} {away}"],
+        [f"MGET {here} {other}", f"MSET {away} 1 {other} 1", f"GET {other}", "ASKING", f"GET {away}", "READONLY", "READWRITE"],
+        ["MULTI", f"GET {away}", "EXEC"],
+        ["MULTI", f"GET {here}", f"MGET {here} {away}", "EXEC"],
+        ["MULTI", f"INCR {here}", f"GET {here}", "EXEC"],
+        [f"EVAL 'return 1' 1 {away}", f"EVAL 'return KEYS[1]' 1 {here}", f"EXISTS {here} {away}", "SELECT 0", "PING"],
+    ]
+
+
+def at_arriving(here, away, later, other):
+    """Of the node at which it arrives: none of the keys is there yet, but for `other`'s slot."""
+    return [
+        [f"GET {away}", "ASKING", f"GET {away}", f"GET {away}"],
+        ["ASKING", f"MGET {away} {later}", "ASKING", f"MGET {away} {away}", "ASKING", "PING", f"GET {away}"],
+        ["ASKING", "MULTI", f"GET {away}", "EXEC", f"GET {away}"],
+        ["MULTI", "ASKING", f"GET {away}", "EXEC"],
+        ["ASKING", f"SET {later} 1", "ASKING", f"GET {later}", "ASKING", f"MGET {later} {away}", f"GET {other}"],
+    ]
+
+
+def play_node(made, which, moves, dialogues):
+    """The model's answers as this one of two nodes."""
+    nodes = made.masters[:2]
+    lines = [f"node {twins.version()} {int(twins.is_valkey())} 1 1700000000000000 1 user x"]
+    lines.append(f"join {which} " + " ".join(f"{node.id} {node.port}" for node in nodes))
+    for n, node in enumerate(nodes):
+        lines += [f"own {first} {last} {n}" for first, last in ranges(node.rows()[node.id]["slots"])]
+    for n, dialogue in enumerate([moves[0], *dialogues]):
+        lines += [*(moves[1:] if n == 1 else []), f"open {n} a"]
+        for words in dialogue:
+            lines += [f"send {n} " + encode(*shlex.split(words)).hex(), "show"]
+    done = subprocess.run([twins.MODEL], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    shown = [bytes.fromhex(part.split()[1]) for part in done.stdout.split(".\n")[:-1]]
+    return [str(reply_in(data)) for data in shown[len(moves[0]) :]]
+
+
+def test_nodes_between_which_a_slot_moves(farm):
+    made = Cluster(farm, masters=2)
+    first, second = made.masters
+    slot = slot_of(made.key_at(first))
+    here, away, later = (key for key, _ in zip(keys_in(slot), range(3)))
+    keys = (here, away, later, made.key_at(second))
+    assert first.call("SET", here, "1") == "OK"
+    made.begin_move(slot, second)
+    cases = [
+        (first, at_leaving, [[f"SET {here} 1"], f"migrate {slot} 1"]),
+        (second, at_arriving, [[], f"import {slot} 0"]),
+    ]
+    for which, (node, ask, moves) in enumerate(cases):
+        dialogues, heard = ask(*keys), []
+        for dialogue in dialogues:
+            with node.connect() as conn:
+                heard += [str(conn.call(*shlex.split(words))) for words in dialogue]
+        said = [words for dialogue in dialogues for words in dialogue]
+        assert list(zip(said, play_node(made, which, moves, dialogues))) == list(zip(said, heard))

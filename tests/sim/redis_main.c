@@ -2,6 +2,10 @@
  * The model of Redis on its own, told by lines on its standard input what happens to it:
  *
  *   new VERSION IS_VALKEY SEED TIME_US FIRST_ID USER   another server, without any connection; USER as in an ACL file
+ *   node ... as new ...                           the same as a node of a cluster
+ *   join MYSELF ID PORT ID PORT                   of these two nodes, at 127.0.0.1; MYSELF is 0 or 1
+ *   own FIRST LAST NODE                           these slots are that node's
+ *   migrate SLOT NODE, import SLOT NODE           the slot is on its way there, comes from there
  *   open N PEER                                   a connection; N counts from 0
  *   send N HEX                                    bytes of it, after which the server does all that it can do
  *   clock US                                      so much later, step by step where something is due
@@ -52,9 +56,9 @@ static void drop(struct world *world)
     *world = (struct world){0};
 }
 
-static bool begin(struct world *world, const char *words)
+static bool begin(struct world *world, const char *words, bool is_cluster)
 {
-    struct redis_config config = {0};
+    struct redis_config config = {.is_cluster = is_cluster};
     unsigned is_valkey;
     int used = 0;
     drop(world);
@@ -139,12 +143,40 @@ static void restart(struct world *world, bool keeps_data, const char *password)
     memset(world->conns, 0, sizeof world->conns);
 }
 
+static bool join(struct world *world, const char *line)
+{
+    char ids[2][41];
+    unsigned ports[2], myself;
+    if (sscanf(line, "join %u %40s %u %40s %u", &myself, ids[0], &ports[0], ids[1], &ports[1]) != 5 || myself > 1)
+        return false;
+    const struct redis_node nodes[] = {{ids[0], "127.0.0.1", ports[0]}, {ids[1], "127.0.0.1", ports[1]}};
+    redis_join(world->redis, nodes, 2, myself);
+    return true;
+}
+
+/* False: it is not about slots. */
+static bool obey_cluster(struct world *world, const char *line)
+{
+    unsigned first, last, node;
+    if (sscanf(line, "own %u %u %u", &first, &last, &node) == 3)
+        redis_own(world->redis, first, last, node, 1);
+    else if (sscanf(line, "migrate %u %u", &first, &node) == 2)
+        redis_migrate(world->redis, first, node);
+    else if (sscanf(line, "import %u %u", &first, &node) == 2)
+        redis_import(world->redis, first, node);
+    else
+        return join(world, line);
+    return true;
+}
+
 static bool obey(struct world *world, char *line)
 {
     unsigned n;
     int used = 0;
     if (strncmp(line, "new ", 4) == 0)
-        return begin(world, line + 4);
+        return begin(world, line + 4, false);
+    if (strncmp(line, "node ", 5) == 0)
+        return begin(world, line + 5, true);
     if (world->redis == NULL)
         return false;
     if (strcmp(line, "show") == 0) {
@@ -164,7 +196,7 @@ static bool obey(struct world *world, char *line)
         if (world->conns[n] != NULL)
             close_conn(world, n);
     } else {
-        return false;
+        return obey_cluster(world, line);
     }
     return true;
 }
