@@ -192,6 +192,8 @@ bool deployment_is_upset(unsigned which)
 
 void deployment_hear(unsigned which, const struct slice *argv, size_t argc)
 {
+    if (run.plan.servers == 0)
+        return; /* the node of a cluster perhaps, of which there may be more */
     lag_hear(which, argv, argc);
     bool is_counted =
         argc > 1 && argv[1].len > 6 && memcmp(argv[1].at, "count:", 6) == 0 && (argv[0].at[0] | 32) == 'i';
