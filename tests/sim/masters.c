@@ -315,7 +315,8 @@ static const struct slice *first_key(const struct slice *argv, size_t argc)
 static void judge_slot(unsigned which, const struct slice *argv, size_t argc)
 {
     const struct slice *key = first_key(argv, argc);
-    if (key == NULL || cluster.has_named_next || (cluster.known[redis_slot_of(*key)] >> which & 1U) != 0)
+    unsigned known = key != NULL ? cluster.known[redis_slot_of(*key)] : 0;
+    if (key == NULL || cluster.has_named_next || (known >> which & 1U) != 0)
         return;
     run_blame("cluster", "a node that never had the slot");
     run_fail(server_answering().conn, "weir sends slot %u to a node that has never had it", redis_slot_of(*key));
