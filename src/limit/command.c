@@ -19,6 +19,15 @@
 #define FIRST_SLOTS 1024  /* Redis 7 and weir's own rows need no second allocation */
 #define WORDS_MAX 32
 
+/*
+ * What a call costs until Redis has told, in ns, by Redis' own flags. Measured on 7.0.15 as CPU of the process a call: GET
+ * 1,100, KEYS of 50 keys 6,000, EVAL of a short loop 8,100, BITCOUNT of 256 KiB 54,000. What is dangerous looks at all keys
+ * or clients of a server that may have many.
+ */
+#define FAST_NS 2000
+#define SLOW_NS 20000
+#define DANGEROUS_NS 200000
+
 struct slot {
     uint32_t hash;
     uint32_t id;
@@ -164,6 +173,25 @@ uint16_t command_flag(struct slice name)
     return 0;
 }
 
+/* ---- costs ---- */
+
+void command_table_set_cost(struct command_table *table, size_t id, uint32_t ns, uint32_t calls)
+{
+    struct command_cost *cost = &table->rows[id].cost;
+    atomic_store_explicit(&cost->ns, ns, memory_order_relaxed);
+    atomic_store_explicit(&cost->calls, calls, memory_order_relaxed);
+}
+
+void command_table_carry_costs(struct command_table *to, const struct command_table *from)
+{
+    for (size_t i = 1; i < from->n_rows; i++) {
+        const struct command *row = &from->rows[i];
+        const struct command *same = command_by_name(to, slice_of(row->name, row->name_len));
+        if (same != NULL && command_cost_calls(row) > 0)
+            command_table_set_cost(to, same->id, command_cost_ns(row), command_cost_calls(row));
+    }
+}
+
 /* ---- the index ---- */
 
 static void index_put(struct command_table *table, uint32_t hash, uint32_t id)
@@ -196,7 +224,7 @@ static size_t row_new(struct command_table *table)
         table->rows = mem_realloc(table->rows, table->room, sizeof *table->rows);
     }
     size_t id = table->n_rows++;
-    table->rows[id] = (struct command){.id = (uint16_t)id, .flow = FLOW_ONE};
+    table->rows[id] = (struct command){.id = (uint16_t)id, .flow = FLOW_ONE, .cost = {.ns = SLOW_NS}};
     return id;
 }
 
@@ -273,12 +301,19 @@ static bool is_transactional(enum effect effect)
            effect == EFFECT_UNWATCH;
 }
 
-static bool is_scripting(const struct command_info *info)
+static bool has_category(const struct command_info *info, struct slice name)
 {
     for (size_t i = 0; i < info->n_categories; i++)
-        if (slice_eq_nocase(info->categories[i], SLICE("scripting")))
+        if (slice_eq_nocase(info->categories[i], name))
             return true;
     return false;
+}
+
+static uint32_t default_cost_ns(const struct command_info *info, const struct command *row)
+{
+    if ((info->flags & CMD_FAST) != 0 || command_is_bracket(row))
+        return FAST_NS;
+    return has_category(info, SLICE("dangerous")) ? DANGEROUS_NS : SLOW_NS;
 }
 
 static enum command_kind kind_of(const struct command_info *info, const struct command *row)
@@ -289,7 +324,7 @@ static enum command_kind kind_of(const struct command_info *info, const struct c
         return KIND_PUBSUB;
     if (row->flags & CMD_CONTROL)
         return KIND_CONTROL;
-    if (is_scripting(info))
+    if (has_category(info, SLICE("scripting")))
         return KIND_SCRIPT;
     if (row->blocks)
         return KIND_BLOCKING;
@@ -358,6 +393,7 @@ static void put(struct command_table *table, const struct command_info *info)
         row->categories |= category_bit(table, info->categories[i]);
     row->kind = (uint8_t)kind_of(info, row);
     row->reads_keys = reads_keys(info, row);
+    command_table_set_cost(table, id, default_cost_ns(info, row), 0);
     link_container(table, id);
 }
 

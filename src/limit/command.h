@@ -1,8 +1,8 @@
 /*
  * The command table: for every command and subcommand its flags, categories and keys, and which lanes it may use.
  *
- * Built once, then immutable; reference-counted, so that workers can use an old table while a new one is handed out.
- * Lookups allocate nothing.
+ * Built once, then immutable but for the costs in its rows; reference-counted, so that workers can use an old table while
+ * a new one is handed out. Lookups allocate nothing.
  */
 #ifndef WEIR_LIMIT_COMMAND_H
 #define WEIR_LIMIT_COMMAND_H
@@ -65,5 +65,13 @@ size_t command_table_count(const struct command_table *table); /* rows, the unkn
 const struct command *command_table_row(const struct command_table *table, size_t id);
 size_t command_table_categories(const struct command_table *table);
 struct slice command_table_category(const struct command_table *table, size_t bit);
+
+/* ---- costs (main thread) ---- */
+
+/* A call of this row costs Redis so much, as so many calls tell. */
+void command_table_set_cost(struct command_table *table, size_t id, uint32_t ns, uint32_t calls);
+
+/* What Redis has told of costs for `from` counts for the rows of the same names in `to`. */
+void command_table_carry_costs(struct command_table *to, const struct command_table *from);
 
 #endif

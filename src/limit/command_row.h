@@ -1,9 +1,13 @@
 /*
- * A row of the command table: what one command or subcommand is, and which lanes it may use. Immutable once in a table.
+ * A row of the command table: what one command or subcommand is, which lanes it may use, and what a call costs Redis.
+ *
+ * Immutable once in a table, but for the cost, which Redis tells again and again (command_costs.h): the main thread writes
+ * it, workers read it, both relaxed. A reader may see the cost of one poll beside the calls of another.
  */
 #ifndef WEIR_LIMIT_COMMAND_ROW_H
 #define WEIR_LIMIT_COMMAND_ROW_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -85,6 +89,12 @@ enum {
     CMD_HANDSHAKE = 1 << 11, /* of those, what libraries send before they log in */
 };
 
+/* What one call costs Redis. */
+struct command_cost {
+    _Atomic uint32_t ns;    /* with the fixed part that every call costs; never 0 once in a table */
+    _Atomic uint32_t calls; /* as many told it, in the last polls; 0: it is a default, by the command's flags */
+};
+
 struct command {
     char name[COMMAND_NAME_MAX + 1]; /* lower case; a subcommand is "config|get" */
     uint8_t name_len;
@@ -110,6 +120,25 @@ struct command {
     uint16_t flags;
     int16_t first_key, last_key, key_step;
     uint64_t categories; /* bit i: command_table_category(table, i) */
+    struct command_cost cost;
 };
+
+/* MULTI, EXEC or DISCARD: what it costs is in what stands between them. */
+static inline bool command_is_bracket(const struct command *command)
+{
+    return command->effect == EFFECT_MULTI || command->effect == EFFECT_EXEC || command->effect == EFFECT_DISCARD;
+}
+
+/* What one call of it costs Redis, in ns; as far as is known. Any thread. */
+static inline uint32_t command_cost_ns(const struct command *command)
+{
+    return atomic_load_explicit(&command->cost.ns, memory_order_relaxed);
+}
+
+/* How many calls told that; 0: none did, it is a default by the command's flags. Any thread. */
+static inline uint32_t command_cost_calls(const struct command *command)
+{
+    return atomic_load_explicit(&command->cost.calls, memory_order_relaxed);
+}
 
 #endif

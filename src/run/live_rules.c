@@ -202,6 +202,7 @@ void live_rules_settle(struct live_rules *live, struct subjects *const tables[2]
 
 void live_rules_rebind(struct live_rules *live, struct command_table *commands)
 {
+    command_table_carry_costs(commands, live->commands);
     command_table_put(live->commands);
     live->commands = commands;
     renew(live, live->rules, policies_rebind(live->rules->policies, commands), NULL);
