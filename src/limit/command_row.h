@@ -92,7 +92,7 @@ enum {
 /* What one call costs Redis. */
 struct command_cost {
     _Atomic uint32_t ns;    /* with the fixed part that every call costs; never 0 once in a table */
-    _Atomic uint32_t calls; /* as many told it, in the last polls; 0: it is a default, by the command's flags */
+    _Atomic uint32_t calls; /* as many told it in the last poll; 0: it is a default, by the command's flags */
 };
 
 struct command {
