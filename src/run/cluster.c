@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "run/cluster_pace.h"
+#include "upstream/control_reply.h"
 
 #define SILENT_NS (300 * NS_PER_MS) /* as for a sentinel's answer; a node tells of 1,000 others within 10 ms */
 #define NOBODY_NS (50 * NS_PER_MS)  /* while no member can be asked, it is looked again so often (chosen) */
@@ -214,21 +215,34 @@ static struct member *member_at(const struct cluster *cluster, const struct node
     return NULL;
 }
 
+static void note_lack(struct node *node, enum control_verdict verdict)
+{
+    if (verdict == CONTROL_DENIED || verdict == CONTROL_NOAUTH)
+        node_lacks(node, verdict == CONTROL_NOAUTH ? LACK_USER : LACK_NODES);
+    else if (verdict == CONTROL_GOOD)
+        node_lacks_no_more(node, LACK_NODES);
+}
+
 /* An answer that comes after its time is as good as any. */
-static void on_nodes(void *arg, const struct node *node, struct slice text, const char *why)
+static void on_nodes(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
 {
     struct cluster *cluster = arg;
     struct cluster_nodes answer;
-    char unread[WHY_ROOM];
+    char why[WHY_ROOM];
+    struct slice text;
+    enum control_verdict verdict = control_judge_text(frame, &text);
+    (void)asked_ns;
+    note_lack(node, verdict);
     struct member *member = member_at(cluster, node);
     if (member == NULL)
         return;
     member->has_told = true;
     member->is_mute = false;
-    if (why != NULL) {
+    if (verdict != CONTROL_GOOD) {
+        snprintf(why, sizeof why, "%.*s", (int)text.len, text.at);
         fail(cluster, member, why);
-    } else if (!cluster_nodes_read(&answer, text, (struct why){unread, sizeof unread})) {
-        fail(cluster, member, unread);
+    } else if (!cluster_nodes_read(&answer, text, (struct why){why, sizeof why})) {
+        fail(cluster, member, why);
     } else {
         take(cluster, member, &answer);
         cluster_nodes_fini(&answer);
@@ -262,8 +276,9 @@ static uint16_t number_of(const struct cluster *cluster, const struct member *me
 /* False: it is not connected, is asked something else, or has not answered the last question. */
 static bool ask(struct cluster *cluster, struct member *member)
 {
-    const struct control_inquirer inquirer = {on_nodes, cluster};
-    if (!finder_ask_nodes(member->finder, &inquirer))
+    static const struct slice words[] = {SLICE("CLUSTER"), SLICE("NODES")};
+    const struct control_question question = {on_nodes, cluster};
+    if (!finder_ask(member->finder, words, 2, &question))
         return false;
     cluster->asked = member;
     cluster_view_note_asked(cluster->view, number_of(cluster, member), clock_ns());

@@ -753,16 +753,10 @@ void finder_ask_role(struct finder *finder)
         control_ask_role(finder->now->control);
 }
 
-bool finder_ask_offset(struct finder *finder, const struct control_asker *asker)
+bool finder_ask(struct finder *finder, const struct slice *words, size_t n, const struct control_question *question)
 {
     struct control *control = finder->now->control;
-    return control != NULL && control_ask_offset(control, asker);
-}
-
-bool finder_ask_nodes(struct finder *finder, const struct control_inquirer *inquirer)
-{
-    struct control *control = finder->now->control;
-    return control != NULL && control_ask_nodes(control, inquirer);
+    return control != NULL && control_ask(control, words, n, question);
 }
 
 const char *finder_name_error(const struct finder *finder)

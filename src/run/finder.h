@@ -87,11 +87,8 @@ struct finder_word finder_word(const struct finder *finder);
 /* Ask what the node is, if it is connected: on_word follows. */
 void finder_ask_role(struct finder *finder);
 
-/* As control_ask_offset. */
-bool finder_ask_offset(struct finder *finder, const struct control_asker *asker);
-
-/* As control_ask_nodes. */
-bool finder_ask_nodes(struct finder *finder, const struct control_inquirer *inquirer);
+/* As control_ask. */
+bool finder_ask(struct finder *finder, const struct slice *words, size_t n, const struct control_question *question);
 
 /*
  * Another server is the master: the node is demoted, and another takes its place, at the same address. Not from within a

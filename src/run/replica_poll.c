@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "upstream/control_reply.h"
 #include "upstream/offsets.h"
 #include "upstream/topology.h"
 
@@ -72,30 +73,45 @@ static void ask_roles(const struct replica_poll *poll, size_t master_row, struct
         node_ask(promoted);
 }
 
-static void on_reached(void *arg, const struct node *node, const struct offsets_word *word, uint64_t asked_ns)
+static bool ask(struct finder *finder, const struct control_question *question)
+{
+    static const struct slice words[] = {SLICE("INFO"), SLICE("replication")};
+    return finder_ask(finder, words, 2, question);
+}
+
+/* What the answer says; false: the node does not tell. */
+static bool read_word(struct slice frame, struct offsets_word *word)
+{
+    struct slice text;
+    return control_judge_text(frame, &text) == CONTROL_GOOD && offsets_read(text, word);
+}
+
+static void on_reached(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
 {
     const struct replica_poll *poll = arg;
     size_t master;
+    struct offsets_word word;
     struct node *replica = replica_of(poll, node, &master);
     (void)asked_ns;
     if (replica == NULL)
         return;
-    if (word != NULL && word->role == ROLE_MASTER) {
+    bool is_said = read_word(frame, &word);
+    if (is_said && word.role == ROLE_MASTER) {
         ask_roles(poll, master, replica);
         return;
     }
     const struct offsets *offsets = &poll->shards[master].offsets;
-    uint64_t as_of_ns = word != NULL ? offsets_as_of(offsets, word) : 0;
-    reach_note(&replica->reach, as_of_ns, word != NULL ? offsets_behind(offsets, word) : 0);
+    uint64_t as_of_ns = is_said ? offsets_as_of(offsets, &word) : 0;
+    reach_note(&replica->reach, as_of_ns, is_said ? offsets_behind(offsets, &word) : 0);
 }
 
 /* A round that a worker has begun may be a moment old: a question has had its time in half a period. */
 static void ask_replica(struct replica_poll *poll, struct finder *finder)
 {
-    const struct control_asker asker = {on_reached, poll};
+    const struct control_question question = {on_reached, poll};
     struct reach *reach = &finder_node(finder)->reach;
     uint64_t now_ns = clock_ns();
-    if (finder_ask_offset(finder, &asker))
+    if (ask(finder, &question))
         reach->asked_ns = now_ns;
     else if (now_ns - reach->asked_ns >= poll->upstream->reads.poll_ns / 2)
         reach_end(reach);
@@ -118,19 +134,20 @@ static void ask_replicas(struct replica_poll *poll)
         ask_replicas_of(poll, master);
 }
 
-static void on_told(void *arg, const struct node *node, const struct offsets_word *word, uint64_t asked_ns)
+static void on_told(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
 {
     struct replica_poll *poll = arg;
+    struct offsets_word word;
     size_t row = 0;
     while (row < poll->n_shards && poll->shards[row].master != node)
         row++;
-    if (row == poll->n_shards || word == NULL)
+    if (row == poll->n_shards || !read_word(frame, &word))
         return;
-    if (word->role == ROLE_REPLICA) {
+    if (word.role == ROLE_REPLICA) {
         ask_roles(poll, row, NULL);
         return;
     }
-    offsets_note(&poll->shards[row].offsets, word, asked_ns);
+    offsets_note(&poll->shards[row].offsets, &word, asked_ns);
     ask_replicas_of(poll, row);
 }
 
@@ -164,7 +181,7 @@ static void note_master(struct replica_poll *poll, size_t master_row, const stru
 /* While the master does not answer no replica gets on: what it has reached is as of an earlier time. */
 static void begin(struct replica_poll *poll)
 {
-    const struct control_asker asker = {on_told, poll};
+    const struct control_question question = {on_told, poll};
     bool is_row = true;
     size_t of;
     poll->began_ns = clock_ns();
@@ -173,7 +190,7 @@ static void begin(struct replica_poll *poll)
         if (!is_row || of != row)
             continue;
         note_master(poll, row, master != NULL ? finder_node(master) : NULL);
-        if (master == NULL || !finder_ask_offset(master, &asker))
+        if (master == NULL || !ask(master, &question))
             ask_replicas_of(poll, row);
     }
 }

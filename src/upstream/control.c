@@ -15,9 +15,16 @@
 #include "upstream/own_words.h"
 
 #define MAX_WORDS 3
+#define ASKED_MAX 8           /* the beat, and a few of its owner's */
 #define TABLE_BYTES (4 << 20) /* more than a server's commands take, with those of many modules */
 #define WHY_ROOM 160
 #define AGAIN_NS (10 * NS_PER_S) /* a server that weir cannot serve, and what weir lacks, are asked about this often */
+
+/* Sent, and not answered yet. Of weir's own beat on_answer is NULL. */
+struct asked {
+    struct control_question question;
+    uint64_t asked_ns;
+};
 
 struct control {
     struct link link;
@@ -35,10 +42,8 @@ struct control {
     struct control_inbox inbox;
     struct backoff backoff;
     struct heartbeat heartbeat;
-    struct control_asker asker;       /* waits for the answer to INFO replication; on_offset NULL: none does */
-    struct control_inquirer inquirer; /* waits for the answer to CLUSTER NODES; on_nodes NULL: none does */
-    uint64_t offset_asked_ns;
-    bool is_beat_first; /* the answer to a beat comes before that one */
+    struct asked asked[ASKED_MAX]; /* the oldest first; once it is up */
+    size_t n_asked;
     uint8_t step;
     struct nonce nonce; /* of the step that is asked */
     bool has_form;      /* the node answers one of its forms */
@@ -105,8 +110,7 @@ static void end_attempt(struct control *control, const char *why)
     atomic_store_explicit(&control->node->answers, false, memory_order_relaxed);
     heartbeat_end(&control->heartbeat);
     reach_doubt(&control->node->reach);
-    control->asker.on_offset = NULL;
-    control->inquirer.on_nodes = NULL;
+    control->n_asked = 0;
     control->is_lost = true;
     uv_timer_stop(&control->timer);
     if (control->is_open)
@@ -393,9 +397,15 @@ static void send_nonce(struct control *control, enum nonce_form form)
 
 /* ---- once it is up: does its node still answer? ---- */
 
-static void on_ask(void *arg, struct slice question)
+static void ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question)
 {
-    send_words(arg, &question, 1);
+    control->asked[control->n_asked++] = (struct asked){*question, clock_ns()};
+    send_words(control, words, n);
+}
+
+static void on_ask(void *arg, struct slice beat)
+{
+    ask(arg, &beat, 1, &(struct control_question){.on_answer = NULL});
 }
 
 static void on_news(void *arg, enum log_level level, const char *line)
@@ -406,27 +416,15 @@ static void on_news(void *arg, enum log_level level, const char *line)
 
 static const struct heartbeat_ops heartbeat_ops = {.on_ask = on_ask, .on_news = on_news};
 
-/* True if control_ask_offset or control_ask_nodes has no answer yet. */
-static bool is_asked(const struct control *control)
-{
-    return control->asker.on_offset != NULL || control->inquirer.on_nodes != NULL;
-}
-
-/* The same, or if an answer to a beat is on its way. */
-static bool is_asking(const struct control *control)
-{
-    return heartbeat_is_waiting(&control->heartbeat) || is_asked(control);
-}
-
 /* What was missing is asked for again on the same connection, between two beats. */
 static bool is_again(const struct control *control, uint64_t now_ns)
 {
-    return control->missing != 0 && now_ns >= control->again_ns && !is_asking(control);
+    return control->missing != 0 && now_ns >= control->again_ns && control->n_asked == 0;
 }
 
 static void ask_role_if_free(struct control *control)
 {
-    if (!control->asks_role || !control->is_up || control->step < STEP_COUNT || is_asking(control))
+    if (!control->asks_role || !control->is_up || control->step < STEP_COUNT || control->n_asked > 0)
         return;
     control->asks_role = false;
     miss(control, STEP_ROLE);
@@ -568,75 +566,31 @@ static void take_frame(struct control *control, struct slice frame)
 
 /* ---- what its owner asks ---- */
 
-static bool may_ask(const struct control *control)
+static bool is_asked(const struct control *control, const struct control_question *question)
 {
-    return control_is_up(control) && control->step >= STEP_COUNT && !is_asked(control);
+    for (size_t i = 0; i < control->n_asked; i++)
+        if (control->asked[i].question.on_answer == question->on_answer)
+            return true;
+    return false;
 }
 
-bool control_ask_offset(struct control *control, const struct control_asker *asker)
+bool control_ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question)
 {
-    static const struct slice words[] = {SLICE("INFO"), SLICE("replication")};
-    if (!may_ask(control))
+    bool has_room = control->n_asked < ASKED_MAX - 1; /* and for a beat */
+    if (!control_is_up(control) || control->step < STEP_COUNT || !has_room || is_asked(control, question))
         return false;
-    control->asker = *asker;
-    control->offset_asked_ns = clock_ns();
-    control->is_beat_first = heartbeat_is_waiting(&control->heartbeat);
-    send_words(control, words, 2);
+    ask(control, words, n, question);
     return true;
-}
-
-bool control_ask_nodes(struct control *control, const struct control_inquirer *inquirer)
-{
-    static const struct slice words[] = {SLICE("CLUSTER"), SLICE("NODES")};
-    if (!may_ask(control))
-        return false;
-    control->inquirer = *inquirer;
-    control->is_beat_first = heartbeat_is_waiting(&control->heartbeat);
-    send_words(control, words, 2);
-    return true;
-}
-
-static void tell_offset(struct control *control, struct slice frame)
-{
-    struct offsets_word word;
-    struct redisReply *reply = control_read(frame);
-    const struct control_asker asker = control->asker;
-    bool is_said = reply != NULL && control_read_offset(reply, &word);
-    control->asker.on_offset = NULL;
-    control_reply_free(reply);
-    asker.on_offset(asker.arg, control->node, is_said ? &word : NULL, control->offset_asked_ns);
-}
-
-static void note_nodes_lack(const struct control *control, enum control_verdict verdict)
-{
-    if (verdict == CONTROL_DENIED || verdict == CONTROL_NOAUTH)
-        node_lacks(control->node, verdict == CONTROL_NOAUTH ? LACK_USER : LACK_NODES);
-    else if (verdict == CONTROL_GOOD)
-        node_lacks_no_more(control->node, LACK_NODES);
-}
-
-static void tell_nodes(struct control *control, struct slice frame)
-{
-    struct redisReply *reply = control_read(frame);
-    const struct control_inquirer inquirer = control->inquirer;
-    struct slice text = slice_of("", 0);
-    const char *why = reply == NULL ? "its reply cannot be read" : reply->str;
-    enum control_verdict verdict = reply != NULL ? control_judge_nodes(reply, &text, &why) : CONTROL_UNFIT;
-    note_nodes_lack(control, verdict);
-    control->inquirer.on_nodes = NULL;
-    inquirer.on_nodes(inquirer.arg, control->node, text, verdict == CONTROL_GOOD ? NULL : why);
-    control_reply_free(reply);
 }
 
 /* An answer that is no step's. */
 static void take_answer(struct control *control, struct slice frame)
 {
-    bool is_owners = is_asked(control) && !control->is_beat_first;
-    control->is_beat_first = false;
-    if (is_owners && control->inquirer.on_nodes != NULL)
-        tell_nodes(control, frame);
-    else if (is_owners)
-        tell_offset(control, frame);
+    const struct asked first = control->asked[0];
+    control->n_asked--;
+    memmove(control->asked, control->asked + 1, control->n_asked * sizeof control->asked[0]);
+    if (first.question.on_answer != NULL)
+        first.question.on_answer(first.question.arg, control->node, frame, first.asked_ns);
     else
         heartbeat_answer(&control->heartbeat, frame, clock_ns());
 }
@@ -663,14 +617,13 @@ static void on_data(struct link *link, const char *data, size_t n)
     while (n > 0 && !link_is_closed(link)) {
         size_t used;
         struct slice frame;
-        if (control->step >= STEP_COUNT && !is_asking(control)) {
+        if (control->step >= STEP_COUNT && control->n_asked == 0) {
             lose(control, "it sent a reply that nobody waits for");
             return;
         }
         enum scan_result result = control_inbox_take(&control->inbox, data, n, &used, &frame);
         if (result == SCAN_BAD) {
-            lose(control, control->inquirer.on_nodes != NULL ? "its answer to CLUSTER NODES is too long, or no reply"
-                                                             : "its reply cannot be read");
+            lose(control, "its reply cannot be read, or is longer than 4 MiB");
             return;
         }
         data += used;

@@ -13,11 +13,11 @@
 #include <stdint.h>
 
 #include "base/log_words.h"
+#include "base/slice.h"
 #include "limit/command.h"
 #include "net/link.h"
 #include "net/loop.h"
 #include "upstream/node.h"
-#include "upstream/offsets.h"
 #include "upstream/pulse.h"
 
 struct control_ops {
@@ -59,28 +59,18 @@ struct control *control_open(struct loop *loop, struct node *node, const struct 
                              const struct control_ops *ops, void *arg);
 void control_adopt(struct control *control);
 
-/* How an answer to control_ask_offset is told. */
-struct control_asker {
-    /* NULL: the node does not say. */
-    void (*on_offset)(void *arg, const struct node *node, const struct offsets_word *word, uint64_t asked_ns);
+/* A question of its owner's. */
+struct control_question {
+    /* The whole reply; good during the call. It was asked at asked_ns. */
+    void (*on_answer)(void *arg, struct node *node, struct slice frame, uint64_t asked_ns);
     void *arg;
 };
 
 /*
- * Ask INFO replication: the asker is told, unless the connection is lost before. False: the connection is not up, or its
- * last such question, or a question of its own, has no answer yet.
+ * Ask this command: told unless the connection is lost before. False: the connection is not up, or takes steps of its own,
+ * or a question with this on_answer has no answer yet.
  */
-bool control_ask_offset(struct control *control, const struct control_asker *asker);
-
-/* How an answer to control_ask_nodes is told. */
-struct control_inquirer {
-    /* The text is good during the call. `why`: the node does not tell, and why not; NULL: it does. */
-    void (*on_nodes)(void *arg, const struct node *node, struct slice text, const char *why);
-    void *arg;
-};
-
-/* Ask CLUSTER NODES: as control_ask_offset. */
-bool control_ask_nodes(struct control *control, const struct control_inquirer *inquirer);
+bool control_ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question);
 
 /* on_role follows, unless the node does not tell or the connection is not up. */
 void control_ask_role(struct control *control);

@@ -72,11 +72,15 @@ static bool is_error(const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR;
 }
 
-static bool starts(const redisReply *reply, const char *word)
+static bool begins(struct slice text, const char *word)
 {
-    struct slice text = text_of(reply);
     size_t len = strlen(word);
     return text.len >= len && memcmp(text.at, word, len) == 0;
+}
+
+static bool starts(const redisReply *reply, const char *word)
+{
+    return begins(text_of(reply), word);
 }
 
 /* ---- the text of INFO ---- */
@@ -132,14 +136,20 @@ static enum control_verdict unfit(const char *text, const char **why)
     return CONTROL_UNFIT;
 }
 
-/* Of an error. UNFIT: also where it is none that weir knows. */
+/* Of an error's text. UNFIT: also where it is none that weir knows. */
+static enum control_verdict verdict_of(struct slice error)
+{
+    if (begins(error, "NOAUTH"))
+        return CONTROL_NOAUTH;
+    if (begins(error, "NOPERM") || begins(error, "ERR unknown command"))
+        return CONTROL_DENIED;
+    return begins(error, "BUSY ") ? CONTROL_BUSY : CONTROL_UNFIT;
+}
+
 static enum control_verdict judge_error(const struct redisReply *reply, const char **why)
 {
-    if (starts(reply, "NOAUTH"))
-        return CONTROL_NOAUTH;
-    if (starts(reply, "NOPERM") || starts(reply, "ERR unknown command"))
-        return CONTROL_DENIED;
-    return starts(reply, "BUSY ") ? CONTROL_BUSY : unfit(reply->str, why);
+    enum control_verdict verdict = verdict_of(text_of(reply));
+    return verdict == CONTROL_UNFIT ? unfit(reply->str, why) : verdict;
 }
 
 /* What a server says of itself; empty: it does not say. */
@@ -223,14 +233,21 @@ enum control_verdict control_judge_ping(const struct redisReply *reply, const ch
     return is_error(reply) ? judge_error(reply, why) : CONTROL_GOOD;
 }
 
-enum control_verdict control_judge_nodes(const struct redisReply *reply, struct slice *text, const char **why)
+/* Of a reply in one line the rest of it, of a bulk what is in it; a frame is whole. */
+enum control_verdict control_judge_text(struct slice frame, struct slice *text)
 {
-    *text = text_of(reply);
-    if (is_error(reply))
-        return judge_error(reply, why);
-    if (text->len == 0)
-        return unfit("it answers CLUSTER NODES as no node of a cluster does", why);
-    return CONTROL_GOOD;
+    const char *end = memchr(frame.at, '\r', frame.len);
+    size_t head = end != NULL ? (size_t)(end - frame.at) : frame.len;
+    if (frame.len > 0 && frame.at[0] == '-') {
+        *text = slice_of(frame.at + 1, head - 1);
+        return verdict_of(*text);
+    }
+    if (frame.len > head + 4 && frame.at[0] == '$') {
+        *text = slice_of(frame.at + head + 2, frame.len - head - 4);
+        return CONTROL_GOOD;
+    }
+    *text = SLICE("it answers as no Redis does");
+    return CONTROL_UNFIT;
 }
 
 bool control_repeats(const struct redisReply *reply, struct slice text)
@@ -245,11 +262,6 @@ uint32_t control_read_maxclients(const struct redisReply *reply)
     bool is_said =
         reply->type == REDIS_REPLY_STRING && num_parse(info_field(text_of(reply), SLICE("maxclients")), &most);
     return is_said && most > 0 && most <= INT32_MAX ? (uint32_t)most : 0;
-}
-
-bool control_read_offset(const struct redisReply *reply, struct offsets_word *word)
-{
-    return reply->type == REDIS_REPLY_STRING && offsets_read(text_of(reply), word);
 }
 
 /* ---- COMMAND ---- */

@@ -16,7 +16,6 @@
 #include "limit/command.h"
 #include "resp/scan.h"
 #include "upstream/node_role.h"
-#include "upstream/offsets.h"
 
 #define CONTROL_REPLY_MAX (4 << 20) /* bytes of one reply: twenty times Redis 7's answer to COMMAND */
 #define CONTROL_COMMANDS_MAX 4096   /* of one server: ten times as many as Redis 7 has. Making the table is quadratic */
@@ -66,8 +65,8 @@ enum control_verdict control_judge_info(const struct redisReply *reply, enum con
 enum control_verdict control_judge_command(const struct redisReply *reply, const char **why);
 enum control_verdict control_judge_ping(const struct redisReply *reply, const char **why);
 
-/* Of CLUSTER NODES. GOOD: *text is its text; else *why is constant or a part of the reply. */
-enum control_verdict control_judge_nodes(const struct redisReply *reply, struct slice *text, const char **why);
+/* Of INFO and CLUSTER NODES. GOOD: *text is the text; else the error, or what there is to say: constant, or in the frame. */
+enum control_verdict control_judge_text(struct slice frame, struct slice *text);
 
 /* What the answer to HELLO says that the server is. */
 enum node_role control_read_role(const struct redisReply *reply);
@@ -83,9 +82,6 @@ bool control_is_shut(const struct redisReply *reply);
 
 /* How many connections the node takes, from INFO clients; 0: it does not say. */
 uint32_t control_read_maxclients(const struct redisReply *reply);
-
-/* What INFO replication says; false: it is no such answer. */
-bool control_read_offset(const struct redisReply *reply, struct offsets_word *word);
 
 /* The table of COMMAND's answer, one reference; NULL: it is no such answer. */
 struct command_table *control_read_commands(const struct redisReply *reply);

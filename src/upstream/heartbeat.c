@@ -116,11 +116,6 @@ bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *us
     return true;
 }
 
-bool heartbeat_is_waiting(const struct heartbeat *heartbeat)
-{
-    return heartbeat->pulse.asked_ns != 0;
-}
-
 static bool begins(struct slice frame, struct slice with)
 {
     return frame.len >= with.len && memcmp(frame.at, with.at, with.len) == 0;

@@ -49,10 +49,7 @@ void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node 
 __attribute__((warn_unused_result)) bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *user,
                                                         const char *password);
 
-/* May a reply come? */
-bool heartbeat_is_waiting(const struct heartbeat *heartbeat);
-
-/* It has. */
+/* Its reply has come. */
 void heartbeat_answer(struct heartbeat *heartbeat, struct slice frame, uint64_t now_ns);
 
 /* An attempt to connect was taken, and nothing was answered; or something has been. */

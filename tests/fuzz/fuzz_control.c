@@ -37,19 +37,14 @@ static enum control_verdict judge_info(const struct redisReply *reply, const cha
     return control_judge_info(reply, CONTROL_OF_CLUSTER, why);
 }
 
-static enum control_verdict judge_nodes(const struct redisReply *reply, const char **why)
-{
-    struct slice text;
-    enum control_verdict verdict = control_judge_nodes(reply, &text, why);
-    REQUIRE(verdict != CONTROL_GOOD || text.len > 0);
-    return verdict;
-}
-
 static void judge(struct slice frame, uint64_t *sum)
 {
     static enum control_verdict (*const judges[])(const struct redisReply *, const char **) = {
-        judge_hello, control_judge_auth, judge_info, control_judge_command, control_judge_ping, judge_nodes};
+        judge_hello, control_judge_auth, judge_info, control_judge_command, control_judge_ping};
     char *copy = piece_copy((const uint8_t *)frame.at, frame.len);
+    struct slice text;
+    digest(sum, (uint64_t)control_judge_text(slice_of(copy, frame.len), &text));
+    REQUIRE(text.len == 0 || text.at != NULL);
     struct redisReply *reply = control_read(slice_of(copy, frame.len));
     free(copy);
     digest(sum, reply != NULL);
