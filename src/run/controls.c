@@ -295,6 +295,7 @@ struct controls *controls_open(struct loop *loop, const struct controls_settings
     } else if (!controls->is_replicated)
         controls_publish_home(controls, controls->members.all[0]);
     init_handles(controls);
+    controls->costs = cost_poll_open(loop, controls->upstream, &poll_ops, controls);
     return controls;
 }
 
@@ -328,6 +329,11 @@ void controls_set_password(struct controls *controls, const struct credentials *
     members_set_password(&controls->members, credentials);
     if (controls->sentinels != NULL)
         sentinels_read_password(controls->sentinels);
+}
+
+void controls_ask_costs(const struct controls *controls, struct command_table *table)
+{
+    cost_poll_set_table(controls->costs, table);
 }
 
 /* ---- what is known of a row ---- */
@@ -432,6 +438,7 @@ void controls_close(struct controls *controls)
     upstream_set_asked(controls->upstream, NULL);
     if (controls->poll != NULL)
         replica_poll_close(controls->poll);
+    cost_poll_close(controls->costs);
     members_fini(&controls->members);
     if (controls->sentinels != NULL)
         sentinels_close(controls->sentinels);

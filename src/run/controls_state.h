@@ -12,6 +12,7 @@
 
 #include "run/choice.h"
 #include "run/cluster_words.h"
+#include "run/cost_poll.h"
 #include "run/failover_story.h"
 #include "run/members.h"
 #include "run/replica_poll.h"
@@ -50,6 +51,7 @@ struct controls {
     struct failover_story story;
     struct shard_stories shards; /* of a cluster */
     struct replica_poll *poll;   /* NULL: no replica is read from */
+    struct cost_poll *costs;
     bool is_started, is_settled;
 };
 

@@ -468,6 +468,12 @@ static struct tables tables_now(const struct proxy *proxy)
                            .topology = proxy->topology};
 }
 
+static void ask_costs(const struct proxy *proxy)
+{
+    bool is_shared = governor_rules(proxy->governor)->has_turns;
+    controls_ask_costs(proxy->controls, is_shared ? governor_commands(proxy->governor) : NULL);
+}
+
 /* What the main thread itself does by the rules. */
 static void apply_rules(struct proxy *proxy)
 {
@@ -476,6 +482,7 @@ static void apply_rules(struct proxy *proxy)
     const struct credentials credentials = credentials_of(proxy, &rules->upstream_password);
     controls_set_password(proxy->controls, &credentials);
     memory_set_limit(&proxy->memory, rules->memory_limit_bytes);
+    ask_costs(proxy);
 }
 
 static void publish(struct proxy *proxy)
@@ -533,6 +540,7 @@ static void start_workers(struct proxy *proxy)
     proxy->watch = watch_new(proxy->settings.tallies, proxy->settings.whoms, proxy->settings.stopping, config->workers,
                              on_said, proxy);
     controls_probe(proxy->controls);
+    ask_costs(proxy);
     proxy->drain = (struct drain){.crew = proxy->crew,
                                   .listening = proxy->listening,
                                   .timeout_ns = config->drain_timeout_ns,

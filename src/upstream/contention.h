@@ -35,6 +35,7 @@ struct contention {
     _Atomic uint64_t
         worked_ns;            /* what has been answered to subjects on all workers, in Redis' time; told now and then */
     _Atomic uint64_t huge_ns; /* what huge requests and replies may have cost Redis, of all that was seen so far */
+    _Atomic uint64_t trip_ns; /* to the farthest node that shares it, the quickest of the last seconds; 0: not known */
     _Atomic uint64_t ping_ns; /* the least that a PING of weir's own took lately; 0: that is not known */
 };
 
