@@ -231,6 +231,15 @@ static void tell_slot(struct build *out, const struct explained_call *call)
         build_nil(out);
 }
 
+/* In us, as a double: most commands take few. */
+static void tell_redis_cost(struct build *out, const struct command *command)
+{
+    char text[24];
+    int n = snprintf(text, sizeof text, "%.1f", command_cost_ns(command) / 1000.0);
+    report_field(out, "redis_cost_us", slice_of(text, (size_t)n));
+    report_field(out, "redis_cost_by", command_cost_calls(command) > 0 ? SLICE("measured") : SLICE("flags"));
+}
+
 enum gate report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
                          const struct report_subject *subject, const struct explained_call *call)
 {
@@ -248,7 +257,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     const struct ask *ask = &made;
     unsigned n = count_limits(subject);
     bool tells_server = call->server.len > 0;
-    size_t n_fields = 12 + TURN_FIELDS + (subject->block != NULL);
+    size_t n_fields = 14 + TURN_FIELDS + (subject->block != NULL);
     build_map(out, n_fields + (tells_server ? 2 : 0) + (call->is_of_cluster ? 1 : 0));
     who(out, subject);
     report_field(out, "mode", mode_of(policies));
@@ -258,6 +267,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     build_array(out, classes(NULL, policies, table, command));
     classes(out, policies, table, command);
     report_number(out, "cost", ask->amount[UNIT_COST]);
+    tell_redis_cost(out, command);
     report_field(out, "lane", call->lane);
     if (call->is_of_cluster)
         tell_slot(out, call);

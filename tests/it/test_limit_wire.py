@@ -13,7 +13,7 @@ NOAUTH = Error("NOAUTH Authentication required.")
 OPERATORS = ["LIST", "TOP", "LOG", "SET p read 1/s", "UNSET p read", "DIFF", "MODE", "MODE shadow", "FORGIVE x"]
 OPERATORS += ["RELOAD", "BLOCK user:x", "UNBLOCK user:x", "BLOCKS", "CLIENTS", "KICK user:x", "SUGGEST"]
 LIMIT_FIELDS = ["limit", "what", "rate", "burst", "per", "over", "remaining", "retry_after_ms", "reset_after_ms"]
-EXPLAIN_FIELDS = "subject policy mode command classes cost lane verdict wait_ms limit limits turn_waiting turn_waits turn_waited_ms connect_refused_by".split()
+EXPLAIN_FIELDS = "subject policy mode command classes cost redis_cost_us redis_cost_by lane verdict wait_ms limit limits turn_waiting turn_waits turn_waited_ms connect_refused_by".split()
 LIST_FIELDS = LIMIT_FIELDS[:6] + ["admitted", "delayed", "refused", "shadowed", "subjects"]
 
 
