@@ -269,6 +269,7 @@ void call_run(struct redis_conn *conn, const struct slice *argv, size_t argc)
     redis->depth--;
     redis->executing = outer;
     redis->n_commands++;
+    redis->commands[command->id].calls++;
     if (conn->is_closing_after_command)
         conn->is_closing = true;
     conn->is_closing_after_command = false;

@@ -80,11 +80,49 @@ static void info_keyspace(const struct redis *redis, struct text *out)
                       redis->dbs[i].n_expiring);
 }
 
-static bool wants_section(const struct slice *argv, size_t argc, const char *name)
+/* Of every call the same: that of a fast command, of another, and what the main thread does beside. */
+enum { US_FAST = 1, US_SLOW = 20, US_FIXED = 2 };
+
+static uint64_t usec_of(const struct command *command)
 {
-    bool is_wanted = argc == 1;
+    return command->calls * (strstr(command->flags, "fast") != NULL ? US_FAST : US_SLOW);
+}
+
+static void info_cpu(const struct redis *redis, struct text *out)
+{
+    uint64_t usec = redis->n_commands * US_FIXED;
+    for (size_t i = 0; i < redis->n_commands_known; i++)
+        usec += usec_of(&redis->commands[i]);
+    text_addf(out, "# CPU\r\nused_cpu_sys:0.000000\r\nused_cpu_user:%lu.%06lu\r\n", usec / US_PER_S, usec % US_PER_S);
+    if (is_at_least(redis, 60200))
+        text_addf(out, "used_cpu_sys_main_thread:0.000000\r\nused_cpu_user_main_thread:%lu.%06lu\r\n", usec / US_PER_S,
+                  usec % US_PER_S);
+}
+
+/* Before 7.0 those of subcommands are counted as their container's. */
+static void info_commandstats(const struct redis *redis, struct text *out)
+{
+    bool is_old = !is_at_least(redis, 70000);
+    text_add(out, SLICE("# Commandstats\r\n"));
+    for (size_t i = 0; i < redis->n_commands_known; i++) {
+        const struct command *command = &redis->commands[i];
+        uint64_t calls = command->calls;
+        uint64_t usec = usec_of(command);
+        for (size_t j = 1; is_old && j <= command->n_children; j++) {
+            calls += command[j].calls;
+            usec += usec_of(&command[j]);
+        }
+        if (calls > 0 && !(is_old && command->is_child))
+            text_addf(out, "cmdstat_%s:calls=%lu,usec=%lu,usec_per_call=%.2f,rejected_calls=0,failed_calls=0\r\n",
+                      command->name, calls, usec, (double)usec / (double)calls);
+    }
+}
+
+static bool wants_section(const struct slice *argv, size_t argc, const char *name, bool is_default)
+{
+    bool is_wanted = argc == 1 && is_default;
     for (size_t i = 1; i < argc; i++)
-        is_wanted |= text_is(argv[i], name) || text_is(argv[i], "all") || text_is(argv[i], "default") ||
+        is_wanted |= text_is(argv[i], name) || text_is(argv[i], "all") || (is_default && text_is(argv[i], "default")) ||
                      text_is(argv[i], "everything");
     return is_wanted;
 }
@@ -94,9 +132,12 @@ void cmd_info(struct redis_conn *conn, const struct slice *argv, size_t argc)
     static const struct {
         const char *name;
         void (*write)(const struct redis *redis, struct text *out);
+        bool is_default;
     } sections[] = {
-        {"server", info_server},           {"clients", info_clients},   {"stats", info_stats},
-        {"replication", info_replication}, {"keyspace", info_keyspace},
+        {"server", info_server, true},     {"clients", info_clients, true},
+        {"stats", info_stats, true},       {"replication", info_replication, true},
+        {"cpu", info_cpu, true},           {"commandstats", info_commandstats, false},
+        {"keyspace", info_keyspace, true},
     };
     if (argc > 2 && !is_at_least(conn->redis, 70000)) {
         reply_syntax(conn);
@@ -104,7 +145,7 @@ void cmd_info(struct redis_conn *conn, const struct slice *argv, size_t argc)
     }
     struct text out = {0};
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
-        if (!wants_section(argv, argc, sections[i].name))
+        if (!wants_section(argv, argc, sections[i].name, sections[i].is_default))
             continue;
         if (out.len > 0)
             text_add(&out, SLICE("\r\n"));
@@ -267,6 +308,8 @@ void cmd_config_resetstat(struct redis_conn *conn, const struct slice *argv, siz
     (void)argv;
     (void)argc;
     conn->redis->n_commands = 0;
+    for (size_t i = 0; i < conn->redis->n_commands_known; i++)
+        conn->redis->commands[i].calls = 0;
     reply_ok(conn);
 }
 

@@ -100,6 +100,7 @@ struct command {
     uint16_t id;         /* its number in the table */
     uint16_t n_children; /* subcommands, which follow it in the table */
     bool is_child;
+    uint64_t calls; /* since the start, or CONFIG RESETSTAT */
 };
 
 /* ---- users: redis_acl.c ---- */
