@@ -16,6 +16,7 @@
 #define FIXED_MOST_NS 20000
 #define SCRIPTS_MOST 0.1  /* of the time */
 #define COUNT_MOST 1e12   /* of a row and a poll: 10^12 us are eleven days */
+#define LINES_MOST 8192   /* of a text; a server has some 400 commands */
 #define DIGITS_MOST 18    /* of any number: it fits 64 bits */
 #define FRACTION_DIGITS 6 /* of seconds */
 #define SECONDS_MOST 1000000000
@@ -133,17 +134,33 @@ static bool difference(const struct command_count *now, struct command_count *be
     return more->calls <= COUNT_MOST && more->usec <= COUNT_MOST;
 }
 
-static void take_row(struct command_costs *costs, const struct command *command, const struct tally *more)
+static void add(struct tally *sum, const struct tally *more)
 {
-    struct tally *row = &costs->rows[command->id];
-    row->calls += more->calls;
-    costs->poll.all.calls += more->calls;
+    sum->calls += more->calls;
+    sum->usec += more->usec;
+}
+
+/* Before 7.0 Redis counts them as their container: it tells for each. */
+static void take_subcommands(struct command_costs *costs, const struct command *container, const struct tally *more)
+{
+    for (size_t id = 1; id < command_table_count(costs->table); id++) {
+        const struct command *row = command_table_row(costs->table, id);
+        if (row->in_container && row->name_len > container->name_len && row->name[container->name_len] == '|' &&
+            memcmp(row->name, container->name, container->name_len) == 0)
+            add(&costs->rows[id], more);
+    }
+}
+
+static void take_row(struct command_costs *costs, const struct command *command, struct tally more)
+{
     if (command_is_bracket(command))
-        return;
-    row->usec += more->usec;
-    costs->poll.all.usec += more->usec;
+        more.usec = 0;
+    add(&costs->rows[command->id], &more);
+    add(&costs->poll.all, &more);
     if (command->kind == KIND_SCRIPT)
-        costs->poll.script_usec += more->usec;
+        costs->poll.script_usec += more.usec;
+    if (command->has_subcommands)
+        take_subcommands(costs, command, &more);
 }
 
 void command_costs_take(struct command_costs *costs, struct command_counts *counts, struct slice text, uint64_t cpu_ns)
@@ -153,11 +170,12 @@ void command_costs_take(struct command_costs *costs, struct command_counts *coun
         restart(counts, costs);
     struct slice name;
     struct command_count now;
-    for (struct slice line; split_next(&text, '\n', &line);) {
+    size_t left = LINES_MOST;
+    for (struct slice line; left > 0 && split_next(&text, '\n', &line); left--) {
         struct tally more;
         const struct command *command = read_stat(line, &name, &now) ? command_by_name(costs->table, name) : NULL;
         if (command != NULL && difference(&now, &counts->rows[command->id], &more) && !is_first)
-            take_row(costs, command, &more);
+            take_row(costs, command, more);
     }
     if (!is_first && counts->cpu_ns > 0)
         costs->poll.cpu_ns += (double)(cpu_ns - counts->cpu_ns);
@@ -185,17 +203,6 @@ static void set_cost(struct command_costs *costs, const struct command *command,
     command_table_set_cost(costs->table, command->id, (uint32_t)ns, (uint32_t)within(calls, 1, UINT32_MAX));
 }
 
-/* Before 7.0: Redis counts them as their container. */
-static void set_subcommands(struct command_costs *costs, const struct command *container, double ns, double calls)
-{
-    for (size_t id = 1; id < command_table_count(costs->table); id++) {
-        const struct command *row = command_table_row(costs->table, id);
-        if (row->in_container && row->name_len > container->name_len && row->name[container->name_len] == '|' &&
-            memcmp(row->name, container->name, container->name_len) == 0)
-            set_cost(costs, row, ns, calls);
-    }
-}
-
 static void end_row(struct command_costs *costs, size_t id)
 {
     const struct command *command = command_table_row(costs->table, id);
@@ -205,8 +212,6 @@ static void end_row(struct command_costs *costs, size_t id)
     costs->rows[id] = (struct tally){0};
     double ns = costs->fixed_ns + told.usec / told.calls * (double)NS_PER_US;
     set_cost(costs, command, ns, told.calls);
-    if (command->has_subcommands)
-        set_subcommands(costs, command, ns, told.calls);
 }
 
 static void end_fixed(struct command_costs *costs)

@@ -345,6 +345,17 @@ static void test_container_tells_for_its_subcommands(void **state)
     assert_int_equal(command_cost_calls(row(f, "client|list")), 0);
 }
 
+/* No server tells both. */
+static void test_subcommand_moves_once_in_a_poll(void **state)
+{
+    struct fixture *f = *state;
+    tell(f, "cmdstat_config:calls=1,usec=1\r\ncmdstat_config|get:calls=1,usec=1\r\n", 0);
+    tell(f, "cmdstat_config:calls=21,usec=21\r\ncmdstat_config|get:calls=21,usec=21\r\n", 0);
+    uint32_t before = cost(f, "config|get");
+    tell(f, "cmdstat_config:calls=41,usec=4000021\r\ncmdstat_config|get:calls=41,usec=4000021\r\n", 0);
+    assert_int_equal(cost(f, "config|get"), 2 * before);
+}
+
 static void test_modules_commands_have_costs(void **state)
 {
     struct fixture *f = *state;
@@ -482,6 +493,7 @@ int main(void)
         T(test_exec_is_not_counted_twice),
         T(test_subcommands_have_costs_of_their_own),
         T(test_container_tells_for_its_subcommands),
+        T(test_subcommand_moves_once_in_a_poll),
         T(test_modules_commands_have_costs),
         T(test_new_table_knows_what_the_old_one_knew),
         T(test_cpu_is_read),
