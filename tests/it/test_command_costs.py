@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from kit.cluster import Cluster, weir_before
 from kit.harness import wait_until
 
 QUICK = {"WEIR_HURRY": "10"}  # a poll in 100 ms
@@ -119,3 +120,37 @@ def test_a_user_without_info(farm, secret):
             return cost(conn, "GET", "key")[1] == "measured"
 
         wait_until(is_measured, "the right is found")
+
+
+@pytest.mark.cluster
+def test_nodes_of_a_cluster_tell_together(farm):
+    """A command that only one of them runs has a cost, whichever that is."""
+    cluster = Cluster(farm)
+    weir = weir_before(cluster, workers=1, turns="on", env=QUICK)
+    with weir.connect() as conn:
+        for node, command in zip(cluster.masters, ("STRLEN", "TTL", "EXISTS")):
+            key = cluster.key_at(node)
+
+            def is_measured():
+                for _ in range(20):
+                    conn.call(command, key)
+                return cost(conn, command, key)[1] == "measured"
+
+            wait_until(is_measured, f"the cost of {command}")
+
+
+def test_resetstat_changes_nothing(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, turns="on", env=QUICK)
+    with weir.connect() as conn:
+
+        def cost_of_some():
+            for _ in range(100):
+                conn.call("STRLEN", "key")
+            return cost(conn, "STRLEN", "key")
+
+        wait_until(lambda: cost_of_some()[1] == "measured", "its cost is known")
+        for _ in range(20):
+            redis.call("CONFIG", "RESETSTAT")
+            us, by = cost_of_some()
+            assert by == "measured" and 0.5 <= us < 100
