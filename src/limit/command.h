@@ -1,8 +1,8 @@
 /*
  * The command table: for every command and subcommand its flags, categories and keys, and which lanes it may use.
  *
- * Built once, then immutable but for the costs in its rows; reference-counted, so that workers can use an old table while
- * a new one is handed out. Lookups allocate nothing.
+ * Built once, then immutable but for the costs in its rows; reference-counted, so that workers can use an
+ * old table while a new one is handed out. Lookups allocate nothing.
  */
 #ifndef WEIR_LIMIT_COMMAND_H
 #define WEIR_LIMIT_COMMAND_H

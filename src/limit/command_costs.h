@@ -1,22 +1,22 @@
 /*
- * What commands cost Redis, as Redis tells in INFO commandstats and INFO cpu: kept in the rows of a command table.
+ * What commands cost Redis, as it tells in INFO commandstats and INFO cpu: in the rows of a command table.
  *
- * Every node is asked once in a poll (run/cost_poll.h). Of what it told the time before only the difference counts.
+ * Every node is asked once in a poll (run/cost_poll.h). Only the difference to what it told before counts.
  *
- *   cost [ns]  = fixed [ns] + 1000 * usec [us] / calls        of one row, over all nodes
- *   fixed [ns] = (CPU of the main thread [ns] - 1000 * sum of usec [us]) / sum of calls, within 500 ns and 20 us
+ *   cost [ns]  = fixed [ns] + 1000 * usec [us] / calls     of one row, over all nodes
+ *   fixed [ns] = (CPU of the main thread [ns] - 1000 * sum of usec [us]) / sum of calls, 500 to 20,000
  *
  * - Costs and the fixed part are smoothed over three polls: each moves them by a third of the way.
  * - A row counts once it had 10 calls, or took 100 ms, since it counted last.
- * - The first value that Redis tells replaces the default at once; after that it becomes at most twice, and at least half
- *   of, what it was.
- * - A difference below 0 is left out: CONFIG RESETSTAT. A main thread with less CPU than before has been restarted.
+ * - The first value that Redis tells replaces the default at once. Later ones at most double it, and at
+ *   most halve it.
+ * - A difference below 0 is left out: CONFIG RESETSTAT. Less CPU than before is a restart.
  * - MULTI, EXEC and DISCARD cost the fixed part alone: Redis counts in EXEC's time what it queued.
- * - The fixed part stays in polls with fewer than 1000 calls, or with a tenth of the time in scripts: Redis counts the
- *   calls in a script once more for themselves.
+ * - The fixed part stays in polls with fewer than 1000 calls, or with a tenth of the time in scripts:
+ *   Redis counts the calls in a script once more for themselves.
  * - Before 7.0 Redis counts subcommands as one command: each has the cost of its container.
  *
- * Texts may be anything: what is no such line is left out, and no cost is below 100 ns or beyond 4 s. Main thread.
+ * Texts may be anything: what is no such line is left out; a cost is from 100 ns to 4 s. Main thread.
  */
 #ifndef WEIR_LIMIT_COMMAND_COSTS_H
 #define WEIR_LIMIT_COMMAND_COSTS_H
@@ -45,13 +45,13 @@ void command_counts_fini(struct command_counts *counts);
 struct command_costs *command_costs_new(struct command_table *table);
 void command_costs_free(struct command_costs *costs);
 
-/* Costs go into this table from now on, if it is another one: see command_table_carry_costs for what is known. */
+/* Costs go into this table from now on. What is known: command_table_carry_costs. */
 void command_costs_set_table(struct command_costs *costs, struct command_table *table);
 
 /* What INFO cpu says of the main thread, or before 6.2 of the process, in ns; 0: nothing. */
 uint64_t command_costs_read_cpu(struct slice text);
 
-/* What a node says in a poll: the text of INFO commandstats, and its CPU time, 0 where that is not known. */
+/* What a node says in a poll: the text of INFO commandstats, and its CPU time; 0: not known. */
 void command_costs_take(struct command_costs *costs, struct command_counts *counts, struct slice text, uint64_t cpu_ns);
 
 /* Every node has told what it will. */

@@ -1,8 +1,8 @@
 /*
- * A row of the command table: what one command or subcommand is, which lanes it may use, and what a call costs Redis.
+ * A row of the command table: what one command or subcommand is, which lanes it may use, what a call costs.
  *
- * Immutable once in a table, but for the cost, which Redis tells again and again (command_costs.h): the main thread writes
- * it, workers read it, both relaxed. A reader may see the cost of one poll beside the calls of another.
+ * Immutable once in a table but for the cost, which Redis tells again and again (command_costs.h): the main
+ * thread writes it, workers read it, both relaxed. A cost may be seen beside the calls of another poll.
  */
 #ifndef WEIR_LIMIT_COMMAND_ROW_H
 #define WEIR_LIMIT_COMMAND_ROW_H
@@ -92,7 +92,7 @@ enum {
 /* What one call costs Redis. */
 struct command_cost {
     _Atomic uint32_t ns;    /* with the fixed part that every call costs; never 0 once in a table */
-    _Atomic uint32_t calls; /* as many told it in the last poll; 0: it is a default, by the command's flags */
+    _Atomic uint32_t calls; /* as many told it last; 0: a default, by the command's flags */
 };
 
 struct command {

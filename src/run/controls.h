@@ -66,7 +66,7 @@ void controls_probe(struct controls *controls);
 /* For when they log in next. What it points to stays until the next call. The sentinels' password is read again, too. */
 void controls_set_password(struct controls *controls, const struct credentials *credentials);
 
-/* Ask what commands cost, from now on, and write it into this table; how far nodes are is known then, too. NULL: do not. */
+/* Ask what commands cost from now on, into this table, and how far nodes are: run/cost_poll.h. NULL: do not. */
 void controls_ask_costs(const struct controls *controls, struct command_table *table);
 
 /* Has the control lane of this row greeted its node, and not lost it since? */
