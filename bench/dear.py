@@ -30,7 +30,7 @@ KINDS = {  # name -> a command
     "BITCOUNT 16 KiB": ("BITCOUNT", "small"),
     "LRANGE of 50": ("LRANGE", "list", "0", "-1"),
 }
-START = 0.7  # seconds until all drivers send
+START = 3.0  # seconds until all drivers send, and what their commands cost is known
 
 
 def fill(redis):

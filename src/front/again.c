@@ -8,7 +8,7 @@
 #include "front/keep.h"
 #include "front/lane_choice.h"
 #include "front/login.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/reads.h"
 #include "front/session.h"
 #include "front/timing.h"
@@ -294,7 +294,7 @@ static bool send_again(struct client *client, struct lane *lane, const struct re
     call->counted = back->counted;
     call->argument = back->argument;
     front_count_fate(client->front, FATE_AGAIN);
-    pacing_note_sent(client, 1);
+    fair_share_note_call(client, timing_command(client->front, (uint32_t)tag), request.len);
     coverage_note_write(client);
     lane_choice_note_sent(client);
     lane_send(lane, rider, request.at, request.len);

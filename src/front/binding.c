@@ -4,7 +4,7 @@
 #include "front/facts.h"
 #include "front/gather.h"
 #include "front/meter.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/payer.h"
 #include "front/stopped.h"
 #include "front/timeouts.h"
@@ -86,7 +86,7 @@ static bool find_subject(struct client *client)
     if (client->subject != old)
         meter_forget_places(client);
     if (!is_same || client->subject != old)
-        pacing_leave(client);
+        fair_share_leave(client);
     client->generation = front->generation;
     client->is_keyed = is_keyed;
     return true;
@@ -320,7 +320,7 @@ void binding_leave_overflow(struct client *client)
     binding_tell_top(client);
     const struct account before = payer_of(client);
     detach(client, &before);
-    pacing_leave(client);
+    fair_share_leave(client);
     client->bound = policy;
     client->subject = own;
     const struct account now = payer_of(client);
@@ -337,7 +337,7 @@ void binding_leave(struct client *client)
         return;
     }
     meter_leave_queue(client);
-    pacing_leave(client);
+    fair_share_leave(client);
     let_go(client);
     payer_let_keyed_go(client);
     subject_put(client->front->settings->subjects, client->subject);

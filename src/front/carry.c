@@ -10,7 +10,7 @@
 #include "front/describe.h"
 #include "front/lane_choice.h"
 #include "front/login.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/session.h"
 #include "front/target.h"
 #include "front/timing.h"
@@ -661,7 +661,7 @@ static void send_again(struct client *client, struct lane *lane)
     if (carry->may_forge)
         lane_distrust(lane);
     if (!carry->may_wait)
-        pacing_note_sent(client, 1);
+        fair_share_note_call(client, timing_command(client->front, carry->tag), carry->request.len);
     places_note_write(client, lane);
     lane_choice_note_sent(client);
     lane_send(lane, rider, carry->request.at, carry->request.len);

@@ -22,7 +22,7 @@
 #include "front/login.h"
 #include "front/memory_pressure.h"
 #include "front/outage.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/places.h"
 #include "front/proxied.h"
 #include "front/reads.h"
@@ -252,7 +252,7 @@ static void on_lost(struct rider *rider, const struct lane *lane)
     lane_choice_abandon(client);
     if (stays)
         return;
-    pacing_stop(client);
+    fair_share_stop(client);
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 
@@ -261,7 +261,7 @@ static void on_place_lost(struct client *client)
     front_count_fate(client->front, FATE_LOST);
     places_leave(client);
     lane_choice_abandon(client);
-    pacing_stop(client);
+    fair_share_stop(client);
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 
@@ -392,7 +392,7 @@ static void end_raw(struct client *client)
  */
 static void finish_when_answered(struct client *client)
 {
-    pacing_stop(client);
+    fair_share_stop(client);
     end_raw(client);
     again_go_on(client);
     places_go_on(client);

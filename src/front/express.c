@@ -5,7 +5,7 @@
 #include "front/express_slots.h"
 #include "front/keep.h"
 #include "front/lane_choice.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/places.h"
 #include "front/reads.h"
 #include "front/wait_coverage.h"
@@ -65,15 +65,15 @@ struct stretch {
  */
 #define STRETCH_BYTES 4096
 
-/* The client's next requests, `most` at most, that are alike and can go now to this lane; NULL: there is none yet. */
-static inline struct stretch find_stretch(const struct client *client, const struct lane *lane, uint32_t most,
+/* The client's next requests that are alike and can go now to this lane; NULL: there is none yet. */
+static inline struct stretch find_stretch(const struct client *client, const struct lane *lane, const struct pace *pace,
                                           enum reads_kind kind, const struct request_limits *limits, const char *at,
                                           const char *end)
 {
     struct slice name;
     struct stretch stretch = {.at = at, .n = 0};
     struct front *front = client->front;
-    if (most == 0 || (lane != NULL && lane_is_congested(lane)) || lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX ||
+    if ((lane != NULL && lane_is_congested(lane)) || lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX ||
         client->reader == READER_ASKS)
         return stretch;
     const char *next = plain_request(at, end, limits, &name, &stretch.argc);
@@ -81,6 +81,9 @@ static inline struct stretch find_stretch(const struct client *client, const str
         return stretch;
     stretch.command = recent_find(&front->recent, front->commands, name);
     if (stretch.command == NULL || !reads_fits(kind, stretch.command))
+        return stretch;
+    const uint32_t most = pace_most(pace, command_cost_ns(stretch.command));
+    if (most == 0)
         return stretch;
     bool goes_alone = lane != NULL && lane_choice_asks_size(client, stretch.command);
     size_t head = plain_head(at, name);
@@ -142,8 +145,7 @@ static enum route refuse_without_lane(struct client *client, const struct reques
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        const struct stretch stretch =
-            find_stretch(client, NULL, pace->left, READS_ANY, limits, at, bytes.at + bytes.len);
+        const struct stretch stretch = find_stretch(client, NULL, pace, READS_ANY, limits, at, bytes.at + bytes.len);
         if (stretch.n == 0 || !account_refuse_plainly(client, stretch.command, stretch.n, &verdict))
             break;
         at = stretch.end;
@@ -161,11 +163,12 @@ static enum route send_along(struct client *client, struct lane *lane, const str
     const char *from = bytes.at; /* what has passed and is not yet sent begins here, ... */
     const char *at = bytes.at;   /* ... and ends here */
     uint32_t n = 0;
+    uint64_t work_ns = 0;
     const enum reads_kind kind = read_side_of(client) == NULL ? READS_ANY : reads_kind_now(client);
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        const struct stretch stretch = find_stretch(client, lane, pace->left, kind, limits, at, bytes.at + bytes.len);
+        const struct stretch stretch = find_stretch(client, lane, pace, kind, limits, at, bytes.at + bytes.len);
         if (stretch.n == 0)
             break;
         uint32_t n_passed = account_pass_plainly(client, stretch.command, stretch.n, &verdict);
@@ -174,9 +177,10 @@ static enum route send_along(struct client *client, struct lane *lane, const str
             result = ROUTE_STOP;
             break; /* they are not sent: nobody would wait for their replies */
         }
+        work_ns += n_passed * (uint64_t)command_cost_ns(stretch.command);
         at = passed;
         n += n_passed;
-        pace->left -= stretch.n;
+        pace_take(pace, stretch.n, command_cost_ns(stretch.command));
         if (n_passed < stretch.n) {
             lane_gather(lane, &client->rider, from, (size_t)(at - from));
             from = at = stretch.end;
@@ -184,7 +188,7 @@ static enum route send_along(struct client *client, struct lane *lane, const str
         }
     }
     lane_gather(lane, &client->rider, from, (size_t)(at - from));
-    pacing_note_sent(client, n);
+    fair_share_note_sent(client, n, work_ns + fair_share_bytes_ns((uint64_t)(at - bytes.at)));
     *used = (size_t)(at - bytes.at);
     return result;
 }

@@ -11,7 +11,7 @@
 
 #include "base/slice.h"
 #include "front/client.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/request.h"
 #include "resp/scan.h"
 

@@ -70,9 +70,9 @@ static inline bool has_one_key(const struct command *command, uint32_t argc)
     return command->keys == KEYS_POSITION && command->first_key == 1 && last >= 1 && last <= command->key_step;
 }
 
-/* The client's next requests, `most` at most, that are alike and can go now. */
-static inline void find(const struct client *client, struct stretch *stretch, struct places_seen *seen, uint32_t most,
-                        const struct request_limits *limits, const char *at, const char *end)
+/* The client's next requests that are alike and can go now. */
+static inline void find(const struct client *client, struct stretch *stretch, struct places_seen *seen,
+                        const struct pace *pace, const struct request_limits *limits, const char *at, const char *end)
 {
     struct slice name;
     struct front *front = client->front;
@@ -80,7 +80,7 @@ static inline void find(const struct client *client, struct stretch *stretch, st
     const char *const begin = at;
     const char *next = plain_request(at, end, limits, &name, &stretch->argc);
     stretch->n = 0;
-    if (most == 0 || next == NULL || next - at > LARGE_REQUEST || next - name.at < RECENT_NAME_ROOM)
+    if (next == NULL || next - at > LARGE_REQUEST || next - name.at < RECENT_NAME_ROOM)
         return;
     stretch->command = recent_find(&front->recent, front->commands, name);
     if (stretch->command == NULL || !has_one_key(stretch->command, stretch->argc))
@@ -89,8 +89,10 @@ static inline void find(const struct client *client, struct stretch *stretch, st
     const struct key_filter *several = &client->extra->spread->several;
     bool is_read = keep_kind(stretch->command) == KEPT_READ;
     size_t head = plain_head(at, name);
-    if (most > BATCH_MOST)
-        most = BATCH_MOST;
+    uint32_t most = pace_most(pace, command_cost_ns(stretch->command));
+    if (most == 0)
+        return;
+    most = most < BATCH_MOST ? most : BATCH_MOST;
     do {
         uint32_t len = 0;
         const char *key = plain_bulk(at + head, end, &len);
@@ -171,10 +173,11 @@ enum route express_slots_run(struct client *client, const struct request_limits 
     struct places_seen seen = {0};
     struct stretch stretch;
     uint32_t n_sent = 0;
+    uint64_t work_ns = 0;
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN && is_settled(client) && client->reader != READER_ASKS) {
         struct verdict verdict;
-        find(client, &stretch, &seen, pace->left, limits, at, bytes.at + bytes.len);
+        find(client, &stretch, &seen, pace, limits, at, bytes.at + bytes.len);
         if (stretch.n == 0)
             break;
         uint32_t n = account_pass_plainly(client, stretch.command, stretch.n, &verdict);
@@ -183,12 +186,13 @@ enum route express_slots_run(struct client *client, const struct request_limits 
             break;
         }
         n_sent += n;
+        work_ns += n * (uint64_t)command_cost_ns(stretch.command);
         at = stretch.ends[stretch.n - 1];
-        pace->left -= stretch.n;
+        pace_take(pace, stretch.n, command_cost_ns(stretch.command));
         if (n < stretch.n)
             result = refuse(client, &stretch, stretch.n - n, &verdict);
     }
-    pacing_note_sent(client, n_sent);
+    fair_share_note_sent(client, n_sent, work_ns + fair_share_bytes_ns((uint64_t)(at - bytes.at)));
     *used = (size_t)(at - bytes.at);
     return result;
 }

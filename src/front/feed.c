@@ -9,7 +9,7 @@
 #include "front/binding.h"
 #include "front/express.h"
 #include "front/lane_choice.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/route.h"
 #include "front/session.h"
 #include "front/timeouts.h"
@@ -103,14 +103,14 @@ static void take_all(struct client *client, struct intake *in)
     enum route result = ROUTE_TAKEN;
     struct pace pace;
     start_time(client, in);
-    bool is_held_up = pacing_is_held_up(client);
+    bool is_held_up = fair_share_is_held_up(client);
     if (is_held_up)
         end_hold(in);
-    pacing_begin(client, &pace);
+    fair_share_begin(client, &pace);
     while (result == ROUTE_TAKEN && can_go_on(client)) {
         assert(in->taken <= in->scanned && in->scanned <= in->filled && in->filled <= in->capacity);
         bool is_next = in->taken == in->scanned;
-        if (is_next && in->taken < in->filled && !pacing_may_go(client, &pace)) {
+        if (is_next && in->taken < in->filled && !fair_share_may_go(client, &pace)) {
             if (pace.is_used)
                 start_time(client, in);
             hold(client, in, client->rider.arrived_ns);
@@ -121,7 +121,7 @@ static void take_all(struct client *client, struct intake *in)
         is_held_up &= !is_next;
         if (is_next && take_plain(client, in, limits, &pace) == ROUTE_STOP)
             break;
-        if (is_next && pace.left == 0 && in->taken < in->filled)
+        if (is_next && (pace.left == 0 || pace.left_ns <= 0) && in->taken < in->filled)
             continue;
         enum scan_result scanned = SCAN_FRAME;
         if (!in->has_frame) {
@@ -144,7 +144,7 @@ static void take_all(struct client *client, struct intake *in)
             continue;
         }
         result = route_request(client, &in->scan, bytes);
-        pace.left -= pace.left > 0;
+        pace_take_one(&pace);
         take_frame(in, result);
         note_held(client, in, result == ROUTE_WAIT);
         limits = limits_of(client);
@@ -158,7 +158,7 @@ static void take(struct client *client, struct intake *in)
         if (in->held_ns != 0)
             in->waits |= client->waits;
         if (!client_waits_for(client, WAIT_SHARE | WAIT_WORKER))
-            pacing_stop(client); /* what it has been granted meanwhile is for others */
+            fair_share_stop(client); /* what it has been granted meanwhile is for others */
         return;
     }
     if (client_has_old_rules(client) && !binding_renew(client))
@@ -166,7 +166,7 @@ static void take(struct client *client, struct intake *in)
     take_all(client, in);
     client->front->nodes.commons.turn_us = 0;
     client->front->slow.waits = 0;
-    pacing_end(client);
+    fair_share_end(client);
     if (client_spread(client) != NULL)
         spread_end_batch(client_spread(client), &client->extra->replies);
     outbox_flush(&client->front->nodes.commons.outbox);
@@ -273,7 +273,7 @@ static void adjust_reading(struct client *client)
 {
     if (client_is_leaving(client))
         return;
-    uint32_t most = pacing_is_held_up(client) ? INTAKE_READ : INTAKE_MAX - INTAKE_MIN_READ;
+    uint32_t most = fair_share_is_held_up(client) ? INTAKE_READ : INTAKE_MAX - INTAKE_MIN_READ;
     bool is_full = client->intake != NULL && client->intake->filled - client->intake->taken > most;
     bool is_passing = client_extra(client)->passage != NULL;
     bool is_stalled = client_waits_for(client, WAIT_MEMORY);

@@ -104,13 +104,9 @@ struct slow {
     uint16_t waits;    /* set of enum client_wait: what the request that is being taken has waited for */
 };
 
-/* Runs while requests wait for their turn (then it is quick), or riders are counted for it. */
-struct pacing_timer {
-    uv_timer_t timer;
-    bool is_quick;
-    /* Of the stretch that is looked at while somebody waits: when it began, the thread's time then, ... */
-    uint64_t began_ns, thread_ns;
-    uint32_t n_turns;  /* ... and turns of the loop since then */
+/* Of front/fair_share.h. */
+struct fair_timer {
+    uv_timer_t timer;  /* runs while requests wait for their share */
     bool are_several;  /* the client whose requests are being taken is not alone */
     uint64_t taken_ns; /* when requests had been taken of the last that was not */
 };
@@ -176,7 +172,7 @@ struct front {
     struct walk binding_walk;  /* binds every client by new rules */
     struct walk round_walk;    /* of the order that is on its round here */
     struct walk vanished_walk; /* looks for clients on hosts that have vanished */
-    struct pacing_timer pacing;
+    struct fair_timer fair;
     struct client_drain drain; /* once weir stops */
     uint32_t n_read_sides;     /* clients that may read from replicas, so far: front/reads.h */
     struct recent recent;

@@ -8,7 +8,7 @@
 #include "front/feed.h"
 #include "front/lane_choice.h"
 #include "front/meter.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 
 /* Has Redis come to a command of its that may block? */
 static bool waits_in_redis(const struct client *client)
@@ -34,7 +34,7 @@ static void on_probe_over(struct probe *probe)
     }
     /* Nothing behind it is carried out: its answer would stand where this one's is missing. */
     lane_choice_abandon(client);
-    pacing_stop(client);
+    fair_share_stop(client);
     client_cut_for(client, CLOSED_BY_CLIENT);
 }
 

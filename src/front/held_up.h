@@ -1,5 +1,5 @@
 /*
- * That a client has waited for its turn (front/pacing.h) is counted when the wait ends: for the worker, for its subject, and
+ * That a client has waited for its turn (front/fair_share.h) is counted when the wait ends: for the worker, for its subject, and
  * for LIMIT TOP; and its next calls are known to have waited, for the slow log.
  */
 #ifndef WEIR_FRONT_HELD_UP_H

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "front/fair_share.h"
 #include "front/overtaken.h"
-#include "front/pacing.h"
 #include "front/read_side.h"
 #include "front/remains.h"
 #include "front/session.h"
@@ -176,7 +176,7 @@ static bool on_not_run(struct rider *rider, const struct call *call, enum not_ru
     struct hop *hop = hop_of(rider);
     if ((call->flags & CALL_ENDS_RUN) == 0)
         return false; /* ASKING's */
-    pacing_note_answered(hop->client, call, 1);
+    fair_share_note_answered(hop->client, call, 1);
     if (hop->n_train > 0) {
         hop->ops->on_not_run(hop, row, reply);
         return true;
@@ -335,7 +335,7 @@ static void send_now(struct hop *hop, struct place *place, struct lane *lane)
         client_close_starved(client);
         return;
     }
-    pacing_note_sent(client, 1);
+    fair_share_note_call(client, timing_command(client->front, hop->tag), 0);
     if (hop->away_ns != 0 || hop->moving_ns != 0)
         front_count_fate(client->front, FATE_AGAIN);
 }
@@ -725,8 +725,10 @@ bool hop_start_train(struct hop *hop, const struct hop_ops *ops, struct place *p
     hop->n_train = n;
     hop->tag = request->tag;
     note_place(hop, place, lane);
-    if (write_train(hop, lane, request->bytes))
-        pacing_note_sent(client, n);
+    if (write_train(hop, lane, request->bytes)) {
+        uint32_t cost_ns = command_cost_ns(timing_command(client->front, hop->tag));
+        fair_share_note_sent(client, n, (uint64_t)n * cost_ns + fair_share_bytes_ns(request->bytes.len));
+    }
     return !client_is_closed(client);
 }
 

@@ -5,7 +5,7 @@
 #include "front/carried.h"
 #include "front/keep.h"
 #include "front/outage.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/read_side.h"
 #include "front/remains.h"
 #include "front/session.h"
@@ -323,7 +323,7 @@ void lane_choice_abandon(struct client *client)
     if (client->rider.wants_idle)
         client_resume(client, WAIT_REPLIES);
     client->rider.wants_idle = false;
-    pacing_forget(client);
+    fair_share_forget(client);
     leave_own_lane(client);
     client->is_dressed = false;
     keep_nothing(client);

@@ -20,7 +20,7 @@
 #include "front/lane_choice.h"
 #include "front/login.h"
 #include "front/outage.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/places.h"
 #include "front/remains.h"
 #include "front/resubscribe.h"
@@ -171,8 +171,8 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     memset(front, 0, sizeof *front);
     front->loop = loop;
     loop->on_written = on_written;
-    loop->on_turn = pacing_on_turn;
-    loop->is_unsettled = pacing_is_unsettled;
+    loop->on_turn = fair_share_on_turn;
+    loop->is_unsettled = fair_share_is_unsettled;
     loop->owner = front;
     front->settings = settings;
     front->index = index;
@@ -199,7 +199,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     nodes_init(&front->nodes, loop, front->topology, settings->lanes_private, &lanes_ops, front);
     adopt_password(front);
     adopt_room(front);
-    pacing_init(front);
+    fair_share_init(front);
     nodes_start(&front->nodes);
     front->quota = quota_new(&front->nodes, &front->turns, &settings->quota, decisions_done);
 }
@@ -309,7 +309,7 @@ void front_close(struct front *front)
     alarms_close(&front->alarms);
     alarms_close(&front->turns);
     timeouts_close(front);
-    pacing_close(front);
+    fair_share_close(front);
     nodes_close(&front->nodes);
 }
 

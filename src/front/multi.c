@@ -4,7 +4,7 @@
 #include "front/answer.h"
 #include "front/carry.h"
 #include "front/lane_choice.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/session.h"
 #include "front/stateful.h"
 #include "front/target.h"
@@ -320,7 +320,7 @@ static void send_exec(struct client *client)
     carry->in_reply = false;
     carry_set_step(carry, CARRY_SENT);
     places_note_write(client, lane);
-    pacing_note_sent(client, 1);
+    fair_share_note_call(client, timing_command(client->front, carry->tag), 0);
     lane_choice_note_sent(client);
     lane_send(lane, rider, carry->request.at, carry->request.len);
     client_resume_woken(client, WAIT_AGAIN);

@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "front/account.h"
+#include "front/fair_share.h"
 #include "front/keep.h"
 #include "front/lane_claim.h"
 #include "front/overtaken.h"
-#include "front/pacing.h"
 #include "front/read_side.h"
 #include "front/remains.h"
 #include "front/session.h"
@@ -145,7 +145,7 @@ static void drop_answered(struct place *place, uint32_t n)
 static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
 {
     struct place *place = place_of(rider);
-    pacing_note_answered(place->client, call, n);
+    fair_share_note_answered(place->client, call, n);
     timing_note(place->client, rider->lane, call, n);
     drop_answered(place, n);
     if (read_side_of(place->client) != NULL)
@@ -618,7 +618,7 @@ void place_send(struct place *place, struct lane *lane, const struct request *re
         client_close_starved(client);
         return;
     }
-    pacing_note_sent(client, 1);
+    fair_share_note_call(client, request->command, request->bytes.len);
     if (request->command->is_pausable)
         coverage_note_elsewhere(client);
     lane_gather(lane, rider, request->bytes.at, request->bytes.len);

@@ -21,7 +21,7 @@
 #include "front/multi.h"
 #include "front/outage.h"
 #include "front/compound.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/place.h"
 #include "front/places.h"
 #include "front/payer.h"
@@ -117,7 +117,8 @@ static enum route send_to(struct client *client, struct lane *lane, const struct
     lane_count_sent(&client->rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
     if (!note_call(client, lane, request))
         return out_of_memory(client);
-    pacing_note_sent(client, !request->is_large); /* which takes as long as its sender does */
+    if (!request->is_large) /* which takes as long as its client does */
+        fair_share_note_call(client, request->command, request->bytes.len);
     lane_choice_note_sent(client);
     lane_gather(lane, &client->rider, request->bytes.at, request->bytes.len);
     return ROUTE_TAKEN;

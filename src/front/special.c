@@ -6,7 +6,7 @@
 #include "front/carried.h"
 #include "front/keep.h"
 #include "front/login.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/rewrite.h"
 #include "front/session.h"
 #include "front/setinfo.h"
@@ -235,7 +235,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (request_may_block(request) && !is_queued)
         call->flags |= CALL_MAY_WAIT;
     else if (flow == FLOW_ONE && !request->is_large)
-        pacing_note_sent(client, 1);
+        fair_share_note_call(client, request->command, request->bytes.len);
     if (is_queued)
         note_queued(&s, row);
     else

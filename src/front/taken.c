@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "front/account.h"
+#include "front/fair_share.h"
 #include "front/hop.h"
 #include "front/overtaken.h"
-#include "front/pacing.h"
 #include "front/timing.h"
 
 /* Its reply has its position in the strand of the place. */
@@ -87,7 +87,7 @@ bool taken_begin(struct place *place, const struct call *call, enum not_run row,
     taken->is_muted = is_muted;
     taken->hop.arrived_ns = call->arrived_ns;
     taken->hop.waited_us = call->waited_us;
-    pacing_note_answered(client, call, 1);
+    fair_share_note_answered(client, call, 1);
     unanswered_drop(&place->unanswered, &client->front->loop->pool, 1);
     return true;
 }

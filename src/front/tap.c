@@ -6,7 +6,7 @@
 
 #include "front/account.h"
 #include "front/lane_claim.h"
-#include "front/pacing.h"
+#include "front/fair_share.h"
 #include "front/place.h"
 #include "front/session.h"
 #include "front/timeouts.h"
@@ -120,7 +120,7 @@ static void on_lost(struct rider *rider, const struct lane *lane)
     rider->lane = NULL;
     rider->in_flight = 0;
     list_take(&rider->waiting);
-    pacing_stop(client);
+    fair_share_stop(client);
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 

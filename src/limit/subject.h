@@ -56,7 +56,7 @@ struct subject {
     uint16_t name_len;
     uint8_t scope;            /* enum scope: whose slots its funnels are */
     _Atomic uint32_t n_left;  /* connections that have gone and left calls under way: front/remains.h */
-    _Atomic uint16_t queues;  /* on how many workers its commands wait for their turn: upstream/schedule.h */
+    _Atomic uint16_t queues;  /* on how many workers its commands wait for their share: upstream/fair_queue.h */
     _Atomic uint64_t turns;   /* how often a connection of its has waited for its turn, ... */
     _Atomic uint64_t turn_us; /* ... and how long, all together */
     char *name;               /* one allocation with the subject */

@@ -137,8 +137,6 @@ static void end_turn(struct loop *loop)
 {
     if (loop->turn_ns != 0 && loop->written_ns > loop->turn_ns)
         histo_add(&loop->turns, loop->written_ns - loop->turn_ns, 1);
-    if (loop->turn_ns != 0)
-        loop->before_ns = loop->turn_ns;
     loop->turn_ns = 0;
 }
 
@@ -217,7 +215,7 @@ void loop_init(struct loop *loop)
     loop->is_closing = loop->goes_on = false;
     pool_init(&loop->pool);
     loop->tls_scratch = NULL;
-    loop->now_ns = loop->before_ns = loop->looked_ns = clock_ns();
+    loop->now_ns = clock_ns();
     loop->read_buffer = malloc(READ_BUFFER_BYTES);
     if (loop->read_buffer == NULL) {
         log_error("cannot create an event loop: out of memory");

@@ -26,8 +26,6 @@
 #include "net/siphon.h"
 
 #define LOOP_AGAIN_NS (200 * NS_PER_US) /* of a turn for links that only go on: who else has sent waits for no longer */
-#define LOOP_POLL_NS                                                                                                   \
-    (30 * NS_PER_US)             /* the first data is read within this, unless the thread has slept until it came */
 #define READ_BUFFER_BYTES 262144 /* large values pass in few system calls */
 
 enum rank { RANK_LANE, RANK_CLIENT, RANK_COUNT }; /* what a link is; lanes are written before clients */
@@ -61,8 +59,6 @@ struct loop {
     struct histo turns;  /* how long turns that wrote something took: input that came meanwhile waited for that long */
     uint64_t now_ns;     /* the clock, read after the newest data was read; what handlers use as the time */
     uint64_t turn_ns;    /* when the first data of this turn was read; 0: none has been */
-    uint64_t before_ns;  /* the same of the turn before */
-    uint64_t looked_ns;  /* what is read in this turn has come since then */
     uint64_t writing_ns; /* when output began to be written last ... */
     uint64_t written_ns; /* ... and when all output had been */
     /* All dirty links have been written, as far as their sockets took it. May be NULL. */
@@ -76,20 +72,12 @@ struct loop {
     struct tls_scratch *tls_scratch; /* buffers shared by all TLS links; NULL: not needed yet */
 };
 
-/* The first data of a turn: had the thread not slept until it came, it may have come during all of the turn before. */
-static inline void loop_begin_turn(struct loop *loop, uint64_t now_ns)
-{
-    uint64_t ended_ns = loop->now_ns > loop->written_ns ? loop->now_ns : loop->written_ns;
-    loop->looked_ns = now_ns - ended_ns < LOOP_POLL_NS ? loop->before_ns : now_ns;
-    loop->turn_ns = now_ns;
-}
-
 /* Data has been read: take the time. */
 static inline void loop_tick(struct loop *loop)
 {
     uint64_t now_ns = clock_ns();
     if (loop->turn_ns == 0)
-        loop_begin_turn(loop, now_ns);
+        loop->turn_ns = now_ns;
     loop->now_ns = now_ns;
 }
 

@@ -10,15 +10,13 @@
 #include "upstream/own_words.h"
 
 #define EVERY_NS NS_PER_S
-#define TRIPS 8   /* polls of which the quickest tells how far a node is: others wait behind what Redis does */
 #define DENIED 10 /* polls: each refusal may be a line in Redis' ACL LOG */
 
 /* The node in a row of the topology. */
 struct costed {
     struct node *node; /* one reference; NULL: there is none */
     struct command_counts counts;
-    uint64_t cpu_ns;          /* as it has told in this poll; 0: it has not */
-    uint64_t trips_ns[TRIPS]; /* 0: none */
+    uint64_t cpu_ns; /* as it has told in this poll; 0: it has not */
 };
 
 struct cost_poll {
@@ -69,26 +67,12 @@ static struct costed *row_of(const struct cost_poll *poll, const struct node *no
 
 /* ---- answers ---- */
 
-static void note_trip(struct cost_poll *poll, struct costed *row, uint64_t took_ns)
-{
-    row->trips_ns[poll->n_polls % TRIPS] = took_ns;
-}
-
-static uint64_t least_trip_ns(const struct costed *row)
-{
-    uint64_t least_ns = 0;
-    for (size_t i = 0; i < TRIPS; i++)
-        if (row->trips_ns[i] != 0 && (least_ns == 0 || row->trips_ns[i] < least_ns))
-            least_ns = row->trips_ns[i];
-    return least_ns;
-}
-
 /* All rows share their contention: that of the farthest counts. */
 static void tell_trips(const struct cost_poll *poll)
 {
     uint64_t most_ns = 0;
     for (size_t i = 0; i < poll->n_rows; i++) {
-        uint64_t own_ns = poll->rows[i].node != NULL ? least_trip_ns(&poll->rows[i]) : 0;
+        uint64_t own_ns = poll->rows[i].node != NULL ? poll->rows[i].node->trip_ns : 0;
         most_ns = own_ns > most_ns ? own_ns : most_ns;
     }
     for (size_t i = 0; i < poll->n_rows; i++)
@@ -145,13 +129,12 @@ static void on_cpu(void *arg, struct node *node, struct slice frame, uint64_t as
     bool is_row = false;
     struct slice text;
     struct costed *row = row_of(poll, node, &i);
+    (void)asked_ns;
     if (poll->costs == NULL)
         return;
     enum control_verdict verdict = control_judge_text(frame, &text);
-    if (row != NULL && verdict == CONTROL_GOOD) {
-        note_trip(poll, row, clock_ns() - asked_ns);
+    if (row != NULL && verdict == CONTROL_GOOD)
         row->cpu_ns = command_costs_read_cpu(text);
-    }
     note_lack(node, verdict);
     struct finder *finder = verdict == CONTROL_GOOD ? finder_at(poll, i, &is_row) : NULL;
     if (finder == NULL || finder_node(finder) != node || !ask(finder, SLICE("commandstats"), &question))
@@ -161,11 +144,9 @@ static void on_cpu(void *arg, struct node *node, struct slice frame, uint64_t as
 static void on_pong(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
 {
     struct cost_poll *poll = arg;
-    size_t i;
-    struct costed *row = row_of(poll, node, &i);
+    (void)node;
     (void)frame;
-    if (row != NULL)
-        note_trip(poll, row, clock_ns() - asked_ns);
+    (void)asked_ns;
     if (poll->costs != NULL)
         end_if_all(poll);
 }
@@ -200,7 +181,6 @@ static void on_timer(uv_timer_t *timer)
         if (finder == NULL)
             continue;
         poll->rows[i].cpu_ns = 0;
-        note_trip(poll, &poll->rows[i], 0);
         poll->n_waiting += ask_row(poll, finder);
     }
     for (; i < poll->n_rows; i++)

@@ -1,7 +1,6 @@
 /*
  * Who else sends to a node, as all workers know it: whether more than one subject has sent to it lately, or more than
- * one client of a subject; how much weight is waiting for its turn, how much Redis has worked, also at what is not counted,
- * and how far it is.
+ * one client of a subject; how much weight waits for its share, and how far the node is.
  *
  * Any thread; atomics only, and written seldom: what is known already is not said again. While a client sends alone each
  * of its reads costs two comparisons. Counted by references: a node shares it with the node that takes its place.
@@ -31,12 +30,8 @@ struct contention {
     _Atomic unsigned holders;
     struct mixture subjects;
     struct mixture riders;
-    _Atomic uint64_t weights; /* of the subjects that wait for their turn, on all workers */
-    _Atomic uint64_t
-        worked_ns;            /* what has been answered to subjects on all workers, in Redis' time; told now and then */
-    _Atomic uint64_t huge_ns; /* what huge requests and replies may have cost Redis, of all that was seen so far */
+    _Atomic uint64_t weights; /* of the subjects that wait for their share, on all workers */
     _Atomic uint64_t trip_ns; /* to the farthest node that shares it, the quickest of the last seconds; 0: not known */
-    _Atomic uint64_t ping_ns; /* the least that a PING of weir's own took lately; 0: that is not known */
 };
 
 /* With one reference. Out of memory ends the process. */

@@ -45,6 +45,7 @@ struct control {
     struct asked asked[ASKED_MAX]; /* the oldest first; once it is up */
     size_t n_asked;
     uint8_t step;
+    uint64_t step_ns;   /* when its question was sent */
     struct nonce nonce; /* of the step that is asked */
     bool has_form;      /* the node answers one of its forms */
     uint32_t missing;   /* steps whose answer weir did not get, as bits: asked again */
@@ -503,6 +504,7 @@ static void next_step(struct control *control)
         return;
     }
     control->missing &= ~(1U << control->step);
+    control->step_ns = clock_ns();
     uv_timer_start(&control->timer, on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
     if (is_nonce((enum step)control->step)) {
         send_nonce(control, (enum nonce_form)(control->step - STEP_NONCE + NONCE_UNKNOWN));
@@ -542,6 +544,7 @@ static void on_connected(struct link *link, int status)
 static void take_frame(struct control *control, struct slice frame)
 {
     control->is_greeting = false;
+    node_note_trip(control->node, clock_ns() - control->step_ns);
     heartbeat_note_mute(&control->heartbeat, false);
     struct redisReply *reply = control_read(frame);
     if (reply == NULL) {
@@ -587,6 +590,7 @@ bool control_ask(struct control *control, const struct slice *words, size_t n, c
 static void take_answer(struct control *control, struct slice frame)
 {
     const struct asked first = control->asked[0];
+    node_note_trip(control->node, clock_ns() - first.asked_ns);
     control->n_asked--;
     memmove(control->asked, control->asked + 1, control->n_asked * sizeof control->asked[0]);
     if (first.question.on_answer != NULL)

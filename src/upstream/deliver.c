@@ -33,7 +33,7 @@ static void wake_if_gone(const struct lane *lane, struct rider *rider)
 /* What comes next may wait in Redis: what stands behind it is not at work. */
 static void forget_if_waits(const struct lane *lane, const struct rider *rider)
 {
-    if (rider->paced != 0 && lane_waits(lane))
+    if (rider->sender != 0 && lane_waits(lane))
         lane_discount(lane, calls_oldest(&lane->calls)->rider);
 }
 
@@ -81,13 +81,10 @@ static void finish_oldest(struct lane *lane)
 /* `n` requests of the oldest call are not under way any more. */
 static inline void note_ended(struct lane *lane, const struct call *call, uint32_t n)
 {
-    const struct loop *loop = link_loop(&lane->link);
     inflight_end(&lane->base->counts, call, n);
-    if (lane->passed_bytes >= LANE_HUGE && lane->calls.head == lane->passed_at)
-        schedule_note_huge(lane->base->schedule, lane->passed_bytes);
-    if (call->rider != NULL && call->rider->paced != 0)
-        schedule_answered(schedule_at(lane->base->schedule, call->rider->paced), n, call->sent_ns,
-                          (struct seen){loop->now_ns, loop->looked_ns});
+    if (call->rider != NULL && call->rider->sender != 0)
+        fair_answered(fair_sender(lane->base->fair, call->rider->sender), n, call->sent_ns,
+                      link_loop(&lane->link)->now_ns);
 }
 
 /* `n` requests of the oldest call. */
@@ -140,8 +137,6 @@ static inline void note_progress(struct lane *lane, enum scan_result result, siz
         return;
     }
     lane->frame_bytes += used;
-    if (stall_is_in_huge(lane))
-        schedule_note_huge(lane->base->schedule, lane->frame_bytes == used ? used + lane->scan.bulk_left : used);
 }
 
 /* True if the frame that begins with these bytes may say that the oldest call was not run, and its rider wants it back. */
@@ -214,8 +209,10 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     struct rider *rider = call->rider;
     if (call->n < n_before)
         note_answered(lane, call, n_before - call->n);
-    if (rider != NULL)
+    if (rider != NULL) {
+        lane_charge_bytes(lane, rider, (size_t)(p - start));
         rider->ops->on_bytes(rider, start, (size_t)(p - start));
+    }
     if (lane_is_closed(lane))
         return NULL;
     if (rider != NULL && lane_is_in_frame(lane))
@@ -413,6 +410,7 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
         struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
         if (rider != NULL) {
             rider->counted = calls_is_empty(&lane->calls) ? 0 : calls_oldest(&lane->calls)->counted;
+            lane_charge_bytes(lane, rider, used);
             rider->ops->on_bytes(rider, p, used);
             rider->counted = 0;
         }
@@ -589,6 +587,7 @@ void deliver_passed(struct lane *lane, size_t n)
     struct rider *rider = calls_oldest(&lane->calls)->rider;
     lane->scan.bulk_left -= n;
     note_progress(lane, SCAN_MORE, n);
+    lane_charge_bytes(lane, rider, n);
     rider->ops->on_passed(rider, n);
     if (!lane_is_closed(lane))
         stall_look(lane, rider);

@@ -84,7 +84,6 @@ static void on_ready(struct lane *lane)
     lane_enter_user(lane);
     if (lane->let_in.by != NULL)
         lane_end_leases(lane); /* proofs may have ended while it was opened */
-    window_note_greeting(&lanes->base.schedule->window, lane->round_trip_ns);
     lanes_move(lane, list_when_ready(lane));
     if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
         lend_list(lane); /* HELLO has told its owner the id */

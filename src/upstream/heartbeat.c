@@ -121,20 +121,13 @@ static bool begins(struct slice frame, struct slice with)
     return frame.len >= with.len && memcmp(frame.at, with.at, with.len) == 0;
 }
 
-static void note_trip(const struct heartbeat *heartbeat)
-{
-    atomic_store_explicit(&heartbeat->node->contention->ping_ns, pulse_trip_ns(&heartbeat->pulse),
-                          memory_order_relaxed);
-}
-
 void heartbeat_answer(struct heartbeat *heartbeat, struct slice frame, uint64_t now_ns)
 {
     uint64_t silence_ns = pulse_silence_ns(&heartbeat->pulse, now_ns);
     enum pulse_state before = state_of(heartbeat);
     end_look(heartbeat);
     heartbeat->may_not_ping |= begins(frame, SLICE("-NOPERM "));
-    pulse_answer(&heartbeat->pulse, begins(frame, SLICE("-BUSY ")), now_ns);
-    note_trip(heartbeat);
+    pulse_answer(&heartbeat->pulse, begins(frame, SLICE("-BUSY ")));
     tell(heartbeat, before, silence_ns);
 }
 
@@ -148,7 +141,6 @@ void heartbeat_end(struct heartbeat *heartbeat)
 {
     end_look(heartbeat);
     heartbeat->pulse = (struct pulse){0};
-    note_trip(heartbeat);
     heartbeat->is_mute = false;
     note_silence(heartbeat);
 }

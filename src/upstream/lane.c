@@ -513,12 +513,8 @@ struct link *lane_passing(struct rider *rider)
 void lane_passed(struct rider *rider, size_t n)
 {
     struct lane *lane = rider->lane;
-    bool is_same = lane->passed_at == rider->last_call;
     lane->moved_ns = link_loop(&lane->link)->now_ns;
-    lane->passed_bytes = is_same ? lane->passed_bytes + n : n;
-    lane->passed_at = rider->last_call;
-    if (lane->passed_bytes >= LANE_HUGE)
-        schedule_note_huge(lane->base->schedule, n);
+    lane_charge_bytes(lane, rider, n);
 }
 
 void lane_withdraw(struct rider *rider)

@@ -43,7 +43,7 @@
 #include "upstream/nonce.h"
 #include "upstream/rider.h"
 #include "upstream/room.h"
-#include "upstream/schedule.h"
+#include "upstream/fair_queue.h"
 #include "upstream/tags.h"
 
 /* What a lane tells whoever keeps it (lanes.h), at once. */
@@ -87,9 +87,9 @@ struct lane_base {
     struct node *node;       /* where they lead; one reference */
     const struct lane_ops *ops;
     struct lane_counts counts;
-    uint32_t n_links;          /* connections of lanes that have not been closed in full */
-    struct schedule *schedule; /* whose turn it is to send; one reference */
-    struct auth_users users;   /* that clients have come in as */
+    uint32_t n_links;        /* connections of lanes that have not been closed in full */
+    struct fair_queue *fair; /* which clients may send now; one reference */
+    struct auth_users users; /* that clients have come in as */
 };
 
 /* What it is opened as, and stays until it is closed. */
@@ -177,8 +177,6 @@ struct lane {
     uint64_t answer_by_ns; /* when the answer that says who somebody is must have come; 0: none is waited for */
     uint64_t moved_ns; /* when the oldest call became that, or bytes came or more of a request went, or it fell idle */
     uint64_t frame_bytes;   /* of the frame being read, so far; 0: between frames; written by deliver.c */
-    uint64_t passed_bytes;  /* of the large request that was sent last, so far, ... */
-    uint32_t passed_at;     /* ... and which call it is */
     uint64_t ready_ns;      /* since when it is ready */
     uint64_t greeted_ns;    /* when the greeting was sent; 0: it has not been */
     uint64_t round_trip_ns; /* how long its answer took */
@@ -519,11 +517,18 @@ void lane_end_subscriptions(struct lane *lane);
 /* From now on bytes pass to the owner as they come. Only with no call in flight. */
 void lane_pass_through(struct lane *lane);
 
+/* So many bytes of a large request or a reply of the rider's: what they cost Redis. */
+static inline void lane_charge_bytes(const struct lane *lane, const struct rider *rider, size_t n)
+{
+    if (rider->sender != 0)
+        fair_charge(fair_sender(lane->base->fair, rider->sender), n / FAIR_BYTES_PER_NS);
+}
+
 /* Redis is not at what the rider (or NULL) has under way, or it will not be answered: nobody is to wait for it. */
 static inline void lane_discount(const struct lane *lane, const struct rider *rider)
 {
-    if (rider != NULL && rider->paced != 0)
-        schedule_forget(schedule_at(lane->base->schedule, rider->paced));
+    if (rider != NULL && rider->sender != 0)
+        fair_forget(fair_sender(lane->base->fair, rider->sender));
 }
 
 /* ---- waiting ---- */

@@ -12,19 +12,19 @@
 #define SWEEP_MS 1000                    /* looking for lanes that have been idle for long */
 #define SWEEP_PARTS 4                    /* an upstream-timeout is noticed this many times finer than it is */
 
-/* Whose turn it is has it in this turn of the loop, also one that was to go on (pacing.c) and has had to wait meanwhile. */
+/* A client that was granted work is woken in this turn of the loop, also one that had left the worker to others. */
 static void wake(struct rider *rider)
 {
     rider_resume(rider, RIDER_SHARE);
     link_wake_now(rider_link(rider));
 }
 
-static struct schedule *schedule_for(const struct commons *commons, const struct node *node, const struct lanes *before)
+static struct fair_queue *fair_queue_for(const struct commons *commons, const struct node *node, const struct lanes *before)
 {
     bool is_one = node->upstream->is_cluster; /* a client's number in it is good at all nodes */
-    if (before != NULL && (is_one || before->base.schedule->contention == node->contention))
-        return schedule_get(before->base.schedule);
-    return schedule_new(node->contention, &commons->loop->pool, wake);
+    if (before != NULL && (is_one || before->base.fair->contention == node->contention))
+        return fair_queue_get(before->base.fair);
+    return fair_queue_new(node->contention, &commons->loop->pool, wake);
 }
 
 void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
@@ -33,7 +33,7 @@ void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node,
     memset(lanes, 0, sizeof *lanes);
     lanes->base.commons = commons;
     lanes->base.node = node_get(node);
-    lanes->base.schedule = schedule_for(commons, node, before);
+    lanes->base.fair = fair_queue_for(commons, node, before);
     lanes->upstream = node->upstream;
     lanes->keeps_shared = !commons->is_private;
     lanes->ops = ops;
@@ -66,7 +66,7 @@ void lanes_close(struct lanes *lanes)
 
 void lanes_fini(struct lanes *lanes)
 {
-    schedule_put(lanes->base.schedule);
+    fair_queue_put(lanes->base.fair);
 }
 
 /* Its calls are finished; timers.c closes it then. */
@@ -278,7 +278,6 @@ void lanes_go_down(struct lanes *lanes, enum err why)
 {
     bool is_news = lanes->down != why;
     lanes->down = why;
-    window_note_greeting(&lanes->base.schedule->window, 0);
     count_set(&lanes->base.counts.is_down, 1);
     uint64_t now_ns = clock_ns();
     if (why == ERR_UPSTREAM_UNAVAILABLE)

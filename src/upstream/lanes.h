@@ -70,7 +70,7 @@ struct lanes {
 
 /*
  * To this node; `ops` are called with `arg`. timers_init is to follow. `before` are the lanes to the node whose place it
- * takes, which has the same schedule; NULL: there are none.
+ * takes, which has the same fair queue; NULL: there are none.
  */
 void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
                 const struct lanes_ops *ops, void *arg);

@@ -123,3 +123,9 @@ void node_note_role(struct node *node, enum node_role role)
     node_demote(node);
     node_ask(node);
 }
+
+void node_note_trip(struct node *node, uint64_t took_ns)
+{
+    uint64_t most_ns = node->trip_ns + node->trip_ns / NODE_TRIP_MORE;
+    node->trip_ns = node->trip_ns == 0 || took_ns < most_ns ? took_ns : most_ns;
+}

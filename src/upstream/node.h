@@ -20,6 +20,8 @@
 #include "upstream/proven.h"
 #include "upstream/upstream.h"
 
+#define NODE_TRIP_MORE 128
+
 struct node {
     _Atomic unsigned holders;
     struct upstream *upstream; /* lives longer */
@@ -41,6 +43,7 @@ struct node {
     _Atomic bool is_doubted;        /* auth_probe is to ask whether it still wants a password */
     _Atomic uint32_t epoch;         /* node_epoch */
     _Atomic uint32_t maxclients;    /* connections that it takes, as far as is known; 0: it is not */
+    uint64_t trip_ns;               /* node_note_trip; the main thread's. 0: not known */
     struct contention *contention;  /* who sends to it, on all workers; one reference */
     _Atomic uint8_t role;           /* enum node_role, as it has said last */
     _Atomic bool is_asked;          /* node_ask */
@@ -82,6 +85,12 @@ static inline enum node_role node_role(const struct node *node)
 {
     return (enum node_role)atomic_load_explicit(&node->role, memory_order_relaxed);
 }
+
+/*
+ * A question of weir's own was answered after so long. The least counts, since others wait behind what Redis does; and one part in
+ * NODE_TRIP_MORE more with each answer that takes longer, as the way may have become longer. Main thread.
+ */
+void node_note_trip(struct node *node, uint64_t took_ns);
 
 /* Nothing more is sent to it, and clients that wait there are closed: it is a replica, and its name leads to a master. */
 void node_demote(struct node *node);

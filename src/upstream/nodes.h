@@ -4,7 +4,7 @@
  *
  * Nodes come and go with the topologies that the worker is handed. A row whose node is in none any more is retired: its
  * lanes end as they are done, and the last takes the row along. All rows of a worker have one fair queue
- * (upstream/schedule.h), so that a client keeps its place in it wherever its commands go. The worker's thread only, but for nodes_sum; closing is
+ * (upstream/fair_queue.h), so that a client keeps its place in it wherever its commands go. The worker's thread only, but for nodes_sum; closing is
  * asynchronous, and ends with the loop.
  */
 #ifndef WEIR_UPSTREAM_NODES_H

@@ -14,10 +14,8 @@ enum pulse_act pulse_tick(struct pulse *pulse, uint64_t now_ns)
     return pulse->misses >= PULSE_DOUBTS ? PULSE_LOOK : PULSE_WAIT;
 }
 
-void pulse_answer(struct pulse *pulse, bool is_busy, uint64_t now_ns)
+void pulse_answer(struct pulse *pulse, bool is_busy)
 {
-    if (pulse->asked_ns != 0)
-        pulse->trips_ns[pulse->next_trip++ % PULSE_TRIPS] = pulse_silence_ns(pulse, now_ns);
     pulse->asked_ns = 0;
     pulse->misses = 0;
     pulse->state = is_busy ? PULSE_BUSY : PULSE_WELL;
@@ -34,13 +32,4 @@ void pulse_look(struct pulse *pulse)
 uint64_t pulse_silence_ns(const struct pulse *pulse, uint64_t now_ns)
 {
     return pulse->asked_ns != 0 && now_ns > pulse->asked_ns ? now_ns - pulse->asked_ns : 0;
-}
-
-uint64_t pulse_trip_ns(const struct pulse *pulse)
-{
-    uint64_t least_ns = 0;
-    for (unsigned i = 0; i < PULSE_TRIPS; i++)
-        if (pulse->trips_ns[i] != 0 && (least_ns == 0 || pulse->trips_ns[i] < least_ns))
-            least_ns = pulse->trips_ns[i];
-    return least_ns;
 }

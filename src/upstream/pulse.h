@@ -14,7 +14,6 @@
 
 #define PULSE_MISSES 3 /* periods without an answer: silent */
 #define PULSE_DOUBTS 2 /* periods without one: somebody is to look from elsewhere */
-#define PULSE_TRIPS 4  /* answers, of which the quickest tells how far the node is */
 
 enum pulse_state {
     PULSE_WELL,
@@ -35,23 +34,18 @@ struct pulse {
     uint64_t asked_ns; /* when the question was asked that has no answer yet; 0: none is under way */
     uint8_t misses;    /* periods that have ended since then, or since somebody looked and found it there */
     uint8_t state;     /* enum pulse_state */
-    uint8_t next_trip;
-    uint64_t trips_ns[PULSE_TRIPS]; /* how long the last answers took; 0: there was none */
 };
 
 /* A period is over. After PULSE_ASK the question counts as asked. */
 __attribute__((warn_unused_result)) enum pulse_act pulse_tick(struct pulse *pulse, uint64_t now_ns);
 
 /* The answer has come. */
-void pulse_answer(struct pulse *pulse, bool is_busy, uint64_t now_ns);
+void pulse_answer(struct pulse *pulse, bool is_busy);
 
 /* The node has answered another connection something that it says even when it holds commands back. */
 void pulse_look(struct pulse *pulse);
 
 /* How long the question that is under way has had no answer; 0: none is. */
 uint64_t pulse_silence_ns(const struct pulse *pulse, uint64_t now_ns);
-
-/* How long the quickest of the last answers took: others may have waited behind what Redis did. 0: there was none. */
-uint64_t pulse_trip_ns(const struct pulse *pulse);
 
 #endif

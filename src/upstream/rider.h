@@ -39,7 +39,7 @@ enum lane_end {
 enum rider_wait {
     RIDER_REPLIES, /* all its calls are answered: see rider.wants_idle */
     RIDER_LANE,    /* a lane, or room for one: it is to look again */
-    RIDER_SHARE,   /* its share in the schedule */
+    RIDER_SHARE,   /* its share in the fair queue */
 };
 
 /*
@@ -117,7 +117,7 @@ struct rider {
     uint32_t in_flight;    /* its entries in lane->calls */
     uint32_t last_call;    /* position of the newest of them */
     uint32_t absorbed;     /* bytes of huge replies that were taken in for it, of commons.absorbed */
-    uint32_t paced;        /* its number in the schedule (schedule.h); 0: its requests are not counted there */
+    uint32_t sender;       /* its number in the fair queue (fair_queue.h); 0: its requests are not counted there */
     bool wants_idle : 1;   /* rider_resume when in_flight falls to 0 */
     bool is_sending : 1;   /* of its newest request, on its own lane, a part has still to come */
     bool is_gone : 1;      /* the client has closed its side: it is not waited for for ever, and its link is woken

@@ -299,9 +299,9 @@ def change(weir, redis, how):
 
 
 def control_ids(redis):
-    """Each weir's own connection: it asked for COMMAND last, and has been silent since."""
+    """Each weir's own connection: it asks for COMMAND, and then what commands cost."""
     lines = redis.call("CLIENT", "LIST").decode().splitlines()
-    return [re.match(r"id=(\d+)", line)[1] for line in lines if re.search(r" cmd=command(\|\S+)? ", line)]
+    return [re.match(r"id=(\d+)", line)[1] for line in lines if re.search(r" cmd=(command|info|ping)(\|\S+)? ", line)]
 
 
 @pytest.mark.parametrize("how", ["reload", "set", "table"])

@@ -108,9 +108,9 @@ static bool will_have_paid(const struct client *client)
 
 static bool will_have_share(const struct client *client)
 {
-    const struct schedule *schedule = front_home(client->front)->lanes.base.schedule;
-    const struct paced *paced = client->rider.paced != 0 ? schedule_at(schedule, client->rider.paced) : NULL;
-    return paced != NULL && (!list_is_empty(&paced->in_backlog) || paced->is_crowding);
+    const struct fair_queue *queue = front_home(client->front)->lanes.base.fair;
+    const struct sender *sender = client->rider.sender != 0 ? fair_sender(queue, client->rider.sender) : NULL;
+    return sender != NULL && (!list_is_empty(&sender->in_flow) || sender->is_crowding);
 }
 
 /* It is among those that are woken next, which the law leaves out. */

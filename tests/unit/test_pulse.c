@@ -43,7 +43,7 @@ static void test_one_answer_is_enough(void **state)
     tick(&pulse, 1, PULSE_WAIT, PULSE_WELL);
     tick(&pulse, 2, PULSE_LOOK, PULSE_WELL);
     tick(&pulse, 3, PULSE_LOOK, PULSE_SILENT);
-    pulse_answer(&pulse, false, FIRST_NS);
+    pulse_answer(&pulse, false);
     assert_int_equal(pulse.state, PULSE_WELL);
     assert_int_equal(pulse_silence_ns(&pulse, FIRST_NS + 9 * NS_PER_S), 0);
     tick(&pulse, 9, PULSE_ASK, PULSE_WELL);
@@ -58,7 +58,7 @@ static void test_misses_do_not_add_up(void **state)
         tick(&pulse, at_s, PULSE_ASK, PULSE_WELL);
         tick(&pulse, at_s + 1, PULSE_WAIT, PULSE_WELL);
         tick(&pulse, at_s + 2, PULSE_LOOK, PULSE_WELL);
-        pulse_answer(&pulse, false, FIRST_NS);
+        pulse_answer(&pulse, false);
     }
 }
 
@@ -67,10 +67,10 @@ static void test_a_script_runs(void **state)
     (void)state;
     struct pulse pulse = {0};
     tick(&pulse, 0, PULSE_ASK, PULSE_WELL);
-    pulse_answer(&pulse, true, FIRST_NS);
+    pulse_answer(&pulse, true);
     assert_int_equal(pulse.state, PULSE_BUSY);
     tick(&pulse, 1, PULSE_ASK, PULSE_BUSY);
-    pulse_answer(&pulse, false, FIRST_NS);
+    pulse_answer(&pulse, false);
     assert_int_equal(pulse.state, PULSE_WELL);
 }
 
@@ -90,7 +90,7 @@ static void test_held_as_long_as_somebody_finds_it_there(void **state)
     tick(&pulse, 201, PULSE_LOOK, PULSE_SILENT);
     pulse_look(&pulse);
     assert_int_equal(pulse.state, PULSE_HELD);
-    pulse_answer(&pulse, false, FIRST_NS);
+    pulse_answer(&pulse, false);
     assert_int_equal(pulse.state, PULSE_WELL);
 }
 
@@ -100,32 +100,9 @@ static void test_a_look_that_comes_too_late(void **state)
     (void)state;
     struct pulse pulse = {0};
     tick(&pulse, 0, PULSE_ASK, PULSE_WELL);
-    pulse_answer(&pulse, false, FIRST_NS);
+    pulse_answer(&pulse, false);
     pulse_look(&pulse);
     assert_int_equal(pulse.state, PULSE_WELL);
-}
-
-static void answer_after(struct pulse *pulse, uint64_t took_ns)
-{
-    assert_int_equal(pulse_tick(pulse, FIRST_NS), PULSE_ASK);
-    pulse_answer(pulse, false, FIRST_NS + took_ns);
-}
-
-/* Answers may have waited behind others' work: the quickest of the last ones tells how far it is, and not for ever. */
-static void test_how_far_it_is(void **state)
-{
-    (void)state;
-    struct pulse pulse = {0};
-    assert_int_equal(pulse_trip_ns(&pulse), 0);
-    answer_after(&pulse, 9 * NS_PER_MS);
-    assert_int_equal(pulse_trip_ns(&pulse), 9 * NS_PER_MS);
-    answer_after(&pulse, 2 * NS_PER_MS);
-    pulse_answer(&pulse, false, FIRST_NS); /* which nobody has asked for */
-    for (unsigned i = 1; i < PULSE_TRIPS; i++)
-        answer_after(&pulse, 9 * NS_PER_MS);
-    assert_int_equal(pulse_trip_ns(&pulse), 2 * NS_PER_MS);
-    answer_after(&pulse, 8 * NS_PER_MS);
-    assert_int_equal(pulse_trip_ns(&pulse), 8 * NS_PER_MS);
 }
 
 int main(void)
@@ -137,7 +114,6 @@ int main(void)
         cmocka_unit_test(test_a_script_runs),
         cmocka_unit_test(test_held_as_long_as_somebody_finds_it_there),
         cmocka_unit_test(test_a_look_that_comes_too_late),
-        cmocka_unit_test(test_how_far_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* A Redis as a queue of requests, and tenants that send to it as a schedule lets them: for its tests. */
-#ifndef WEIR_TESTS_SCHEDULE_KIT_H
-#define WEIR_TESTS_SCHEDULE_KIT_H
+/* A Redis as a queue of requests, and tenants that send to it as a fair queue lets them: for its tests. */
+#ifndef WEIR_TESTS_FAIR_QUEUE_KIT_H
+#define WEIR_TESTS_FAIR_QUEUE_KIT_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "upstream/fair_queue.h"
 #include "upstream/rider.h"
-#include "upstream/schedule.h"
 
 #define RIDERS 1000
 
@@ -32,12 +32,13 @@ struct test_rider {
 struct tenant {
     struct subject *subject;
     struct test_rider riders[RIDERS];
-    struct paced *paced[RIDERS];
+    struct sender *senders[RIDERS];
     unsigned n_riders;
     uint32_t weight;
     bool is_low;
-    bool is_flood;    /* each rider always has more to send; else one request now and then */
-    uint64_t cost_ns; /* of one of its requests */
+    bool is_flood;     /* each rider always has more to send; else one request now and then */
+    uint64_t cost_ns;  /* of one of its requests, ... */
+    uint64_t known_ns; /* ... as far as weir knows */
     uint64_t answered;
     uint64_t longest_ns; /* from when a request would go to when it went */
 };
@@ -49,11 +50,10 @@ struct absence {
 
 struct server {
     struct contention contention;
-    struct schedule schedule;
+    struct fair_queue fair;
     struct sent queue[100000];
     size_t head, tail;
     uint64_t now_ns, free_ns;
-    uint64_t looked_ns;     /* when weir looked for answers before now */
     uint64_t way_ns;        /* to Redis and back, without its work */
     uint64_t most_ns;       /* the most work that was in the queue */
     bool is_batching;       /* it takes in what has come, and answers it all at once */
@@ -79,14 +79,14 @@ static struct subject *make_subject(uint64_t hash)
     return subject;
 }
 
-/* As far as its greeting told. */
+/* So far away, which weir knows. */
 static void open_server_at(uint64_t way_ns)
 {
     server = calloc(1, sizeof *server);
-    server->now_ns = server->looked_ns = server->free_ns = NS_PER_S;
+    server->now_ns = server->free_ns = NS_PER_S;
     server->way_ns = way_ns;
-    schedule_init(&server->schedule, &server->contention, &pool, wake);
-    window_note_greeting(&server->schedule.window, way_ns);
+    fair_queue_init(&server->fair, &server->contention, &pool, wake);
+    atomic_init(&server->contention.trip_ns, way_ns);
 }
 
 static void open_server(void)
@@ -99,12 +99,12 @@ static struct tenant *open_tenant(uint64_t number, unsigned n_riders, uint64_t c
     struct tenant *tenant = calloc(1, sizeof *tenant);
     tenant->subject = make_subject(number);
     tenant->n_riders = n_riders;
-    tenant->weight = SCHEDULE_WEIGHT;
-    tenant->cost_ns = cost_ns;
+    tenant->weight = FAIR_WEIGHT;
+    tenant->cost_ns = tenant->known_ns = cost_ns;
     tenant->is_flood = true;
     for (unsigned i = 0; i < n_riders; i++) {
-        tenant->paced[i] = schedule_enter(&server->schedule, &tenant->riders[i].rider, tenant->subject, server->now_ns);
-        assert_non_null(tenant->paced[i]);
+        tenant->senders[i] = fair_enter(&server->fair, &tenant->riders[i].rider, tenant->subject, server->now_ns);
+        assert_non_null(tenant->senders[i]);
     }
     return tenant;
 }
@@ -112,8 +112,8 @@ static struct tenant *open_tenant(uint64_t number, unsigned n_riders, uint64_t c
 static void close_tenant(struct tenant *tenant)
 {
     for (unsigned i = 0; i < tenant->n_riders; i++)
-        if (tenant->paced[i] != NULL)
-            schedule_leave(&server->schedule, tenant->paced[i]);
+        if (tenant->senders[i] != NULL)
+            fair_leave(&server->fair, tenant->senders[i]);
     assert_int_equal(atomic_load(&tenant->subject->queues), 0);
     free(tenant->subject);
     free(tenant);
@@ -122,14 +122,14 @@ static void close_tenant(struct tenant *tenant)
 static void close_server(void)
 {
     assert_int_equal(atomic_load(&server->contention.weights), 0);
-    schedule_fini(&server->schedule);
+    fair_queue_fini(&server->fair);
     assert_int_equal(atomic_load(&pool.held), 0);
     free(server);
 }
 
 static void send_on(struct tenant *tenant, unsigned i, uint32_t n)
 {
-    schedule_sent(tenant->paced[i], n, server->now_ns);
+    fair_sent(tenant->senders[i], n, n * tenant->known_ns, server->now_ns);
     server->queue[server->tail++ % 100000] = (struct sent){tenant, i, n, server->now_ns};
     server->queued_ns += n * tenant->cost_ns;
     if (server->queued_ns > server->most_ns)
@@ -139,23 +139,24 @@ static void send_on(struct tenant *tenant, unsigned i, uint32_t n)
 /* As a client does when requests of its are here, or its link has been woken. */
 static void ask(struct tenant *tenant, unsigned i, uint32_t wanted)
 {
-    struct paced *paced = tenant->paced[i];
+    struct sender *sender = tenant->senders[i];
     uint32_t sent = 0;
     if (tenant->riders[i].is_held_up)
         return;
-    schedule_set(paced, tenant->weight, tenant->is_low);
+    fair_set(sender, tenant->weight, tenant->is_low);
     while (sent < wanted) {
-        uint32_t room = schedule_room(paced, server->now_ns);
-        if (room == 0) {
+        int64_t room_ns = fair_room(sender, server->now_ns);
+        if (room_ns == 0) {
             tenant->riders[i].is_held_up = true;
-            schedule_wait(paced, server->now_ns);
+            fair_wait(sender);
             break;
         }
-        uint32_t n = room < wanted - sent ? room : wanted - sent;
+        uint64_t fit = ((uint64_t)room_ns - 1) / tenant->known_ns + 1;
+        uint32_t n = fit < wanted - sent ? (uint32_t)fit : wanted - sent;
         send_on(tenant, i, n);
         sent += n;
     }
-    schedule_settle(paced);
+    fair_settle(sender);
 }
 
 static bool is_away(const struct absence *absence, uint64_t now_ns)
@@ -204,9 +205,8 @@ static void answer_one(void)
     server->queued_ns -= work_ns;
     server->worked_ns += work_ns;
     sent->tenant->answered += sent->n;
-    if (sent->tenant->paced[sent->rider] != NULL)
-        schedule_answered(sent->tenant->paced[sent->rider], sent->n, sent->at_ns,
-                          (struct seen){server->now_ns, server->looked_ns});
+    if (sent->tenant->senders[sent->rider] != NULL)
+        fair_answered(sent->tenant->senders[sent->rider], sent->n, sent->at_ns, server->now_ns);
 }
 
 /* What Redis has done by now is answered. */
@@ -236,17 +236,17 @@ static void turn(struct tenant **tenants, unsigned n)
     if (is_away(&server->weirs, server->now_ns))
         return;
     answer();
-    server->looked_ns = server->now_ns;
     for (unsigned t = 0; t < n; t++)
         for (unsigned i = 0; i < tenants[t]->n_riders && tenants[t]->is_flood; i++)
             ask(tenants[t], i, 500);
     do {
-        schedule_turn(&server->schedule, false, server->now_ns);
+        fair_turn(&server->fair, false, server->now_ns);
         for (unsigned t = 0; t < n; t++)
-            for (unsigned i = 0; i < tenants[t]->n_riders && tenants[t]->is_flood; i++)
-                ask(tenants[t], i, 500);
+            for (unsigned i = 0; i < tenants[t]->n_riders; i++)
+                if (tenants[t]->is_flood || tenants[t]->senders[i]->granted_ns > 0)
+                    ask(tenants[t], i, tenants[t]->is_flood ? 500 : 0);
         server->now_ns += NS_PER_US;
-    } while (schedule_is_unsettled(&server->schedule, server->now_ns));
+    } while (fair_is_unsettled(&server->fair, server->now_ns));
 }
 
 #endif
