@@ -90,7 +90,7 @@ def main():
     with Rig((), is_first=is_realtime(args.realtime)) as rig:
         fill(rig.redis)
         for setting in SETTINGS:
-            server = rig.start(make_weir(rig.redis, "", turns=setting), rig.cores.proxy)
+            server = rig.start(make_weir(rig.redis, "", fair_share=setting), rig.cores.proxy)
             rig.endpoints[setting] = Endpoint(setting, server.address, server.child.pid)
         print(f"{'beside':20}{'turns':6}{'GETs':>20}{'the dear':>20}")
         for name, command in KINDS.items():

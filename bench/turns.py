@@ -33,7 +33,7 @@ def copies(rig, n):
     for number in range(n):
         redis = rig.redis if number == 0 else rig.start(Redis(), rig.cores.all)
         for setting in SETTINGS:
-            server = rig.start(make_weir(redis, "", turns=setting), rig.cores.all)
+            server = rig.start(make_weir(redis, "", fair_share=setting), rig.cores.all)
             found[setting].append((redis, Endpoint(setting, server.address, server.child.pid)))
     return found
 

@@ -66,9 +66,9 @@ static void set_held_up(struct client *client, bool is_held_up)
 void fair_share_begin(struct client *client, struct pace *pace)
 {
     uint64_t now_ns = client->front->loop->now_ns;
-    bool has_turns = client->front->rules->has_turns;
+    bool has_shares = client->front->rules->has_shares;
     set_held_up(client, false);
-    *pace = (struct pace){.kind = has_turns && client->subject != NULL ? kind_of(client, now_ns) : PACE_ALONE};
+    *pace = (struct pace){.kind = has_shares && client->subject != NULL ? kind_of(client, now_ns) : PACE_ALONE};
     client->front->fair.are_several = pace->kind == PACE_SEVERAL;
     if (pace->kind == PACE_ALONE) {
         pace->left = UINT32_MAX;

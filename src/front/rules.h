@@ -35,7 +35,7 @@ struct rules {
     struct exceptions *exceptions; /* from the policies; one reference; NULL: none */
     struct identity identity;
     char error_prefix[33];
-    bool has_turns; /* subjects that send at the same time take turns: front/fair_share.h */
+    bool has_shares; /* subjects that send at the same time have fair shares: front/fair_share.h */
     unsigned max_clients;
     unsigned unauthenticated;      /* connections of one address that are not bound yet; 0: any number */
     struct limit unbound_limit;    /* the same as a limit, ... */

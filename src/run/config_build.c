@@ -113,6 +113,24 @@ static bool wants_proxies(const struct config *config)
     return false;
 }
 
+/* A key that older versions called otherwise has its new name from here on, and is warned of. */
+static void rename_old_keys(struct loading *l)
+{
+    char why[CONFIG_WHY_ROOM];
+    for (size_t i = 0; i < l->file->n_entries; i++) {
+        struct entry *entry = &l->file->entries[i];
+        size_t key = config_key_find(l->file->sections[entry->section].kind, slice_str(entry->key));
+        const char *name = key < config_keys_count() ? config_key_new_name(config_key_at(key)) : NULL;
+        if (name == NULL)
+            continue;
+        struct slice value = as_written(entry);
+        snprintf(why, sizeof why, "an old name: write %s = %.*s", name, WHY_SLICE(value));
+        entry_says(l->file, false, entry, why);
+        free(entry->key);
+        entry->key = mem_strndup(name, strlen(name));
+    }
+}
+
 static void load_keys(struct loading *l)
 {
     size_t n = config_keys_count();
@@ -473,6 +491,7 @@ static void load(struct loading *l)
 {
     for (size_t i = 0; i < l->file->n_sections; i++)
         l->file->sections[i].is_done = false;
+    rename_old_keys(l);
     load_keys(l);
     if (l->part == CONFIG_WHOLE && l->file->n_errors == 0)
         config_clash_check(l->config, l->file);

@@ -34,9 +34,11 @@ static const struct config_key keys[] = {
 #define KEY(section, key, value, setter, what, when, text)                                                             \
     {.name = (key), .initial = (value), .set = (setter), .about = (text), IN_##section, what, when},
 #define DEAD(section, key) {.name = (key), IN_##section},
+#define OLD(section, key, now) {.name = (key), .new_name = (now), IN_##section},
 #include "run/config_keys.def"
 #undef KEY
 #undef DEAD
+#undef OLD
 };
 
 size_t config_keys_count(void)
@@ -66,6 +68,11 @@ size_t config_key_find(enum section_kind section, struct slice name)
            !(config_key_section(&keys[i]) == section && slice_eq_nocase(name, slice_str(keys[i].name))))
         i++;
     return i;
+}
+
+const char *config_key_new_name(const struct config_key *key)
+{
+    return key->new_name;
 }
 
 const char *config_key_name(const struct config_key *key)

@@ -470,7 +470,7 @@ static struct tables tables_now(const struct proxy *proxy)
 
 static void ask_costs(const struct proxy *proxy)
 {
-    bool is_shared = governor_rules(proxy->governor)->has_turns;
+    bool is_shared = governor_rules(proxy->governor)->has_shares;
     controls_ask_costs(proxy->controls, is_shared ? governor_commands(proxy->governor) : NULL);
 }
 

@@ -39,7 +39,7 @@ def test_dear_commands_cost_what_redis_tells(farm):
     redis = farm.redis()
     redis.call("EVAL", "for i = 1, 50000 do redis.call('SET', 'key:' .. i, 'v') end", "0")
     loops = loops_of_a_millisecond(redis)
-    weir = farm.weir(redis, workers=1, turns="on", env=QUICK)
+    weir = farm.weir(redis, workers=1, fair_share="on", env=QUICK)
     with weir.connect() as conn:
         assert cost(conn, "KEYS", "*") == (200, "flags")
         assert cost(conn, "EVAL", LOOP, "0", "1")[1] == "flags"
@@ -60,7 +60,7 @@ def test_dear_commands_cost_what_redis_tells(farm):
 
 def test_what_is_known_stays_when_the_connection_is_lost(farm):
     redis = farm.redis()
-    weir = farm.weir(redis, workers=1, turns="on", env=QUICK)
+    weir = farm.weir(redis, workers=1, fair_share="on", env=QUICK)
     with weir.connect() as conn:
 
         def is_measured():
@@ -78,7 +78,7 @@ def test_what_is_known_stays_when_the_connection_is_lost(farm):
 
 def test_nothing_is_asked_while_nobody_takes_turns(farm):
     redis = farm.redis()
-    weir = farm.weir(redis, workers=1, turns="off", upstream_check="20ms", env=QUICK)
+    weir = farm.weir(redis, workers=1, fair_share="off", upstream_check="20ms", env=QUICK)
     before = calls(redis, "info"), calls(redis, "ping")
     wait_until(lambda: calls(redis, "ping") > before[1] + 30, "beats")
     own = calls(redis, "info") - before[0]
@@ -102,7 +102,7 @@ def test_a_user_without_info(farm, secret):
     """The defaults stay, and Redis is not asked again and again what it refuses."""
     redis = farm.redis("--user", "weir", "on", ">s3cret", "-@all", "+command", "+ping", "+hello")
     login = {"upstream_user": "weir", "upstream_password_file": secret}
-    weir = farm.weir(redis, workers=1, turns="on", upstream_check=0, env=QUICK, **login)
+    weir = farm.weir(redis, workers=1, fair_share="on", upstream_check=0, env=QUICK, **login)
     with weir.connect() as conn:
         for _ in range(20):
             conn.call("GET", "key")
@@ -126,7 +126,7 @@ def test_a_user_without_info(farm, secret):
 def test_nodes_of_a_cluster_tell_together(farm):
     """A command that only one of them runs has a cost, whichever that is."""
     cluster = Cluster(farm)
-    weir = weir_before(cluster, workers=1, turns="on", env=QUICK)
+    weir = weir_before(cluster, workers=1, fair_share="on", env=QUICK)
     with weir.connect() as conn:
         for node, command in zip(cluster.masters, ("STRLEN", "TTL", "EXISTS")):
             key = cluster.key_at(node)
@@ -141,7 +141,7 @@ def test_nodes_of_a_cluster_tell_together(farm):
 
 def test_resetstat_changes_nothing(farm):
     redis = farm.redis()
-    weir = farm.weir(redis, workers=1, turns="on", env=QUICK)
+    weir = farm.weir(redis, workers=1, fair_share="on", env=QUICK)
     with weir.connect() as conn:
 
         def cost_of_some():

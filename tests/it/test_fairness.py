@@ -123,12 +123,12 @@ def big(redis):
 
 
 def test_a_hundred_connections_are_one_tenant(big, farm):
-    weir = farm.weir(big, workers=1, turns="on")
+    weir = farm.weir(big, workers=1, fair_share="on")
     assert_shares(weir, (100, 1), 1)
 
 
 def test_lanes_of_ones_own_change_nothing(big, farm):
-    weir = farm.weir(big, workers=1, turns="on", lanes="private")
+    weir = farm.weir(big, workers=1, fair_share="on", lanes="private")
     assert_shares(weir, (8, 1), 1)
 
 
@@ -141,12 +141,12 @@ weight = 300
 
 
 def test_weights_decide(big, farm):
-    weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS)
+    weir = farm.weir(big, workers=1, fair_share="on", sections=WEIGHTS)
     assert_shares(weir, (3, 3), 3)
 
 
 def test_a_weight_can_be_set_live(big, farm):
-    weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS.replace("300", "100") + OPERATOR)
+    weir = farm.weir(big, workers=1, fair_share="on", sections=WEIGHTS.replace("300", "100") + OPERATOR)
     assert order(weir, "SET", "gold", "weight", "300") == "OK"
     assert_shares(weir, (2, 2), 3)
 
@@ -160,7 +160,7 @@ def drain(conn):
 
 
 def test_low_priority_goes_when_nobody_else_waits(big, farm):
-    weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS.replace("weight = 300", "priority = low"))
+    weir = farm.weir(big, workers=1, fair_share="on", sections=WEIGHTS.replace("weight = 300", "priority = low"))
     with From(weir.address, TENANTS[0]) as low, From(weir.address, TENANTS[1]) as other:
         assert low.call("PING") == other.call("PING") == "PONG"
         low.send(COUNT * 4000)
@@ -178,7 +178,7 @@ def test_low_priority_goes_when_nobody_else_waits(big, farm):
 
 def test_who_keeps_weir_busy_does_not_keep_others_from_their_turns(redis, farm):
     """What weir itself answers is not Redis' work; those who wait for Redis have their turns between it."""
-    weir = farm.weir(redis, workers=1, turns="on", sections="[policy default]\nall = 100m/s\n")
+    weir = farm.weir(redis, workers=1, fair_share="on", sections="[policy default]\nall = 100m/s\n")
     many, each = 20, 4000
     asking = {conn.sock.fileno(): conn.sock for conn in (From(weir.address, TENANTS[0]) for _ in range(many))}
     reading = [From(weir.address, TENANTS[1]) for _ in range(many)]
@@ -222,7 +222,7 @@ def refused_without_end(address, n, each, count):
 
 def test_many_that_weir_answers_itself_are_one_tenant(redis, farm):
     """None of them takes long, but all together do; and how long that is is not taken for Redis' time."""
-    weir = farm.weir(redis, workers=1, turns="on", sections="[policy default]\ncmd.dbsize = deny\n")
+    weir = farm.weir(redis, workers=1, fair_share="on", sections="[policy default]\ncmd.dbsize = deny\n")
     fork = multiprocessing.get_context("fork")
     count = fork.Value("Q", 0, lock=False)
     neighbour = fork.Process(target=refused_without_end, args=(weir.address, 100, 100, count), daemon=True)
@@ -247,7 +247,7 @@ def test_many_that_weir_answers_itself_are_one_tenant(redis, farm):
 def test_what_waits_does_not_wait_in_redis(redis, farm):
     """While another is there, and Redis does nothing, most of a flood stays where it can be chosen who is next."""
     n = 50_000
-    weir = farm.weir(redis, workers=1, turns="on", sections=ADMIN)
+    weir = farm.weir(redis, workers=1, fair_share="on", sections=ADMIN)
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
         for _ in range(20):
             assert flood.ask(*["PING"] * 100) == ["PONG"] * 100
@@ -269,7 +269,7 @@ def test_what_waits_does_not_wait_in_redis(redis, farm):
 
 
 def test_order_and_transactions_hold_while_others_flood(redis, farm):
-    weir = farm.weir(redis, workers=1, turns="on")
+    weir = farm.weir(redis, workers=1, fair_share="on")
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
         assert flood.call("PING") == other.call("PING") == "PONG"
         flood.send(encode("PING") * 5000 + pipeline("MULTI", "SET t 1") + encode("INCR", "t") * 3000 + encode("EXEC"))
@@ -281,7 +281,7 @@ def test_order_and_transactions_hold_while_others_flood(redis, farm):
 
 
 def test_who_leaves_while_it_waits_is_not_missed(redis, farm):
-    weir = farm.weir(redis, workers=1, turns="on")
+    weir = farm.weir(redis, workers=1, fair_share="on")
     with From(weir.address, TENANTS[1]) as other:
         for _ in range(20):
             with From(weir.address, TENANTS[0]) as flood:
@@ -292,7 +292,7 @@ def test_who_leaves_while_it_waits_is_not_missed(redis, farm):
 
 
 def test_who_has_ended_its_side_is_answered(redis, farm):
-    weir = farm.weir(redis, workers=1, turns="on")
+    weir = farm.weir(redis, workers=1, fair_share="on")
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
         assert flood.call("PING") == other.call("PING") == "PONG"
         flood.send(encode("PING") * 20_000)
@@ -311,7 +311,7 @@ def huge_values(address, source, key):
 def test_nobody_is_forgotten_beside_huge_values(redis, farm):
     """Who is let go before it is its turn, since others' requests are not counted: its turn is not kept for it."""
     redis.call("SET", "v", "1")
-    weir = farm.weir(redis, turns="on")
+    weir = farm.weir(redis, fair_share="on")
     fork = multiprocessing.get_context("fork")
     neighbours = [fork.Process(target=huge_values, args=(weir.address, TENANTS[0], f"huge:{i}"), daemon=True) for i in (1, 2)]
     conns = [From(weir.address, TENANTS[1]) for _ in range(100)]
@@ -340,7 +340,7 @@ def test_nobody_is_forgotten_beside_huge_values(redis, farm):
 def test_who_goes_on_and_then_has_to_wait_has_its_turn(redis, farm):
     """Of many clients weir answers so much itself that they go on one after another; new requests of theirs wait meanwhile."""
     redis.call("SET", "v", "1")
-    weir = farm.weir(redis, workers=1, turns="on", sections="[policy default]\ncmd.dbsize = deny\n")
+    weir = farm.weir(redis, workers=1, fair_share="on", sections="[policy default]\ncmd.dbsize = deny\n")
     dice = random.Random(1)
     conns = [From(weir.address, f"127.0.1.{1 + i % 50}") for i in range(100)]
     wanted, answered = dict.fromkeys(conns, 0), 0
@@ -362,7 +362,7 @@ def test_who_goes_on_and_then_has_to_wait_has_its_turn(redis, farm):
 
 def test_what_stands_behind_a_blocking_command_has_its_turn(big, farm):
     """Who puts one before each pipeline has no more than others."""
-    weir = farm.weir(big, workers=1, turns="on")
+    weir = farm.weir(big, workers=1, fair_share="on")
     had, poll, owners = [0, 0], select.epoll(), {}
     data = (encode("WAIT", 0, 0) + COUNT * 200, COUNT * 200)
     for tenant in (0, 1):
@@ -393,7 +393,7 @@ def test_what_stands_behind_a_blocking_command_has_its_turn(big, farm):
 def test_what_stands_behind_a_blocking_command_keeps_nobody_waiting(before, redis, farm):
     """Though its sender has waited for its turn: it is not at work. All of this is done before the first block ends."""
     redis.call("SET", "v", "1")
-    weir = farm.weir(redis, workers=1, turns="on")
+    weir = farm.weir(redis, workers=1, fair_share="on")
     with contextlib.ExitStack() as stack:
         others = [stack.enter_context(From(weir.address, TENANTS[0])) for _ in range(2)]
         for _ in range(12):

@@ -15,7 +15,7 @@ FLOOD = "ip:" + TENANTS[0]
 def weir(redis, farm):
     redis.call("SET", "big", b"\x0f" * BIG)
     settings = {"slowlog_log_slower_than": "0", "slowlog_max_len": "1000"}
-    return farm.weir(redis, workers=1, turns="on", sections=ADMIN + "socket = {folder}/operator.sock\n", **settings)
+    return farm.weir(redis, workers=1, fair_share="on", sections=ADMIN + "socket = {folder}/operator.sock\n", **settings)
 
 
 def about(op, subject, *command):
@@ -37,7 +37,7 @@ def contend(weir):
 
 
 def test_nobody_waits_alone(redis, farm):
-    weir = farm.weir(redis, workers=1, turns="on", sections=OPERATOR)
+    weir = farm.weir(redis, workers=1, fair_share="on", sections=OPERATOR)
     with From(weir.address, TENANTS[0]) as conn:
         for _ in range(100):
             conn.call("PING")

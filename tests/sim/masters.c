@@ -62,7 +62,7 @@ static void configure(struct plan *plan, bool splits_all)
     char listen[256];
     entrance_config(0, listen, sizeof listen);
     snprintf(plan->config, sizeof plan->config,
-             "[weir]\n%supstream = cluster:127.0.0.1:%u, 127.0.0.2:%u\nturns = on\nworkers = %u\n%s%s"
+             "[weir]\n%supstream = cluster:127.0.0.1:%u, 127.0.0.2:%u\nfair-share = on\nworkers = %u\n%s%s"
              "[policy default]\nadmin = no\n",
              listen, SERVER_PORT, SERVER_PORT, plan->workers, plan->is_pure ? "failover-wait = 10s\n" : "",
              splits_all ? "cross-slot = split-all\n" : "");

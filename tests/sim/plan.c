@@ -130,7 +130,7 @@ static void add_fixed(const struct plan *plan, char *config)
         deployment_config(plan, config + strlen(config), PLAN_CONFIG - strlen(config));
     else
         add(config, "%s:6379\n", plan->has_name ? MOVES_NAME : "127.0.0.1");
-    add(config, "turns = on\nworkers = %u\n", plan->workers);
+    add(config, "fair-share = on\nworkers = %u\n", plan->workers);
     if (plan->has_name)
         add(config, "upstream-resolve = 1s\n");
     if (plan->knows_password)

@@ -393,6 +393,27 @@ static void test_a_key_of_older_files_does_nothing_and_is_warned_of(void **state
     }
 }
 
+static void test_an_old_name_of_a_key_is_taken_and_warned_of(void **state)
+{
+    (void)state;
+    struct config *config = load_text("[weir]\nTurns = off\n");
+    assert_non_null(config);
+    assert_string_equal(said.text, "warning: weir.conf:2: [weir] Turns: an old name: write fair-share = off\n");
+    assert_false(config->rules.has_shares);
+    config_free(config);
+    config = load_text("[weir]\nturns = on\n");
+    assert_true(config->rules.has_shares);
+    config_free(config);
+    config = load_text("[weir]\nfair-share = off\n");
+    assert_string_equal(said.text, "");
+    assert_false(config->rules.has_shares);
+    config_free(config);
+    assert_null(load_text("[weir]\nfair-share = off\nturns = on\n"));
+    assert_non_null(strstr(said.text, "[weir] fair-share: given twice: the first is in line 2\n"));
+    assert_null(load_text("[weir]\nturns = of\n"));
+    assert_non_null(strstr(said.text, "[weir] fair-share: "));
+}
+
 static void test_a_key_of_older_files_is_proposed_to_nobody(void **state)
 {
     (void)state;
@@ -957,6 +978,7 @@ int main(void)
         cmocka_unit_test(test_cost_mistakes),
         cmocka_unit_test(test_all_mistakes_are_reported_at_once),
         cmocka_unit_test(test_a_key_of_older_files_does_nothing_and_is_warned_of),
+        cmocka_unit_test(test_an_old_name_of_a_key_is_taken_and_warned_of),
         cmocka_unit_test(test_a_key_of_older_files_is_proposed_to_nobody),
         cmocka_unit_test(test_listeners_behind_proxies),
         cmocka_unit_test(test_every_prefix_that_clients_act_on_is_said),

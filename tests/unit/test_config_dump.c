@@ -120,6 +120,8 @@ static void test_nothing_becomes_the_defaults(void **state)
     assert_non_null(strstr(d.text, "\nidentity = user, ip\n"));
     assert_null(strstr(d.text, "include"));
     assert_null(strstr(d.text, "lane-stall"));
+    assert_null(strstr(d.text, "turns"));
+    assert_non_null(strstr(d.text, "\nfair-share = on\n"));
     drop(&d);
 }
 
