@@ -99,7 +99,7 @@ static void push_times(struct history *history, const struct snapshot *s)
     struct histo upstream = since(&before->upstream, &now->upstream);
     struct histo delays = since(&before->delay, &now->delay);
     struct histo overhead = since(&before->overhead, &now->overhead);
-    struct histo waits = since(&before->turn, &now->turn);
+    struct histo waits = since(&before->share, &now->share);
     struct histo turns = since(&history->turns, &s->turns);
     push_both(history, SERIES_LATENCY_P50, &requests);
     push_both(history, SERIES_UPSTREAM_P50, &upstream);
@@ -296,8 +296,8 @@ const char *series_name(enum series series)
         [SERIES_DELAY_P99] = "delay_p99_seconds",
         [SERIES_OVERHEAD_P50] = "overhead_p50_seconds",
         [SERIES_OVERHEAD_P99] = "overhead_p99_seconds",
-        [SERIES_WAIT_P50] = "turn_wait_p50_seconds",
-        [SERIES_WAIT_P99] = "turn_wait_p99_seconds",
+        [SERIES_WAIT_P50] = "share_wait_p50_seconds",
+        [SERIES_WAIT_P99] = "share_wait_p99_seconds",
         [SERIES_TURN_P99] = "loop_turn_p99_seconds",
     };
     return names[series];

@@ -43,7 +43,7 @@ enum series {
     SERIES_DELAY_P99,
     SERIES_OVERHEAD_P50, /* the same of times.overhead */
     SERIES_OVERHEAD_P99,
-    SERIES_WAIT_P50, /* the same of times.turn: waiting for one's turn */
+    SERIES_WAIT_P50, /* the same of times.share: waiting for one's fair share */
     SERIES_WAIT_P99,
     SERIES_TURN_P99, /* the same of the turns of the workers' loops */
     SERIES_COUNT

@@ -130,14 +130,14 @@ static void subjects(struct text *out, const struct snapshot *s, enum top_by by)
 {
     const struct snapshot_top *top = &s->tops[by];
     struct text cells = {0};
-    text_print(&cells, "subject\tpolicy\t%s/s\tover\tturn ms/s\trefused by\n", top_name(by));
+    text_print(&cells, "subject\tpolicy\t%s/s\tover\tshare ms/s\trefused by\n", top_name(by));
     for (size_t i = 0; i < top->n && i < INFO_TOP; i++) {
         const struct top_entry *row = &top->rows[i];
         const char *refuser = holders_refuser(s, row);
         text_print(&cells, "%.*s\t%.*s\t%" PRIu64 "\t%" PRIu64 " s\t%" PRIu64 "\t%s\n", (int)row->subject_len,
                    row->subject, row->policy_len > 0 ? (int)row->policy_len : 1,
                    row->policy_len > 0 ? row->policy : "-", row->per_s, (row->over_ns + NS_PER_S / 2) / NS_PER_S,
-                   row->turn_us_per_s / 1000, refuser != NULL ? refuser : "-");
+                   row->share_us_per_s / 1000, refuser != NULL ? refuser : "-");
     }
     text_print(out, "\r\n");
     if (top->n > 0)
@@ -174,7 +174,7 @@ static void times(struct text *out, const struct times *times)
         {"of that in Redis", &times->upstream},
         {"of that in weir", &times->overhead},
         {"delayed by limits", &times->delay},
-        {"waited for their turn", &times->turn},
+        {"waited for their fair share", &times->share},
     };
     struct text cells = {0};
     text_print(&cells, "time since the start\tcount\tp50\tp99\n");

@@ -40,7 +40,7 @@ void show_blocks(struct sheet *s);
 void show_blocked(struct sheet *s);
 void show_near(struct sheet *s);
 void show_delays(struct sheet *s);
-void show_turn_waits(struct sheet *s);
+void show_share_waits(struct sheet *s);
 void show_named(struct sheet *s);
 void show_named_info(struct sheet *s);
 void show_named_overrides(struct sheet *s);

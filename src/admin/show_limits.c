@@ -120,9 +120,9 @@ void show_delays(struct sheet *s)
     put_histo(s, &s->snapshot->counts.times.delay);
 }
 
-void show_turn_waits(struct sheet *s)
+void show_share_waits(struct sheet *s)
 {
-    put_histo(s, &s->snapshot->counts.times.turn);
+    put_histo(s, &s->snapshot->counts.times.share);
 }
 
 /* ---- named limits: the first METRICS_RULES, and all others as _other ---- */

@@ -179,6 +179,15 @@ static void write_points(struct text *out, const char *key, const float *points,
     json_reals(out, key, points + HISTORY_POINTS - n, n);
 }
 
+/* Names of 0.2, beside those of now. */
+static const struct {
+    const char *name;
+    enum series series;
+} old_names[] = {
+    {"turn_wait_p50_seconds", SERIES_WAIT_P50},
+    {"turn_wait_p99_seconds", SERIES_WAIT_P99},
+};
+
 static void write_history(struct text *out, const struct history *history, uint64_t after)
 {
     json_open_object(out, "history");
@@ -186,6 +195,8 @@ static void write_history(struct text *out, const struct history *history, uint6
     json_number(out, "last", history->last);
     for (int i = 0; i < SERIES_COUNT; i++)
         write_points(out, series_name((enum series)i), history->points[i], history, after);
+    for (size_t i = 0; i < sizeof old_names / sizeof old_names[0]; i++)
+        write_points(out, old_names[i].name, history->points[old_names[i].series], history, after);
     json_close_object(out);
 }
 
@@ -194,6 +205,8 @@ static void write_rates(struct text *out, const struct snapshot *s)
     json_open_object(out, "now");
     for (int i = 0; i < SERIES_COUNT; i++)
         json_real(out, series_name((enum series)i), history_now(s->history, (enum series)i));
+    for (size_t i = 0; i < sizeof old_names / sizeof old_names[0]; i++)
+        json_real(out, old_names[i].name, history_now(s->history, old_names[i].series));
     json_close_object(out);
 }
 
@@ -224,7 +237,8 @@ static void write_times(struct text *out, const struct times *times)
     write_time(out, "upstream", &times->upstream);
     write_time(out, "own", &times->overhead);
     write_time(out, "delay", &times->delay);
-    write_time(out, "turn", &times->turn);
+    write_time(out, "share", &times->share);
+    write_time(out, "turn", &times->share); /* its old name */
     json_close_object(out);
 }
 
@@ -351,7 +365,8 @@ static void write_top(struct text *out, const char *key, const struct snapshot *
         json_number(out, "per_second", row->per_s);
         json_number(out, "of_others_per_second", row->over_per_s);
         json_real(out, "over_seconds", (double)row->over_ns / (double)NS_PER_S);
-        json_number(out, "turn_us_per_second", row->turn_us_per_s);
+        json_number(out, "share_waited_us_per_second", row->share_us_per_s);
+        json_number(out, "turn_us_per_second", row->share_us_per_s); /* its old name */
         if (holders_refuser(s, row) != NULL)
             json_string(out, "refused_by", holders_refuser(s, row));
         json_close_object(out);
@@ -390,6 +405,7 @@ void stats_write(struct text *out, const struct snapshot *s, uint64_t after)
     json_open_object(out, "top");
     for (unsigned by = 0; by < TOP_BY_COUNT; by++)
         write_top(out, top_name((enum top_by)by), s, &s->tops[by]);
+    write_top(out, "turns", s, &s->tops[TOP_SHARE]); /* its old name */
     json_close_object(out);
     write_events(out, s);
     write_rates(out, s);

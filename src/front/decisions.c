@@ -38,7 +38,7 @@ static void start_time(const struct client *client, const struct request *reques
 {
     decision->arrived_ns = decision->ask.wait_ns == 0 ? client->rider.arrived_ns : 0;
     decision->waited_us = client->rider.waited_us;
-    decision->turn_us = client->front->nodes.commons.turn_us;
+    decision->share_us = client->front->nodes.commons.share_us;
     decision->tag = timing_tag(client, request->command, request->argc);
 }
 

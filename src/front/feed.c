@@ -45,7 +45,7 @@ static void start_time(struct client *client, const struct intake *in)
 {
     client->rider.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
     client->rider.waited_us = 0;
-    client->front->nodes.commons.turn_us = 0;
+    client->front->nodes.commons.share_us = 0;
     client->front->slow.waits = in->waits;
 }
 
@@ -164,7 +164,7 @@ static void take(struct client *client, struct intake *in)
     if (client_has_old_rules(client) && !binding_renew(client))
         return;
     take_all(client, in);
-    client->front->nodes.commons.turn_us = 0;
+    client->front->nodes.commons.share_us = 0;
     client->front->slow.waits = 0;
     fair_share_end(client);
     if (client_spread(client) != NULL)

@@ -7,12 +7,12 @@ void held_up_end(struct client *client)
     uint64_t now_ns = front->loop->now_ns;
     uint64_t waited_ns = now_ns > client->rider.arrived_ns ? now_ns - client->rider.arrived_ns : 0;
     uint64_t waited_us = waited_ns / NS_PER_US;
-    front->nodes.commons.turn_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
-    histo_add(&front->counts.times.turn, waited_ns, 1);
+    front->nodes.commons.share_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
+    histo_add(&front->counts.times.share, waited_ns, 1);
     if (subject == NULL)
         return;
-    const uint64_t amounts[TOP_BY_COUNT] = {[TOP_TURNS] = waited_us};
-    subject_count_turn(subject, waited_us);
+    const uint64_t amounts[TOP_BY_COUNT] = {[TOP_SHARE] = waited_us};
+    subject_count_share_wait(subject, waited_us);
     top_add_each(front->top, slice_str(subject->record->name), subject_name(subject), subject->hash, amounts,
                  TOP_NO_LIMIT, now_ns);
 }

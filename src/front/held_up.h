@@ -1,6 +1,6 @@
 /*
- * That a client has waited for its turn (front/fair_share.h) is counted when the wait ends: for the worker, for its subject, and
- * for LIMIT TOP; and its next calls are known to have waited, for the slow log.
+ * A wait of a client for its fair share (front/fair_share.h) is counted when it ends: for the worker, for its subject, and
+ * for LIMIT TOP. Its next calls are known to have waited, for the slow log.
  */
 #ifndef WEIR_FRONT_HELD_UP_H
 #define WEIR_FRONT_HELD_UP_H

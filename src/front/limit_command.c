@@ -223,6 +223,9 @@ static void explain(struct client *client, const struct limit_words *words, stru
 
 static bool take_by(struct slice word, enum top_by *by)
 {
+    *by = TOP_SHARE;
+    if (slice_eq_nocase(word, SLICE("turns"))) /* its old name */
+        return true;
     for (unsigned i = 0; i < TOP_BY_COUNT; i++)
         if (slice_eq_nocase(word, slice_str(top_name((enum top_by)i)))) {
             *by = (enum top_by)i;

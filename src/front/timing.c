@@ -59,7 +59,7 @@ static void add_entry(const struct client *client, const struct timed *timed, ui
         .total_us = undelayed_ns(timed) / NS_PER_US,
         .waited_us = timed->waited_us,
         .upstream_us = upstream_ns / NS_PER_US,
-        .turn_us = timed->turn_us,
+        .share_us = timed->share_us,
         .argc = tag & UINT16_MAX,
         .waits = (uint16_t)(tag >> 32),
     };
@@ -113,7 +113,7 @@ void timing_note(struct client *client, const struct lane *lane, const struct ca
         .sent_ns = call->sent_ns != 0 ? call->sent_ns : call->arrived_ns + call->waited_us * NS_PER_US,
         .answered_ns = now_ns(client),
         .waited_us = call->waited_us,
-        .turn_us = (call->flags & CALL_LOOK) == 0 ? call->turn_us : 0,
+        .share_us = (call->flags & CALL_LOOK) == 0 ? call->share_us : 0,
         .n = n,
     };
     if (note(client, &timed))
@@ -139,7 +139,7 @@ void timing_local(struct client *client, uint64_t tag, uint32_t n)
         .arrived_ns = client->rider.arrived_ns,
         .answered_ns = now_ns(client),
         .waited_us = client->rider.waited_us,
-        .turn_us = client->front->nodes.commons.turn_us,
+        .share_us = client->front->nodes.commons.share_us,
         .n = n,
     };
     if (note(client, &timed)) /* of requests that are alike one entry says enough, as in log_run */
@@ -153,7 +153,7 @@ void timing_decided(struct client *client, const struct decision *call)
         .sent_ns = call->arrived_ns + call->waited_us * NS_PER_US,
         .answered_ns = now_ns(client),
         .waited_us = call->waited_us,
-        .turn_us = call->turn_us,
+        .share_us = call->share_us,
         .n = 1,
     };
     if (call->arrived_ns != 0 && note(client, &timed))

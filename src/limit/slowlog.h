@@ -24,7 +24,7 @@ struct slow_entry {
     uint64_t total_us;    /* without what limits made it wait */
     uint64_t waited_us;   /* what limits made it wait, besides */
     uint64_t upstream_us; /* the part of total_us between sending to Redis and the reply */
-    uint64_t turn_us;     /* the part of it that it waited for its turn */
+    uint64_t share_us;    /* the part of it that it waited for its share */
     uint32_t argc;        /* the command's name included */
     uint16_t waits;       /* set of reasons for which the command waited in weir; the reader knows their names */
     char command[COMMAND_NAME_MAX + 1];

@@ -54,12 +54,12 @@ struct subject {
     struct retiming *retimings;
     uint16_t n_funnels;
     uint16_t name_len;
-    uint8_t scope;            /* enum scope: whose slots its funnels are */
-    _Atomic uint32_t n_left;  /* connections that have gone and left calls under way: front/remains.h */
-    _Atomic uint16_t queues;  /* on how many workers its commands wait for their share: upstream/fair_queue.h */
-    _Atomic uint64_t turns;   /* how often a connection of its has waited for its turn, ... */
-    _Atomic uint64_t turn_us; /* ... and how long, all together */
-    char *name;               /* one allocation with the subject */
+    uint8_t scope;                /* enum scope: whose slots its funnels are */
+    _Atomic uint32_t n_left;      /* connections that have gone and left calls under way: front/remains.h */
+    _Atomic uint16_t queues;      /* on how many workers its commands wait for their share: upstream/fair_queue.h */
+    _Atomic uint64_t share_waits; /* how often one of its connections has waited for its share, ... */
+    _Atomic uint64_t share_us;    /* ... and how long, all together */
+    char *name;                   /* one allocation with the subject */
     /* By what its words are to be read; changed under the lock. NULL: all are empty. A reference; see subject_convert */
     _Atomic(struct rate_table *) rates;
     struct funnel funnels[]; /* by slot */
@@ -149,7 +149,7 @@ static inline void subject_unlock(struct subject *subject)
     atomic_store_explicit(&subject->lock, 0, memory_order_release);
 }
 
-/* Its commands wait for their turn on one worker more: returns on how many. */
+/* Its commands wait for their share on one worker more: returns on how many. */
 static inline uint32_t subject_queue(struct subject *subject)
 {
     return atomic_fetch_add_explicit(&subject->queues, 1, memory_order_relaxed) + 1U;
@@ -160,11 +160,11 @@ static inline void subject_unqueue(struct subject *subject)
     atomic_fetch_sub_explicit(&subject->queues, 1, memory_order_relaxed);
 }
 
-/* One of its connections has waited for its turn for so long. */
-static inline void subject_count_turn(struct subject *subject, uint64_t us)
+/* One of its connections has waited for its share for so long. */
+static inline void subject_count_share_wait(struct subject *subject, uint64_t us)
 {
-    atomic_fetch_add_explicit(&subject->turns, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&subject->turn_us, us, memory_order_relaxed);
+    atomic_fetch_add_explicit(&subject->share_waits, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&subject->share_us, us, memory_order_relaxed);
 }
 
 /* One connection more (1), or less (-1), has gone and left calls under way. */

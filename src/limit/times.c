@@ -12,7 +12,7 @@ static void count(struct times *times, const struct timed *timed, uint64_t now_n
     uint64_t end_ns = now_ns > timed->answered_ns ? now_ns : timed->answered_ns;
     uint64_t request_ns = span(timed->arrived_ns, end_ns);
     uint64_t upstream_ns = timed->sent_ns != 0 ? span(timed->sent_ns, timed->answered_ns) : 0;
-    uint64_t others_ns = upstream_ns + ((uint64_t)timed->waited_us + timed->turn_us) * NS_IN_US;
+    uint64_t others_ns = upstream_ns + ((uint64_t)timed->waited_us + timed->share_us) * NS_IN_US;
     histo_add(&times->request, request_ns, timed->n);
     histo_add(&times->overhead, span(others_ns, request_ns), timed->n);
     if (timed->sent_ns != 0)

@@ -15,11 +15,11 @@
 struct times {
     struct histo request;  /* from when a command is the next of its client until its reply has been written */
     struct histo upstream; /* the part between sending it to Redis and the reply */
-    struct histo overhead; /* request - upstream - delay - turn: weir's own time */
+    struct histo overhead; /* request - upstream - delay - share: weir's own time */
     struct histo delay;    /* how long limits made commands wait; only of commands that had to */
     struct histo held;     /* `request` of those that had to ... */
     struct histo released; /* ... and the same without the wait: request - held + released is what is not deliberate */
-    struct histo turn;     /* how long clients waited for their turn; only where they had to */
+    struct histo share;    /* how long clients waited for their fair share; only where they had to */
 };
 
 #define ANSWERED_MAX 256 /* entries; when there are more in one turn, times end with the reply's arrival */
@@ -31,7 +31,7 @@ struct answered {
         uint64_t sent_ns;     /* to Redis; 0: answered by weir */
         uint64_t answered_ns; /* when the reply arrived */
         uint32_t waited_us;   /* how long limits made it wait */
-        uint32_t turn_us;     /* how long it waited for its turn */
+        uint32_t share_us;    /* how long it waited for its fair share */
         uint32_t n;           /* how many commands with these times */
     } entries[ANSWERED_MAX];
 };
@@ -45,7 +45,7 @@ static inline void answered_add(struct answered *answered, struct times *times, 
     struct timed *last = answered->n > 0 ? &answered->entries[answered->n - 1] : NULL;
     if (last != NULL && last->arrived_ns == timed->arrived_ns && last->sent_ns == timed->sent_ns &&
         last->answered_ns == timed->answered_ns && last->waited_us == timed->waited_us &&
-        last->turn_us == timed->turn_us) {
+        last->share_us == timed->share_us) {
         last->n += timed->n;
         return;
     }

@@ -32,10 +32,10 @@
 #define TOP_POLICY_MAX 32 /* longer names are cut, and then told apart by their hash */
 
 /*
- * What subjects are ranked by; each has a row of names in top_count.c, and is counted by front/account.c. TOP_TURNS: microseconds
- * that their requests have waited for their turn.
+ * What subjects are ranked by; each has a row of names in top_count.c, and is counted by front/account.c. TOP_SHARE: microseconds
+ * that their requests have waited for their fair share.
  */
-enum top_by { TOP_COMMANDS, TOP_REFUSED, TOP_BYTES, TOP_TURNS, TOP_BY_COUNT };
+enum top_by { TOP_COMMANDS, TOP_REFUSED, TOP_BYTES, TOP_SHARE, TOP_BY_COUNT };
 
 /* "commands" ...: the word in LIMIT TOP ... BY; "commands_per_s" ...: the field in its reply. */
 const char *top_name(enum top_by by);
@@ -53,7 +53,7 @@ struct top_entry {
     uint64_t over_ns;    /* the time that the rate is an average over, at most TOP_WINDOW_NS */
     double newness;      /* what has been counted was multiplied by this, as it is of less time than others' */
     uint32_t refused_by; /* id of the limit that refuses it most lately; TOP_NO_LIMIT: none does */
-    uint64_t turn_us_per_s;
+    uint64_t share_us_per_s;
 };
 
 /* Never fails: out of memory ends the process. */

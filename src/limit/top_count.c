@@ -16,7 +16,7 @@ static const struct {
     [TOP_COMMANDS] = {"commands", "commands_per_s"},
     [TOP_REFUSED] = {"refused", "refused_per_s"},
     [TOP_BYTES] = {"bytes", "bytes_per_s"},
-    [TOP_TURNS] = {"turns", "turn_us_per_s"},
+    [TOP_SHARE] = {"share", "share_waited_us_per_s"},
 };
 
 const char *top_name(enum top_by by)

@@ -142,7 +142,7 @@ static void look_up(struct top *const *tops, size_t n_tops, const struct top_nam
 {
     const struct top_key key = key_of(name);
     struct top_refusers refusers = {0};
-    struct found turns = {0};
+    struct found share = {0};
     for (size_t t = 0; t < n_tops; t++) {
         struct top *top = tops[t];
         pthread_mutex_lock(&top->lock);
@@ -150,14 +150,14 @@ static void look_up(struct top *const *tops, size_t n_tops, const struct top_nam
         size_t i = top_find(&top->tables[TOP_REFUSED], &key);
         if (i != TOP_MISSING)
             gather_refusers(top, i, &refusers);
-        i = top_find(&top->tables[TOP_TURNS], &key);
+        i = top_find(&top->tables[TOP_SHARE], &key);
         if (i != TOP_MISSING)
-            gather(top, TOP_TURNS, i, &turns);
+            gather(top, TOP_SHARE, i, &share);
         pthread_mutex_unlock(&top->lock);
     }
-    set_rate(&turns, now_ns);
+    set_rate(&share, now_ns);
     out->refused_by = most_refusing(&refusers);
-    out->turn_us_per_s = per_s(turns.rate);
+    out->share_us_per_s = per_s(share.rate);
 }
 
 static void describe(const struct found *found, double floors, uint64_t now_ns, struct top_entry *out)

@@ -75,7 +75,7 @@ struct decision {
     /* For the owner's measurements: since when it was the next of its client, how long limits made it wait, its tag. */
     uint64_t arrived_ns; /* 0: not measured */
     uint32_t waited_us;
-    uint32_t turn_us;
+    uint32_t share_us;
     uint64_t tag; /* upstream/tags.h */
     char token[33];
     char text[];

@@ -52,18 +52,24 @@ static void blocked(struct build *out, const struct report_subject *subject, uin
     report_block(out, subject->block, now_ns);
 }
 
-#define TURN_FIELDS 3
+#define SHARE_FIELDS 6
 
-/* How its requests wait for their turn: now, and since it is remembered. */
-static void turns(struct build *out, const struct report_subject *of)
+/* How its requests wait for their share: now, and since it is remembered. Each field has an old name beside it. */
+static void share(struct build *out, const struct report_subject *of)
 {
     struct subject *subject = of->account.holders[PER_SUBJECT];
-    bool is_there = subject != NULL;
-    report_number(out, "turn_waiting", is_there && atomic_load_explicit(&subject->queues, memory_order_relaxed) > 0);
-    report_number(out, "turn_waits", is_there ? atomic_load_explicit(&subject->turns, memory_order_relaxed) : 0);
-    report_number(out, "turn_waited_ms",
-                  is_there ? atomic_load_explicit(&subject->turn_us, memory_order_relaxed) / (NS_PER_MS / NS_PER_US)
-                           : 0);
+    uint64_t waiting = 0, waits = 0, waited_us = 0;
+    if (subject != NULL) {
+        waiting = atomic_load_explicit(&subject->queues, memory_order_relaxed) > 0;
+        waits = atomic_load_explicit(&subject->share_waits, memory_order_relaxed);
+        waited_us = atomic_load_explicit(&subject->share_us, memory_order_relaxed);
+    }
+    report_number(out, "share_waiting", waiting);
+    report_number(out, "share_waits", waits);
+    report_number(out, "share_waited_ms", waited_us / (NS_PER_MS / NS_PER_US));
+    report_number(out, "turn_waiting", waiting);
+    report_number(out, "turn_waits", waits);
+    report_number(out, "turn_waited_ms", waited_us / (NS_PER_MS / NS_PER_US));
 }
 
 static unsigned count_limits(const struct report_subject *subject)
@@ -75,7 +81,7 @@ void report_status(struct build *out, const struct policies *policies, const str
                    uint64_t now_ns)
 {
     unsigned n = count_limits(subject);
-    build_map(out, 4 + TURN_FIELDS + (subject->block != NULL));
+    build_map(out, 4 + SHARE_FIELDS + (subject->block != NULL));
     who(out, subject);
     report_field(out, "mode", mode_of(policies));
     blocked(out, subject, now_ns);
@@ -88,7 +94,7 @@ void report_status(struct build *out, const struct policies *policies, const str
         standing(out, subject, i, now_ns);
         report_set_fields(out, limit, subject->name, now_ns);
     }
-    turns(out, subject);
+    share(out, subject);
 }
 
 /* ---- explaining ---- */
@@ -257,7 +263,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     const struct ask *ask = &made;
     unsigned n = count_limits(subject);
     bool tells_server = call->server.len > 0;
-    size_t n_fields = 14 + TURN_FIELDS + (subject->block != NULL);
+    size_t n_fields = 14 + SHARE_FIELDS + (subject->block != NULL);
     build_map(out, n_fields + (tells_server ? 2 : 0) + (call->is_of_cluster ? 1 : 0));
     who(out, subject);
     report_field(out, "mode", mode_of(policies));
@@ -287,7 +293,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
         report_number(out, "binds", gate_binds(subject->account.policy, i, command));
         report_set_fields(out, limit, subject->name, ask->now_ns);
     }
-    turns(out, subject);
+    share(out, subject);
     door(out, subject, call, is_shadow);
     return gate;
 }

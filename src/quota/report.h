@@ -27,7 +27,7 @@ struct report_subject {
     const struct block *block; /* NULL: no operator has blocked it */
 };
 
-/* LIMIT STATUS: subject, policy, mode, how it waits for its turn, and the state of every limit of the policy. */
+/* LIMIT STATUS: subject, policy, mode, how it waits for its share, and the state of every limit of the policy. */
 void report_status(struct build *out, const struct policies *policies, const struct report_subject *subject,
                    uint64_t now_ns);
 

@@ -187,7 +187,7 @@ static const char *refuser(const struct report_top *asked, uint32_t id)
 static void top_row(struct build *out, const struct report_top *asked, const struct top_entry *entry)
 {
     const char *by = refuser(asked, entry->refused_by);
-    build_map(out, asked->by == TOP_TURNS ? 6 : 7);
+    build_map(out, asked->by == TOP_SHARE ? 7 : 8);
     report_field(out, "subject", slice_of(entry->subject, entry->subject_len));
     report_field(out, "policy", slice_of(entry->policy, entry->policy_len));
     report_number(out, top_field(asked->by), entry->per_s);
@@ -198,8 +198,9 @@ static void top_row(struct build *out, const struct report_top *asked, const str
         build_bulk_str(out, by);
     else
         build_nil(out);
-    if (asked->by != TOP_TURNS)
-        report_number(out, top_field(TOP_TURNS), entry->turn_us_per_s);
+    if (asked->by != TOP_SHARE)
+        report_number(out, top_field(TOP_SHARE), entry->share_us_per_s);
+    report_number(out, "turn_us_per_s", entry->share_us_per_s); /* its old name */
 }
 
 void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns)

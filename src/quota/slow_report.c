@@ -36,7 +36,7 @@ static void entry(struct build *out, const struct slow_entry *entry, slow_waits_
     build_bulk_str(out, entry->client);
     number(out, entry->waited_us);
     number(out, entry->upstream_us);
-    number(out, entry->turn_us);
+    number(out, entry->share_us);
     build_bulk(out, slice_of(waits, print_waits(entry->waits, waits)));
     build_bulk_str(out, entry->node);
 }
@@ -77,7 +77,7 @@ static void help(struct build *out)
         "    Entries are made of:",
         "    id, timestamp, time in microseconds, command name and number of arguments,",
         "    client IP and port, client name, besides the time: waited for a limit,",
-        "    of the time: spent in Redis, waited for its turn,",
+        "    of the time: spent in Redis, waited for its share,",
         "    what it waited for in weir, the server that answered",
         "LEN",
         "    Return the length of the slow log.",

@@ -41,7 +41,7 @@ struct call {
     uint8_t counted; /* of the rider's meaning; not 0: on_counted tells of the call's end */
     union {
         uint32_t argument; /* CALL_LOOK: of the effect: a database, on (1) or off (0) ... */
-        uint32_t turn_us;  /* else: how long it waited for its turn, from commons.turn_us */
+        uint32_t share_us; /* else: how long it waited for its share, from commons.share_us */
     };
     uint32_t waited_us;  /* how long a limit made it wait, from rider.waited_us */
     uint64_t arrived_ns; /* when it came to weir, from rider.arrived_ns; 0: it is not timed */

@@ -388,7 +388,7 @@ bool lane_call_apart(struct lane *lane, struct rider *rider, uint64_t tag, uint3
     if (call == NULL)
         return false;
     call->n = n;
-    call->turn_us = lane->base->commons->turn_us;
+    call->share_us = lane->base->commons->share_us;
     return true;
 }
 

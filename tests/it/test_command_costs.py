@@ -1,4 +1,4 @@
-"""What commands cost is asked of Redis while subjects take turns, and LIMIT EXPLAIN tells it."""
+"""What commands cost is asked of Redis while subjects have fair shares, and LIMIT EXPLAIN tells it."""
 
 import re
 
@@ -76,7 +76,7 @@ def test_what_is_known_stays_when_the_connection_is_lost(farm):
         assert cost(conn, "STRLEN", "key") == known
 
 
-def test_nothing_is_asked_while_nobody_takes_turns(farm):
+def test_nothing_is_asked_without_fair_share(farm):
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, fair_share="off", upstream_check="20ms", env=QUICK)
     before = calls(redis, "info"), calls(redis, "ping")

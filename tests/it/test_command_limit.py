@@ -150,7 +150,7 @@ def test_docs_of_names(weir, redis, protocol):
     count, by = map(as_map, as_map(docs[b"limit|top"])[b"arguments"])
     assert count[b"name"] == b"n" and count[b"type"] == b"integer" and list(count[b"flags"]) == ["optional"]
     assert by[b"token"] == b"BY" and by[b"type"] == b"oneof"
-    assert [as_map(each)[b"token"] for each in by[b"arguments"]] == b"COMMANDS REFUSED BYTES TURNS LIMITED".split()
+    assert [as_map(each)[b"token"] for each in by[b"arguments"]] == b"COMMANDS REFUSED BYTES SHARE LIMITED".split()
 
 
 def test_command_getkeys_of_weirs_own_commands(weir, redis):
@@ -314,7 +314,7 @@ class TestCli:
     @HELP
     def test_help_of_a_subcommand(self, argv):
         text = self.run(argv, "help", "limit", "top")
-        assert "LIMIT TOP [n] [BY COMMANDS|REFUSED|BYTES|TURNS|LIMITED]" in text and "group: limit" in text
+        assert "LIMIT TOP [n] [BY COMMANDS|REFUSED|BYTES|SHARE|LIMITED]" in text and "group: limit" in text
 
     @HELP
     def test_help_of_the_container(self, argv):

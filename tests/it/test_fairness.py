@@ -1,4 +1,4 @@
-"""With turns: nobody has set a limit, and one tenant wants all of Redis: what the others get. Shares are counted, not timed."""
+"""Fair share: nobody has set a limit, and one tenant wants all of Redis: what the others get. Shares are counted, not timed."""
 
 import contextlib
 import multiprocessing

@@ -13,7 +13,7 @@ NOAUTH = Error("NOAUTH Authentication required.")
 OPERATORS = ["LIST", "TOP", "LOG", "SET p read 1/s", "UNSET p read", "DIFF", "MODE", "MODE shadow", "FORGIVE x"]
 OPERATORS += ["RELOAD", "BLOCK user:x", "UNBLOCK user:x", "BLOCKS", "CLIENTS", "KICK user:x", "SUGGEST"]
 LIMIT_FIELDS = ["limit", "what", "rate", "burst", "per", "over", "remaining", "retry_after_ms", "reset_after_ms"]
-EXPLAIN_FIELDS = "subject policy mode command classes cost redis_cost_us redis_cost_by lane verdict wait_ms limit limits turn_waiting turn_waits turn_waited_ms connect_refused_by".split()
+EXPLAIN_FIELDS = "subject policy mode command classes cost redis_cost_us redis_cost_by lane verdict wait_ms limit limits share_waiting share_waits share_waited_ms turn_waiting turn_waits turn_waited_ms connect_refused_by".split()
 LIST_FIELDS = LIMIT_FIELDS[:6] + ["admitted", "delayed", "refused", "shadowed", "subjects"]
 
 
@@ -317,7 +317,8 @@ def test_status_tells_how_each_limit_stands(limited, protocol):
     with speaking(weir.connect(), protocol) as a, speaking(operator(weir), protocol) as op:
         a.ask("GET k", "GET k")
         names, values = fields(a.call("LIMIT", "STATUS"), protocol)
-        assert names == ["subject", "policy", "mode", "limits", "turn_waiting", "turn_waits", "turn_waited_ms"]
+        waits = ["share_waiting", "share_waits", "share_waited_ms", "turn_waiting", "turn_waits", "turn_waited_ms"]
+        assert names == ["subject", "policy", "mode", "limits", *waits]
         assert values[:3] == ["ip:127.0.0.1", "default", "enforce"]
         rows = []
         for row in a.call("LIMIT", "STATUS")[b"limits" if protocol == 3 else 7]:
@@ -337,7 +338,7 @@ def test_status_of_who_is_not_limited(farm, redis, protocol):
     weir = farm.weir(redis, workers=1)
     with speaking(weir.connect(), protocol) as a:
         names, values = fields(a.call("LIMIT", "STATUS"), protocol)
-        assert values == ["ip:127.0.0.1", None, "enforce", [], 0, 0, 0]
+        assert values == ["ip:127.0.0.1", None, "enforce", [], 0, 0, 0, 0, 0, 0]
 
 
 def test_explain_tells_what_would_become_of_a_command(limited, protocol):
@@ -403,7 +404,8 @@ def test_top_names_the_heaviest_subjects(limited, users, protocol):
         ):
             rows = op.call("LIMIT", "TOP", "5", "BY", by)
             names, values = fields(rows[0], protocol)
-            assert names == ["subject", "policy", unit, "uncertainty", "over_s", "refused_by", "turn_us_per_s"]
+            waited = ["share_waited_us_per_s", "turn_us_per_s"]
+            assert names == ["subject", "policy", unit, "uncertainty", "over_s", "refused_by", *waited]
             assert 1 <= values[4] <= 14
             assert values[5] == ("u/read" if values[0] == "user:alice" else None)
             assert values[0] == first

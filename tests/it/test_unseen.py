@@ -40,7 +40,7 @@ def test_what_would_bind_them(op, subject, policy):
 
 def test_whom_nothing_would_bind(farm, redis):
     with operator(farm.weir(redis, workers=1, sections="[policy u]\nmatch = user:ann\nread = 1/d\n" + OPERATOR)) as op:
-        wanted = {"subject": "user:bob", "policy": None, "mode": "enforce", "limits": [], "turn_waits": 0}
+        wanted = {"subject": "user:bob", "policy": None, "mode": "enforce", "limits": [], "share_waits": 0}
         assert about(op, "STATUS", "FOR", "user:bob").items() >= wanted.items()
         assert about(op, "EXPLAIN", "GET", "k", "FOR", "user:bob")["verdict"] == "pass"
 

@@ -64,7 +64,7 @@ static void a_delay_is_nobodys_time(void **state)
 static void waiting_for_its_turn_is_not_its_own(void **state)
 {
     (void)state;
-    add((struct timed){.arrived_ns = T, .sent_ns = T + 11 * MS, .answered_ns = T + 13 * MS, .turn_us = 10000, .n = 1});
+    add((struct timed){.arrived_ns = T, .sent_ns = T + 11 * MS, .answered_ns = T + 13 * MS, .share_us = 10000, .n = 1});
     add((struct timed){.arrived_ns = T, .sent_ns = T + 11 * MS, .answered_ns = T + 13 * MS, .n = 1});
     assert_int_equal(answered.n, 2);
     answered_written(&answered, &times, T + 14 * MS);

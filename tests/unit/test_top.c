@@ -409,12 +409,12 @@ static void how_long_it_waits_for_its_turn(void **state)
     uint64_t now_ns = START;
     for (uint64_t i = 0; i < 400; i++, now_ns += S / 100) {
         add("p", "a", 1, 10, now_ns);
-        top_add(tops[i % 2], TOP_TURNS, SLICE("p"), SLICE("a"), 1, 5000, now_ns);
+        top_add(tops[i % 2], TOP_SHARE, SLICE("p"), SLICE("a"), 1, 5000, now_ns);
     }
     add("p", "b", 2, 1, now_ns);
     assert_int_equal(heaviest(2, now_ns), 2);
-    assert_in_range(entries[0].turn_us_per_s, 498000, 502000);
-    assert_int_equal(entries[1].turn_us_per_s, 0);
+    assert_in_range(entries[0].share_us_per_s, 498000, 502000);
+    assert_int_equal(entries[1].share_us_per_s, 0);
 }
 
 static void what_has_decayed_is_left_out(void **state)

@@ -49,7 +49,7 @@ const showRates = (now) => {
   for (const name of ['latency', 'upstream', 'overhead'])
     for (const part of ['p50', 'p99']) show(name + '-' + part, duration(now[`${name}_${part}_seconds`]));
   show('delay-p99', duration(now.delay_p99_seconds));
-  show('wait-p99', duration(now.turn_wait_p99_seconds));
+  show('wait-p99', duration(now.share_wait_p99_seconds));
   show('turn-p99', duration(now.loop_turn_p99_seconds));
   show('in-flight', count(now.in_flight));
   drawCharts();

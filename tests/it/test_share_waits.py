@@ -1,4 +1,4 @@
-"""That requests wait for their turn is shown apart from limits and Redis: of whom, how often, how long, and whether now."""
+"""Waiting for a fair share is shown apart from limits and Redis: of which tenant, how often, how long, whether now. Old names too."""
 
 import json
 
@@ -9,6 +9,8 @@ from test_fairness import BIG, COUNT, TENANTS, From
 from test_http import ADMIN, get, metrics, value
 
 FLOOD = "ip:" + TENANTS[0]
+SHARE = ("share_waiting", "share_waits", "share_waited_ms")
+TURN = ("turn_waiting", "turn_waits", "turn_waited_ms")  # their old names
 
 
 @pytest.fixture
@@ -43,16 +45,19 @@ def test_nobody_waits_alone(redis, farm):
             conn.call("PING")
         with operator(weir) as op:
             status = about(op, FLOOD)
-    assert [status[name] for name in ("turn_waiting", "turn_waits", "turn_waited_ms")] == [0, 0, 0]
+    assert [status[name] for name in SHARE] == [0, 0, 0]
+    assert [status[name] for name in TURN] == [0, 0, 0]
 
 
 def test_how_often_and_how_long_one_has_waited(weir):
     status = contend(weir)
-    assert status["turn_waits"] > 0 and status["turn_waited_ms"] > 0
+    assert status["share_waits"] > 0 and status["share_waited_ms"] > 0
+    assert [status[name] for name in TURN] == [status[name] for name in SHARE]
     top = {row["subject"]: row for row in map(plain, order(weir, "TOP", "10"))}
-    assert top[FLOOD]["turn_us_per_s"] > 0
-    rows = [plain(row) for row in order(weir, "TOP", "10", "BY", "turns")]
-    assert rows[0]["subject"] == FLOOD and rows[0]["turn_us_per_s"] > 0
+    assert top[FLOOD]["turn_us_per_s"] == top[FLOOD]["share_waited_us_per_s"] > 0
+    for by in ("share", "turns"):
+        row = plain(order(weir, "TOP", "10", "BY", by)[0])
+        assert row["subject"] == FLOOD and row["turn_us_per_s"] == row["share_waited_us_per_s"] > 0
     slow = [entry for entry in plain(order(weir, "SLOWLOG", "GET", "-1")) if entry[3][0] == "bitcount"]
     assert any(entry[8] > 0 for entry in slow)
     assert all(set(entry[9].split(",")) & {"share", "worker"} for entry in slow if entry[8] > 0)
@@ -60,20 +65,26 @@ def test_how_often_and_how_long_one_has_waited(weir):
     found = {}
 
     def is_told():
-        found.update(json.loads(get(weir, "/api/v1/stats")[2]))
-        return found["times"]["turn"]["count"] >= status["turn_waits"]
+        found.update(json.loads(get(weir, "/api/v1/stats?history=0")[2]))
+        return found["times"]["share"]["count"] >= status["share_waits"]
 
     wait_until(is_told, "the next second")
-    assert found["times"]["turn"]["sum_seconds"] > 0
-    assert found["top"]["turns"][0]["subject"] == FLOOD and found["top"]["turns"][0]["per_second"] > 0
-    wait_until(lambda: value(metrics(weir), "weir_turn_wait_seconds_count") >= status["turn_waits"], "the metrics")
+    assert found["times"]["share"]["sum_seconds"] > 0 and found["times"]["turn"] == found["times"]["share"]
+    row = found["top"]["share"][0]
+    assert row["subject"] == FLOOD and row["per_second"] > 0
+    assert row["turn_us_per_second"] == row["share_waited_us_per_second"] == row["per_second"]
+    assert found["top"]["turns"] == found["top"]["share"]
+    assert found["now"]["turn_wait_p99_seconds"] == found["now"]["share_wait_p99_seconds"]
+    assert found["history"]["turn_wait_p50_seconds"] == found["history"]["share_wait_p50_seconds"]
+    for name in ("weir_share_wait_seconds_count", "weir_turn_wait_seconds_count"):
+        wait_until(lambda name=name: value(metrics(weir), name) >= status["share_waits"], "the metrics")
     assert "127.0.0.2" not in get(weir, "/metrics")[2], "of nobody by name"
 
 
 def test_who_waits_now(weir):
     contend(weir)
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other, operator(weir) as op:
-        assert about(op, FLOOD, "GET", "k")["turn_waiting"] == 0
+        assert about(op, FLOOD, "GET", "k")["share_waiting"] == 0
         for _ in range(20):  # so many that it is not new any more, and on the lane where it stays
             assert flood.call("BITCOUNT", "big") == BIG * 4
         assert flood.call("PING") == other.call("PING") == "PONG"
@@ -85,7 +96,22 @@ def test_who_waits_now(weir):
             other.send(COUNT * 10)
             explained.update(about(op, FLOOD, "GET", "k"))
             assert [conn.read() for conn, n in ((flood, 100), (other, 10)) for _ in range(n)] == [BIG * 4] * 110
-            return explained["turn_waiting"] == 1
+            return explained["share_waiting"] == explained["turn_waiting"] == 1
 
-        wait_until(is_waiting, "it waits for its turn")
+        wait_until(is_waiting, "it waits for its share")
         assert explained["verdict"] == "pass", "no limit has to do with it"
+
+
+def test_the_old_name_of_the_key(redis, farm):
+    """It is taken, warned of once at the start and at a reload, and LIMIT DIFF knows one name."""
+    weir = farm.weir(redis, workers=1, turns="off", sections=OPERATOR)
+    warning = "[weir] turns: an old name: write fair-share = off"
+    weir.wait_for_log(warning)
+    weir.config.write_text(weir.config.read_text().replace("turns = off", "fair-share = off"))
+    assert order(weir, "DIFF") == []
+    weir.config.write_text(weir.config.read_text().replace("fair-share = off", "fair-share = on"))
+    row = {"section": "weir", "what": "fair-share", "running": "off", "file": "on"}
+    assert [plain(each) for each in order(weir, "DIFF")] == [row]
+    assert order(weir, "RELOAD") == "OK"
+    assert order(weir, "DIFF") == []
+    assert weir.log().count(warning) == 1
