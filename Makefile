@@ -301,10 +301,10 @@ bench-figures: ## the figures that weir is to reach, in one table: asked, measur
 bench-tenants: build/weir build/release/drive ## two tenants of one Redis, one with 100 x the connections (BENCH=options)
 	@/usr/bin/python3 bench/tenants.py $(BENCH)
 
-bench-turns: build/weir build/release/drive ## many tenants that want all of Redis, several weirs at once: turns on beside off (BENCH=options)
-	@/usr/bin/python3 bench/turns.py $(BENCH)
+bench-share: build/weir build/release/drive ## many tenants that want all of Redis, several weirs at once: fair-share on beside off (BENCH=options)
+	@/usr/bin/python3 bench/share.py $(BENCH)
 
-bench-dear: build/weir build/release/drive ## a tenant with dear commands beside one that pipelines GETs: turns on beside off (BENCH=options)
+bench-dear: build/weir build/release/drive ## a tenant with dear commands beside one that pipelines GETs: fair-share on beside off (BENCH=options)
 	@/usr/bin/python3 bench/dear.py $(BENCH)
 
 bench-operators: build/weir ## how long clients wait while an operator works, with 1,000 policies and 10,000 clients (BENCH=options)
@@ -407,4 +407,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test test-long test-moves test-failover test-cluster unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-reads bench-cluster bench-micro bench-figures bench-tenants bench-turns bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test test-long test-moves test-failover test-cluster unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-reads bench-cluster bench-micro bench-figures bench-tenants bench-share bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

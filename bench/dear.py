@@ -2,7 +2,7 @@
 """A tenant with dear commands beside one that pipelines GETs: what part of Redis' time does each have?
 
 Both send batches and wait for their answers, without a pause, each from an address of its own. What either gets is told
-as a part of what it gets alone on the same weir with `turns = off`, so that half of Redis' time is 0.5 (a little more,
+as a part of what it gets alone on the same weir with `fair-share = off`, so that half of Redis' time is 0.5 (a little more,
 since each also uses the time that the other one's answers travel). Settings take turns in each round; medians count, and
 in brackets are the least and the greatest.
 
@@ -92,7 +92,7 @@ def main():
         for setting in SETTINGS:
             server = rig.start(make_weir(rig.redis, "", fair_share=setting), rig.cores.proxy)
             rig.endpoints[setting] = Endpoint(setting, server.address, server.child.pid)
-        print(f"{'beside':20}{'turns':6}{'GETs':>20}{'the dear':>20}")
+        print(f"{'beside':20}{'share':6}{'GETs':>20}{'the dear':>20}")
         for name, command in KINDS.items():
             show(name, compare(rig, command, args))
 

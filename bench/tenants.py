@@ -3,7 +3,7 @@
 
 Both count the bits of a large value, without a pause and each connection one at a time, so that Redis is what is
 shared. They come from different addresses and so are two subjects. What counts is how many commands of each are
-answered in the same stretch of time: through weir, which is to serve them by turns, half and half, and with
+answered in the same stretch of time: through weir, which is to serve half and half, and with
 `weight = 300` for the one with few connections three to one; and on Redis alone, which goes by connections.
 """
 
@@ -20,7 +20,7 @@ from rounds import by_name, kept, options, turns
 # Address, connections. Fewer could not ask for three quarters of Redis while their last answers travel.
 MANY, FEW = ("127.0.1.1", 2000), ("127.0.1.2", 20)
 VALUE_BYTES = 256 << 10  # some tens of microseconds of Redis' time
-WARM_UP = 2.0  # seconds until all connections are open and served by turns
+WARM_UP = 2.0  # seconds until all connections are open and served by shares
 BUSY = 0.9  # of its core: below it Redis is not what the tenants share
 
 EQUAL, WEIGHTED = "weir", "weir, 3:1"

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What turns cost where many tenants want all of Redis at once: with `turns = on`, and with `turns = off`.
+"""What fair share costs where many tenants want all of Redis at once: with `fair-share = on`, and with `off`.
 
 Several tenants, each from an address of its own and so a subject of its own, send batches and wait for their answers,
 without a pause. With --copies there are several weirs, each with a Redis and a driver of its own, at the same time: then
