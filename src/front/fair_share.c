@@ -57,7 +57,7 @@ static bool is_free(const struct client *client, uint64_t now_ns)
            is_any_paused(client->front, now_ns);
 }
 
-/* Its next request waits for its turn: then its replies need not hurry before those of who waits for nothing. */
+/* Its next request waits for its share: its replies need not hurry before those of clients that wait for nothing. */
 static void set_held_up(struct client *client, bool is_held_up)
 {
     client->link.is_patient = is_held_up;
