@@ -200,6 +200,19 @@ void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns)
         fair_forget(sender);
 }
 
+/* MULTI ... EXEC: Redis does at EXEC what it has queued. */
+void fair_share_count_in_transaction(struct client *client, const struct command *command, uint64_t work_ns)
+{
+    struct sender *sender = sender_of(client);
+    if (transaction_queues(&client->transaction, command->effect)) {
+        fair_queued(sender, work_ns, client->front->loop->now_ns);
+        return;
+    }
+    fair_share_count(client, 1, work_ns);
+    if (command_is_bracket(command))
+        fair_ends_transaction(sender, command->effect == EFFECT_EXEC);
+}
+
 void fair_share_note_answered(struct client *client, const struct call *call, uint32_t n)
 {
     struct sender *sender = sender_of(client);
@@ -265,7 +278,8 @@ bool fair_share_on_turn(struct loop *loop)
 {
     struct front *front = loop->owner;
     struct fair_queue *queue = queue_of_worker(front);
-    bool is_open = !mixture_is(&queue->contention->subjects, loop->now_ns) || is_any_paused(front, loop->now_ns);
+    bool is_open = !front->rules->has_shares || !mixture_is(&queue->contention->subjects, loop->now_ns) ||
+                   is_any_paused(front, loop->now_ns);
     assert(queue->granted_ns == 0); /* what was granted was woken at once, and has settled */
     fair_turn(queue, is_open, loop->now_ns);
     return !is_open;

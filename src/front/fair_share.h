@@ -94,10 +94,18 @@ static inline void fair_share_note_sent(struct client *client, uint32_t n, uint6
         fair_share_count(client, n, work_ns);
 }
 
+void fair_share_count_in_transaction(struct client *client, const struct command *command, uint64_t work_ns);
+
 /* The same of one, of so many bytes. */
 static inline void fair_share_note_call(struct client *client, const struct command *command, size_t bytes)
 {
-    fair_share_note_sent(client, 1, command_cost_ns(command) + fair_share_bytes_ns(bytes));
+    uint64_t work_ns = command_cost_ns(command) + fair_share_bytes_ns(bytes);
+    if (client->rider.sender == 0)
+        return;
+    if (transaction_is_open(&client->transaction) || command_is_bracket(command))
+        fair_share_count_in_transaction(client, command, work_ns);
+    else
+        fair_share_count(client, 1, work_ns);
 }
 
 /*

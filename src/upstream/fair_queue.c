@@ -208,6 +208,21 @@ void fair_sent(struct sender *sender, uint32_t n, uint64_t work_ns, uint64_t now
     charge(flow, work_ns - of_grant);
 }
 
+/* To answer that it is queued is hardly work. */
+void fair_queued(struct sender *sender, uint64_t work_ns, uint64_t now_ns)
+{
+    fair_sent(sender, 1, work_ns, now_ns);
+    take_work(sender, work_ns);
+    sender->queued_ns += work_ns;
+}
+
+void fair_ends_transaction(struct sender *sender, bool is_executed)
+{
+    if (is_executed)
+        add_work(sender, sender->queued_ns);
+    sender->queued_ns = 0;
+}
+
 void fair_charge(struct sender *sender, uint64_t work_ns)
 {
     charge(sender->flow, work_ns);
@@ -228,9 +243,9 @@ void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t
     struct fair_flow *flow = sender->flow;
     struct fair_queue *queue = flow->queue;
     uint32_t counted = n < sender->requests ? n : sender->requests;
+    flow->moved_ns = sender->moved_ns = now_ns; /* also of what was not counted on any more: it was no silence */
     if (counted == 0)
         return;
-    flow->moved_ns = sender->moved_ns = now_ns;
     uint64_t work_ns = counted < sender->requests ? sender->work_ns / sender->requests * counted : sender->work_ns;
     take_work(sender, work_ns);
     sender->requests -= counted;

@@ -103,6 +103,7 @@ struct sender {
     uint32_t requests;   /* under way, ... */
     uint64_t work_ns;    /* ... and their work, as far as an answer is expected */
     uint64_t granted_ns; /* what it may send now; taken off the credit already */
+    uint64_t queued_ns;  /* charged already, and done when its transaction is executed */
     uint64_t moved_ns;   /* when something of it was answered last, or sent while nothing was under way */
     bool is_deep;        /* it used up what it was last granted */
     bool is_crowding;    /* it waits until less of its own work is under way */
@@ -149,6 +150,12 @@ int64_t fair_room_alone(const struct sender *sender);
 
 /* It has sent `n` requests of so much work together. */
 void fair_sent(struct sender *sender, uint32_t n, uint64_t work_ns, uint64_t now_ns);
+
+/* It has sent a request that Redis queues in a transaction: charged now, under way from EXEC on. */
+void fair_queued(struct sender *sender, uint64_t work_ns, uint64_t now_ns);
+
+/* The request sent last ends its transaction. `is_executed`: what was queued is under way from now on. */
+void fair_ends_transaction(struct sender *sender, bool is_executed);
 
 /* So much more work, of bytes, than was known when it was sent. */
 void fair_charge(struct sender *sender, uint64_t work_ns);
