@@ -273,13 +273,19 @@ void fair_share_close(struct front *front)
     uv_close((uv_handle_t *)&front->fair.timer, NULL);
 }
 
+/* Where requests wait somebody else is there, even if Redis has been at work on one request for longer than CONTENTION_NS. */
+static bool is_shared(const struct front *front, const struct fair_queue *queue, uint64_t now_ns)
+{
+    return front->rules->has_shares && !is_any_paused(front, now_ns) &&
+           (mixture_is(&queue->contention->subjects, now_ns) || fair_is_shared(queue));
+}
+
 /* True: several subjects send, and those who have had to wait do not keep the others waiting. */
 bool fair_share_on_turn(struct loop *loop)
 {
     struct front *front = loop->owner;
     struct fair_queue *queue = queue_of_worker(front);
-    bool is_open = !front->rules->has_shares || !mixture_is(&queue->contention->subjects, loop->now_ns) ||
-                   is_any_paused(front, loop->now_ns);
+    bool is_open = !is_shared(front, queue, loop->now_ns);
     assert(queue->granted_ns == 0); /* what was granted was woken at once, and has settled */
     fair_turn(queue, is_open, loop->now_ns);
     return !is_open;

@@ -20,48 +20,7 @@ void fair_queue_init(struct fair_queue *queue, struct contention *contention, st
         list_init(&queue->flows[i]);
 }
 
-void fair_queue_fini(struct fair_queue *queue)
-{
-    assert(queue->n_senders == 0 && queue->work_ns == 0 && queue->granted_ns == 0 && queue->weights == 0);
-    pool_note_less(queue->pool, queue->n_numbers * sizeof(struct sender *));
-    free(queue->senders);
-    queue->senders = NULL;
-    queue->n_numbers = 0;
-}
-
-struct fair_queue *fair_queue_new(struct contention *contention, struct pool *pool, void (*wake)(struct rider *rider))
-{
-    struct fair_queue *queue = mem_alloc(sizeof *queue);
-    fair_queue_init(queue, contention_get(contention), pool, wake);
-    queue->holders = 1;
-    return queue;
-}
-
-struct fair_queue *fair_queue_get(struct fair_queue *queue)
-{
-    queue->holders++;
-    return queue;
-}
-
-void fair_queue_put(struct fair_queue *queue)
-{
-    if (--queue->holders > 0)
-        return;
-    fair_queue_fini(queue);
-    contention_put(queue->contention);
-    free(queue);
-}
-
 /* ---- flows, by subject ---- */
-
-static struct fair_flow *find_flow(struct fair_queue *queue, const struct subject *subject)
-{
-    const struct list *bucket = &queue->flows[subject->hash % FAIR_BUCKETS];
-    for (struct list *at = bucket->next; at != bucket; at = at->next)
-        if (container_of(at, struct fair_flow, in_table)->subject == subject)
-            return container_of(at, struct fair_flow, in_table);
-    return NULL;
-}
 
 static struct fair_flow *make_flow(struct fair_queue *queue, struct subject *subject, uint64_t now_ns)
 {
@@ -70,6 +29,7 @@ static struct fair_flow *make_flow(struct fair_queue *queue, struct subject *sub
         return NULL;
     flow->queue = queue;
     flow->subject = subject;
+    flow->hash = subject->hash;
     flow->weight = FAIR_WEIGHT;
     flow->moved_ns = now_ns;
     flow->credit_ns = FAIR_QUANTUM_NS;
@@ -83,10 +43,55 @@ static struct fair_flow *make_flow(struct fair_queue *queue, struct subject *sub
 
 static void free_flow(struct fair_flow *flow)
 {
-    assert(flow->work_ns == 0 && flow->counted == 0);
+    assert(flow->work_ns == 0 && flow->counted == 0 && flow->n_senders == 0);
     list_take(&flow->in_table);
     pool_note_less(flow->queue->pool, sizeof *flow);
     free(flow);
+}
+
+/* Has it as much credit now as a new one? Until then it is kept, also without senders: at most for about a second. */
+static bool is_as_new(const struct fair_flow *flow, uint64_t now_ns)
+{
+    int64_t lacks_ns = (int64_t)FAIR_QUANTUM_NS - flow->credit_ns;
+    return lacks_ns <= 0 || now_ns >= flow->moved_ns + (uint64_t)lacks_ns;
+}
+
+/* NULL: there is none. Those of others that are not needed any more are freed on the way. */
+static struct fair_flow *find_flow(struct fair_queue *queue, struct subject *subject, uint64_t now_ns)
+{
+    const struct list *bucket = &queue->flows[subject->hash % FAIR_BUCKETS];
+    for (struct list *at = bucket->next, *next; at != bucket; at = next) {
+        struct fair_flow *flow = container_of(at, struct fair_flow, in_table);
+        next = at->next;
+        if (flow->subject == subject)
+            return flow;
+        if (flow->subject != NULL)
+            continue;
+        if (is_as_new(flow, now_ns)) {
+            free_flow(flow);
+        } else if (flow->hash == subject->hash) {
+            flow->subject = subject;
+            return flow;
+        }
+    }
+    return NULL;
+}
+
+/* What its last sender had under way is still Redis' work: no silence of the subject's. */
+static void leave_flow(struct fair_flow *flow, uint64_t work_ns)
+{
+    flow->moved_ns += work_ns;
+    if (flow->credit_ns >= (int64_t)FAIR_QUANTUM_NS)
+        free_flow(flow);
+    else
+        flow->subject = NULL;
+}
+
+static void free_flows(struct fair_queue *queue)
+{
+    for (size_t i = 0; i < FAIR_BUCKETS; i++)
+        while (!list_is_empty(&queue->flows[i]))
+            free_flow(container_of(queue->flows[i].next, struct fair_flow, in_table));
 }
 
 /* ---- senders, by number ---- */
@@ -118,13 +123,15 @@ static uint32_t find_number(struct fair_queue *queue)
 
 struct sender *fair_enter(struct fair_queue *queue, struct rider *rider, struct subject *subject, uint64_t now_ns)
 {
-    struct fair_flow *flow = find_flow(queue, subject);
+    struct fair_flow *flow = find_flow(queue, subject, now_ns);
     uint32_t number = find_number(queue);
     struct sender *sender = number != 0 ? calloc(1, sizeof *sender) : NULL;
     if (sender != NULL && flow == NULL)
         flow = make_flow(queue, subject, now_ns);
     if (sender == NULL || flow == NULL) {
         free(sender);
+        if (flow != NULL && flow->n_senders == 0)
+            leave_flow(flow, 0);
         return NULL;
     }
     flow->n_senders++;
@@ -140,6 +147,7 @@ struct sender *fair_enter(struct fair_queue *queue, struct rider *rider, struct 
 void fair_leave(struct fair_queue *queue, struct sender *sender)
 {
     struct fair_flow *flow = sender->flow;
+    uint64_t work_ns = sender->work_ns;
     fair_settle(sender);
     fair_stop_waiting(sender);
     fair_forget(sender);
@@ -151,5 +159,40 @@ void fair_leave(struct fair_queue *queue, struct sender *sender)
     pool_note_less(queue->pool, sizeof *sender);
     free(sender);
     if (--flow->n_senders == 0)
-        free_flow(flow);
+        leave_flow(flow, work_ns);
+}
+
+/* ---- its life ---- */
+
+void fair_queue_fini(struct fair_queue *queue)
+{
+    assert(queue->n_senders == 0 && queue->work_ns == 0 && queue->granted_ns == 0 && queue->weights == 0);
+    free_flows(queue);
+    pool_note_less(queue->pool, queue->n_numbers * sizeof(struct sender *));
+    free(queue->senders);
+    queue->senders = NULL;
+    queue->n_numbers = 0;
+}
+
+struct fair_queue *fair_queue_new(struct contention *contention, struct pool *pool, void (*wake)(struct rider *rider))
+{
+    struct fair_queue *queue = mem_alloc(sizeof *queue);
+    fair_queue_init(queue, contention_get(contention), pool, wake);
+    queue->holders = 1;
+    return queue;
+}
+
+struct fair_queue *fair_queue_get(struct fair_queue *queue)
+{
+    queue->holders++;
+    return queue;
+}
+
+void fair_queue_put(struct fair_queue *queue)
+{
+    if (--queue->holders > 0)
+        return;
+    fair_queue_fini(queue);
+    contention_put(queue->contention);
+    free(queue);
 }

@@ -143,7 +143,7 @@ static void restore_credit(struct fair_flow *flow, uint64_t now_ns)
 {
     int64_t most = quantum_ns(flow) / 2;
     int64_t idle_ns = now_ns > flow->moved_ns ? (int64_t)(now_ns - flow->moved_ns) : 0;
-    if (flow->credit_ns >= most)
+    if (flow->credit_ns >= most || idle_ns == 0)
         return;
     flow->credit_ns = most - flow->credit_ns > idle_ns ? flow->credit_ns + idle_ns : most;
     flow->moved_ns = now_ns;
@@ -249,8 +249,7 @@ void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t
     uint64_t work_ns = counted < sender->requests ? sender->work_ns / sender->requests * counted : sender->work_ns;
     take_work(sender, work_ns);
     sender->requests -= counted;
-    bool waits = !list_is_empty(&queue->round) || !list_is_empty(&queue->low);
-    window_answered(&queue->window, sent_ns, work_ns, waits, queue->work_ns == 0, now_ns);
+    window_answered(&queue->window, sent_ns, work_ns, fair_is_shared(queue), queue->work_ns == 0, now_ns);
     if (sender->requests == 0 || sender->work_ns < alone_ns(sender) / 2)
         wake_crowding(sender);
 }
@@ -399,7 +398,7 @@ void fair_turn(struct fair_queue *queue, bool is_open, uint64_t now_ns)
     queue->window.trip_ns = atomic_load_explicit(&queue->contention->trip_ns, memory_order_relaxed);
     /* In two parts, which Redis answers apart: it is given more while it still works. */
     queue->limit_ns = queue->work_ns + queue->granted_ns == 0 ? window_ns / 2 : window_ns;
-    if (list_is_empty(&queue->round) && list_is_empty(&queue->low))
+    if (!fair_is_shared(queue))
         return;
     if (is_open) {
         wake_all_of(&queue->round);

@@ -16,6 +16,8 @@
  *
  * Where one subject is alone with several senders, none of them has more than two windows of work under way.
  *
+ * A subject that leaves and comes again finds its credit as it was: a new connection for each request gains nothing.
+ *
  * Nothing waits for ever: a sender waits because of work under way on this worker, whose answer ends the wait. What a
  * sender has under way is not counted any more when nothing of it is answered for FAIR_PATIENCE_NS and twice as long as
  * all that is under way should take (fair_tick).
@@ -75,7 +77,8 @@ struct fair_queue {
 /* What one subject sends on this worker: the unit that shares are of. */
 struct fair_flow {
     struct fair_queue *queue;
-    struct subject *subject;
+    struct subject *subject; /* NULL: it has no sender; kept for what it owes */
+    uint64_t hash;           /* the subject's */
     struct list in_table;
     struct list in_turn; /* in queue.round or queue.low while any of its senders waits */
     struct list waiting; /* sender.in_flow: the next is first */
@@ -185,9 +188,16 @@ bool fair_is_unsettled(struct fair_queue *queue, uint64_t now_ns);
 /* Every 10 ms or so while anything waits: what has not been answered for long is not counted any more. */
 void fair_tick(struct fair_queue *queue, uint64_t now_ns);
 
+/* Does anything wait for its share? */
+static inline bool fair_is_shared(const struct fair_queue *queue)
+{
+    return !list_is_empty(&queue->round) || !list_is_empty(&queue->low);
+}
+
+/* ... or for less of its own? */
 static inline bool fair_is_waited_for(const struct fair_queue *queue)
 {
-    return !list_is_empty(&queue->round) || !list_is_empty(&queue->low) || queue->n_crowding > 0;
+    return fair_is_shared(queue) || queue->n_crowding > 0;
 }
 
 #endif

@@ -208,6 +208,62 @@ static void who_leaves_gives_back_what_it_had(void **state)
     close_server();
 }
 
+/* While another waits it may not send; as it asks for `ns` after its last answer. */
+static bool may_send_after(struct sender *sender, struct sender *other, uint64_t ns)
+{
+    fair_wait(other);
+    bool may = fair_room(sender, server->now_ns + ns) > 0;
+    fair_stop_waiting(other);
+    return may;
+}
+
+/* As long as Redis executes a transaction nobody is silent, though its answer is not waited for. */
+static void a_transaction_is_paid_for_after_it(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *a = open_tenant(1, 1, NS_PER_US);
+    struct tenant *b = open_tenant(2, 1, NS_PER_US);
+    struct sender *sender = a->senders[0];
+    fair_sent(sender, 1, NS_PER_US, server->now_ns);
+    fair_ends_transaction(sender, false);
+    for (unsigned i = 0; i < 1000; i++)
+        fair_queued(sender, 200 * NS_PER_US, server->now_ns);
+    assert_int_equal(server->fair.work_ns, NS_PER_US);
+    fair_answered(sender, 1001, server->now_ns, server->now_ns);
+    fair_sent(sender, 1, NS_PER_US, server->now_ns);
+    fair_ends_transaction(sender, true);
+    assert_int_equal(server->fair.work_ns, 200 * NS_PER_MS + NS_PER_US);
+    server->now_ns += NS_PER_S;
+    fair_tick(&server->fair, server->now_ns);
+    assert_int_equal(server->fair.work_ns, 0);
+    fair_answered(sender, 1, server->now_ns - NS_PER_S, server->now_ns);
+    assert_false(may_send_after(sender, b->senders[0], 190 * NS_PER_MS));
+    assert_true(may_send_after(sender, b->senders[0], 210 * NS_PER_MS));
+    close_tenant(a);
+    close_tenant(b);
+    close_server();
+}
+
+/* A new connection for each request: the subject still owes, until it has been silent for as long as that is. */
+static void who_comes_again_owes_what_it_owed(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *a = open_tenant(1, 1, NS_PER_US);
+    struct tenant *b = open_tenant(2, 1, NS_PER_US);
+    fair_sent(a->senders[0], 1, 10 * NS_PER_MS, server->now_ns);
+    fair_leave(&server->fair, a->senders[0]); /* Redis is at work on it for 10 ms, which are no silence */
+    a->senders[0] = fair_enter(&server->fair, &a->riders[0].rider, a->subject, server->now_ns);
+    assert_false(may_send_after(a->senders[0], b->senders[0], 19 * NS_PER_MS));
+    fair_leave(&server->fair, a->senders[0]);
+    a->senders[0] = fair_enter(&server->fair, &a->riders[0].rider, a->subject, server->now_ns + 25 * NS_PER_MS);
+    assert_int_equal(a->senders[0]->flow->credit_ns, FAIR_QUANTUM_NS);
+    close_tenant(a);
+    close_tenant(b);
+    close_server();
+}
+
 /* Two workers: one subject on both, the other on one; each has half. */
 static void workers_share_by_what_waits_on_them(void **state)
 {
@@ -273,6 +329,8 @@ int main(void)
         cmocka_unit_test(one_of_many_riders_has_no_more_than_two_windows),
         cmocka_unit_test(who_waits_may_wait_for_something_else),
         cmocka_unit_test(who_leaves_gives_back_what_it_had),
+        cmocka_unit_test(a_transaction_is_paid_for_after_it),
+        cmocka_unit_test(who_comes_again_owes_what_it_owed),
         cmocka_unit_test(workers_share_by_what_waits_on_them),
         cmocka_unit_test(several_are_noticed_and_forgotten),
     };
