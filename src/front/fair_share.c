@@ -220,11 +220,16 @@ void fair_share_note_answered(struct client *client, const struct call *call, ui
         fair_answered(sender, n, call->sent_ns, client->front->loop->now_ns);
 }
 
-void fair_share_note_bytes(struct client *client, size_t bytes)
+void fair_share_charge(struct client *client, uint64_t work_ns)
 {
     struct sender *sender = sender_of(client);
     if (sender != NULL)
-        fair_charge(sender, fair_share_bytes_ns(bytes));
+        fair_charge(sender, work_ns);
+}
+
+void fair_share_note_bytes(struct client *client, size_t bytes)
+{
+    fair_share_charge(client, fair_share_bytes_ns(bytes));
 }
 
 void fair_share_forget(struct client *client)

@@ -108,6 +108,15 @@ static inline void fair_share_note_call(struct client *client, const struct comm
         fair_share_count(client, 1, work_ns);
 }
 
+/* Of such work nothing is under way. */
+void fair_share_charge(struct client *client, uint64_t work_ns);
+
+/* The same of one that may block: it is paid for, but nothing is to wait for its answer. */
+static inline void fair_share_note_blocking(struct client *client, const struct command *command, size_t bytes)
+{
+    fair_share_charge(client, command_cost_ns(command) + fair_share_bytes_ns(bytes));
+}
+
 /*
  * `n` of its requests at places (front/spread.h) are answered, or have come back; so many bytes of replies have come there:
  * these riders have no number of their own in the fair queue.
