@@ -213,11 +213,11 @@ void fair_share_count_in_transaction(struct client *client, const struct command
         fair_ends_transaction(sender, command->effect == EFFECT_EXEC);
 }
 
-void fair_share_note_answered(struct client *client, const struct call *call, uint32_t n)
+void fair_share_note_answered(struct client *client, uint64_t sent_ns, uint32_t n)
 {
     struct sender *sender = sender_of(client);
     if (sender != NULL)
-        fair_answered(sender, n, call->sent_ns, client->front->loop->now_ns);
+        fair_answered(sender, n, sent_ns, client->front->loop->now_ns);
 }
 
 void fair_share_charge(struct client *client, uint64_t work_ns)

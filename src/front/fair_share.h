@@ -121,7 +121,7 @@ static inline void fair_share_note_blocking(struct client *client, const struct 
  * `n` of its requests at places (front/spread.h) are answered, or have come back; so many bytes of replies have come there:
  * these riders have no number of their own in the fair queue.
  */
-void fair_share_note_answered(struct client *client, const struct call *call, uint32_t n);
+void fair_share_note_answered(struct client *client, uint64_t sent_ns, uint32_t n);
 void fair_share_note_bytes(struct client *client, size_t bytes);
 
 /* What it has under way will not be answered. */

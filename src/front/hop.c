@@ -129,6 +129,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     }
     hop->n_counted += n;
     client_note_kept(hop->client, n);
+    fair_share_note_bytes(hop->client, n);
 }
 
 /* What has come of its reply is its owner's from now on, or is thrown away. */
@@ -153,6 +154,7 @@ static void on_run_end(struct rider *rider)
     struct hop *hop = hop_of(rider);
     if (hop->place == NULL)
         return;
+    fair_share_note_answered(hop->client, 0, 1);
     if (hop->n_train > 0) {
         hop->ops->on_one(hop);
         if (--hop->n_train > 0)
@@ -176,7 +178,7 @@ static bool on_not_run(struct rider *rider, const struct call *call, enum not_ru
     struct hop *hop = hop_of(rider);
     if ((call->flags & CALL_ENDS_RUN) == 0)
         return false; /* ASKING's */
-    fair_share_note_answered(hop->client, call, 1);
+    fair_share_note_answered(hop->client, call->sent_ns, 1);
     if (hop->n_train > 0) {
         hop->ops->on_not_run(hop, row, reply);
         return true;

@@ -79,6 +79,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     struct client *client = place->client;
     if (!note_bytes(place, n))
         return;
+    fair_share_note_bytes(client, n);
     const struct extra *extra = client->extra;
     const bool is_whole = !lane_is_in_frame(rider->lane);
     if (is_whole && spread_take_only(extra->spread, &extra->replies, place))
@@ -145,7 +146,7 @@ static void drop_answered(struct place *place, uint32_t n)
 static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
 {
     struct place *place = place_of(rider);
-    fair_share_note_answered(place->client, call, n);
+    fair_share_note_answered(place->client, call->sent_ns, n);
     timing_note(place->client, rider->lane, call, n);
     drop_answered(place, n);
     if (read_side_of(place->client) != NULL)

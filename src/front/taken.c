@@ -87,7 +87,7 @@ bool taken_begin(struct place *place, const struct call *call, enum not_run row,
     taken->is_muted = is_muted;
     taken->hop.arrived_ns = call->arrived_ns;
     taken->hop.waited_us = call->waited_us;
-    fair_share_note_answered(client, call, 1);
+    fair_share_note_answered(client, call->sent_ns, 1);
     unanswered_drop(&place->unanswered, &client->front->loop->pool, 1);
     return true;
 }
