@@ -20,7 +20,7 @@ from rounds import options, turns
 
 CHEAP, DEAR = "127.0.1.2", "127.0.1.1"  # where they come from
 CONNECTIONS = 4
-GETS = 50  # in a batch; of dear commands there are fewer
+GETS = 500  # in a batch, so that they can fill half of the time; of dear commands there are fewer
 COMMANDS = 20
 KEYS = 1000
 SETTINGS = ("on", "off")
