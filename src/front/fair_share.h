@@ -21,8 +21,8 @@
 
 #define FAIR_TURN_NS (50 * NS_PER_US)      /* of a worker's time for one client, while others send too */
 #define FAIR_SUBJECT_NS (4 * FAIR_TURN_NS) /* in one turn of the loop for all clients of a subject */
-#define FAIR_SLICE 64                      /* requests taken before the clock is looked at, ... */
-#define FAIR_LONG_WAY 2                    /* ... one that goes the long way as so many */
+#define FAIR_SLICE 256                     /* requests taken before the clock is looked at, ... */
+#define FAIR_LONG_WAY 8                    /* ... one that goes the long way as so many */
 
 enum pace_kind {
     PACE_ALONE,   /* no other client sends */
