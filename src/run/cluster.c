@@ -277,7 +277,7 @@ static uint16_t number_of(const struct cluster *cluster, const struct member *me
 static bool ask(struct cluster *cluster, struct member *member)
 {
     static const struct slice words[] = {SLICE("CLUSTER"), SLICE("NODES")};
-    const struct control_question question = {on_nodes, cluster};
+    const struct control_question question = {on_nodes, cluster, "CLUSTER NODES"};
     if (!finder_ask(member->finder, words, 2, &question))
         return false;
     cluster->asked = member;

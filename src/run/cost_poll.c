@@ -124,7 +124,7 @@ static void note_lack(struct node *node, enum control_verdict verdict)
 static void on_cpu(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
 {
     struct cost_poll *poll = arg;
-    const struct control_question question = {on_stats, poll};
+    const struct control_question question = {on_stats, poll, "INFO commandstats"};
     size_t i;
     bool is_row = false;
     struct slice text;
@@ -161,8 +161,8 @@ static bool lacks_info(const struct node *node)
 static bool ask_row(struct cost_poll *poll, struct finder *finder)
 {
     static const struct slice ping = SLICE(OWN_PING);
-    const struct control_question cpu = {on_cpu, poll};
-    const struct control_question pong = {on_pong, poll};
+    const struct control_question cpu = {on_cpu, poll, "INFO cpu"};
+    const struct control_question pong = {on_pong, poll, "PING"};
     if (lacks_info(finder_node(finder)) && poll->n_polls % DENIED != 0)
         return finder_ask(finder, &ping, 1, &pong);
     return ask(finder, SLICE("cpu"), &cpu);

@@ -108,7 +108,7 @@ static void on_reached(void *arg, struct node *node, struct slice frame, uint64_
 /* A round that a worker has begun may be a moment old: a question has had its time in half a period. */
 static void ask_replica(struct replica_poll *poll, struct finder *finder)
 {
-    const struct control_question question = {on_reached, poll};
+    const struct control_question question = {on_reached, poll, "INFO replication"};
     struct reach *reach = &finder_node(finder)->reach;
     uint64_t now_ns = clock_ns();
     if (ask(finder, &question))
@@ -181,7 +181,7 @@ static void note_master(struct replica_poll *poll, size_t master_row, const stru
 /* While the master does not answer no replica gets on: what it has reached is as of an earlier time. */
 static void begin(struct replica_poll *poll)
 {
-    const struct control_question question = {on_told, poll};
+    const struct control_question question = {on_told, poll, "INFO replication"};
     bool is_row = true;
     size_t of;
     poll->began_ns = clock_ns();

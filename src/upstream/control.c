@@ -406,7 +406,7 @@ static void ask(struct control *control, const struct slice *words, size_t n, co
 
 static void on_ask(void *arg, struct slice beat)
 {
-    ask(arg, &beat, 1, &(struct control_question){.on_answer = NULL});
+    ask(arg, &beat, 1, &(struct control_question){.on_answer = NULL, .name = "PING"});
 }
 
 static void on_news(void *arg, enum log_level level, const char *line)
@@ -615,6 +615,15 @@ static void reject_frame(struct control *control, struct slice frame)
     reject(control, CONTROL_UNFIT, why);
 }
 
+static void lose_by_reply(struct control *control)
+{
+    char why[WHY_ROOM];
+    const bool is_step = control->step < STEP_COUNT || control->n_asked == 0;
+    const char *name = is_step ? "a question" : control->asked[0].question.name;
+    snprintf(why, sizeof why, "its answer to %s is too long, or no reply", name);
+    lose(control, why);
+}
+
 static void on_data(struct link *link, const char *data, size_t n)
 {
     struct control *control = control_of(link);
@@ -627,7 +636,7 @@ static void on_data(struct link *link, const char *data, size_t n)
         }
         enum scan_result result = control_inbox_take(&control->inbox, data, n, &used, &frame);
         if (result == SCAN_BAD) {
-            lose(control, "its reply cannot be read, or is longer than 4 MiB");
+            lose_by_reply(control);
             return;
         }
         data += used;

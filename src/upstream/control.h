@@ -64,6 +64,7 @@ struct control_question {
     /* The whole reply; good during the call. It was asked at asked_ns. */
     void (*on_answer)(void *arg, struct node *node, struct slice frame, uint64_t asked_ns);
     void *arg;
+    const char *name; /* of what is asked, for people */
 };
 
 /*
