@@ -618,9 +618,11 @@ static void reject_frame(struct control *control, struct slice frame)
 static void lose_by_reply(struct control *control)
 {
     char why[WHY_ROOM];
-    const bool is_step = control->step < STEP_COUNT || control->n_asked == 0;
-    const char *name = is_step ? "a question" : control->asked[0].question.name;
-    snprintf(why, sizeof why, "its answer to %s is too long, or no reply", name);
+    if (control->step < STEP_COUNT || control->n_asked == 0) {
+        lose(control, "its reply cannot be read");
+        return;
+    }
+    snprintf(why, sizeof why, "its answer to %s is too long, or no reply", control->asked[0].question.name);
     lose(control, why);
 }
 
