@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import os
 import random
 import re
 import select
@@ -124,10 +125,11 @@ def assert_shares(weir, crowds, ratio):
         had = shares(weir, crowds, 8000)
         return had[0] / max(had[1], 1)
 
+    off = 1.1 if os.getloadavg()[0] <= os.cpu_count() else 1.25  # where processors are wanted, Redis or weir is away
     found = [measure()]
-    if not ratio / 1.1 < found[0] < ratio * 1.1:
+    if not ratio / off < found[0] < ratio * off:
         found += [measure(), measure()]
-    assert ratio / 1.1 < statistics.median(found) < ratio * 1.1, found
+    assert ratio / off < statistics.median(found) < ratio * off, found
 
 
 @pytest.fixture
