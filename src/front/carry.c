@@ -660,7 +660,9 @@ static void send_again(struct client *client, struct lane *lane)
     front_count_fate(client->front, FATE_AGAIN);
     if (carry->may_forge)
         lane_distrust(lane);
-    if (!carry->may_wait)
+    if (carry->may_wait)
+        fair_share_note_blocking(client, timing_command(client->front, carry->tag), carry->request.len);
+    else
         fair_share_note_call(client, timing_command(client->front, carry->tag), carry->request.len);
     places_note_write(client, lane);
     lane_choice_note_sent(client);
