@@ -110,7 +110,7 @@ static void give_way(struct client *client)
     link_wake_again(&client->link);
 }
 
-/* So that others of this worker are not kept waiting by one whose requests are all here. */
+/* So that a client with many requests here does not keep other clients of this worker waiting. */
 static bool has_had_its_time(struct client *client, struct pace *pace)
 {
     if (!pace->is_used) {
@@ -127,7 +127,7 @@ static bool has_had_its_time(struct client *client, struct pace *pace)
     return true;
 }
 
-/* The same for all clients of a subject: each of many has few requests here. Those who go on have waited for that already. */
+/* The same for all clients of a subject: each of many has few requests here. Clients that go on have waited for that already. */
 static bool has_subject_had_its_time(struct client *client, const struct sender *sender)
 {
     const struct loop *loop = client->front->loop;
@@ -285,7 +285,7 @@ static bool is_shared(const struct front *front, const struct fair_queue *queue,
            (mixture_is(&queue->contention->subjects, now_ns) || fair_is_shared(queue));
 }
 
-/* True: several subjects send, and those who have had to wait do not keep the others waiting. */
+/* True: several subjects send, and clients that had to wait do not keep the others waiting. */
 bool fair_share_on_turn(struct loop *loop)
 {
     struct front *front = loop->owner;

@@ -48,7 +48,7 @@ struct place *spread_place_at(const struct spread *spread, const struct node *no
     return NULL;
 }
 
-/* ---- whose turn it is ---- */
+/* ---- the place that comes next ---- */
 
 static struct reply_turn *turn_at(const struct spread *spread, uint32_t position)
 {
@@ -256,7 +256,7 @@ static bool end_going(struct going *going)
     return !going->is_starved;
 }
 
-/* The place whose turn it was has given n replies. */
+/* The place that came next has given n replies. */
 static void note_given(struct spread *spread, uint32_t n)
 {
     struct reply_turn *turn = turn_at(spread, spread->head);
@@ -278,7 +278,7 @@ static bool end_stretch(struct going *going)
     return spread->head != spread->tail;
 }
 
-/* Of the strand of the place whose turn it is. False: no more. */
+/* Of the strand of the place that comes next. False: no more. */
 static bool put_strand(struct going *going)
 {
     struct spread *spread = going->spread;

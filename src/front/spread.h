@@ -57,8 +57,8 @@ struct place {
     struct nodes_row *row;
     struct list in_retired;       /* in spread.retired; itself while its node is in the topology */
     struct lease shared;          /* on the shared lane there */
-    struct early strand;          /* of its replies, those whose turn has not come */
-    struct reply_scan scan;       /* of those whose turn has come, where the last of them ends */
+    struct early strand;          /* of its replies, those that may not go yet */
+    struct reply_scan scan;       /* of those that may go, where the last of them ends */
     uint32_t n_turns;             /* of its replies, those that the client has not got */
     struct unanswered unanswered; /* its requests under way */
     struct proof proof;           /* that the node takes the client's words */
@@ -94,10 +94,10 @@ struct spread {
     struct list *heir_next; /* hops that begin stand before it, in the place of one that is over; or NULL */
     uint32_t heir_order;    /* and have the order of that one */
     struct reply_turn
-        *turns;          /* a ring, oldest first: whose replies come, in the client's order; heap; NULL: none yet */
-    uint32_t capacity;   /* of the ring, a power of two */
-    uint32_t head, tail; /* of the ring; positions count on for ever and wrap */
-    uint32_t order;      /* requests so far, which count on and wrap: of hops and compounds, too */
+        *turns; /* a ring, oldest first: the places of the replies, in the client's order; heap; NULL: none yet */
+    uint32_t capacity;          /* of the ring, a power of two */
+    uint32_t head, tail;        /* of the ring; positions count on for ever and wrap */
+    uint32_t order;             /* requests so far, which count on and wrap: of hops and compounds, too */
     struct reply_source source; /* all places, to replies */
     bool is_open;               /* the newest turn's stretch goes on */
     bool is_run;                /* and is a run of replies: else these are idle */

@@ -36,7 +36,7 @@ struct command_costs;
 struct command_counts {
     struct command_count *rows; /* by the id of the row; heap */
     uint64_t cpu_ns;            /* of its main thread; 0: it does not tell */
-    uint32_t generation;        /* of the table whose rows these are; 0: none */
+    uint32_t generation;        /* of the table that has these rows; 0: none */
 };
 
 void command_counts_fini(struct command_counts *counts);

@@ -42,7 +42,7 @@ static void set_node(struct costed *row, struct node *node)
     *row = (struct costed){.node = node != NULL ? node_get(node) : NULL};
 }
 
-/* The finder of this row, whose node has its place then. NULL: there is none, or *is_row is false. */
+/* The finder of this row; its node has the place then. NULL: there is none, or *is_row is false. */
 static struct finder *finder_at(struct cost_poll *poll, size_t i, bool *is_row)
 {
     size_t master;

@@ -11,7 +11,7 @@ from kit.resp import Closed, pipeline
 
 pytestmark = pytest.mark.cluster
 MB = 1_000_000
-STALL_SECONDS = 1.5  # one behind whom others wait has a second
+STALL_SECONDS = 1.5  # a reader has a second while others wait behind it
 
 
 def fill(weir, made, size):

@@ -1,5 +1,5 @@
 /*
- * A Redis Cluster, in runs before one (run.plan.masters): whose each slot is, and how that changes, step by step.
+ * A Redis Cluster, in runs before one (run.plan.masters): which node has each slot, and how that changes, step by step.
  *
  * Each node has its own view and its own keys. A slot moves as redis-cli moves it: IMPORTING, MIGRATING, key by key, then
  * SETSLOT NODE at its new owner, at its old one, and the others hear of it later. Or the move is given up.

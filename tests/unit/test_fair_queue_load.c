@@ -309,7 +309,7 @@ static void who_changes_what_it_asks_for_wins_little(void **state)
     for (unsigned period = 100; period <= 200000; period = period * 5 / 3) {
         double part = beside_who_changes_every(period);
         if (part < 0.1 || part > 0.8)
-            fail_msg("beside who changes every %u turns: %.3f", period, part);
+            fail_msg("beside a tenant that changes every %u turns: %.3f", period, part);
     }
 }
 
