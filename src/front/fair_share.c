@@ -292,11 +292,11 @@ bool fair_share_on_turn(struct loop *loop)
     struct fair_queue *queue = queue_of_worker(front);
     bool is_open = !is_shared(front, queue, loop->now_ns);
     assert(queue->granted_ns == 0); /* what was granted was woken at once, and has settled */
-    fair_turn(queue, is_open, loop->now_ns);
+    fair_turn(queue, is_open);
     return !is_open;
 }
 
 bool fair_share_is_unsettled(struct loop *loop)
 {
-    return fair_is_unsettled(queue_of_worker(loop->owner), loop->now_ns);
+    return fair_is_unsettled(queue_of_worker(loop->owner));
 }

@@ -34,6 +34,7 @@ static struct fair_flow *make_flow(struct fair_queue *queue, struct subject *sub
     flow->moved_ns = now_ns;
     flow->credit_ns = FAIR_QUANTUM_NS;
     flow->cost_ns = 1;
+    flow->others_ns = queue->answered_ns;
     list_init(&flow->waiting);
     list_init(&flow->in_turn);
     list_push(&queue->flows[subject->hash % FAIR_BUCKETS], &flow->in_table);

@@ -157,6 +157,26 @@ static bool is_only(const struct fair_flow *flow)
     return list_is_empty(&queue->round) && !are_others_out;
 }
 
+/*
+ * It owes more than a quantum. No other flow waits, but the work of others that is under way lasts for longer than a round
+ * trip, so Redis has something to do until a request that is sent later comes.
+ */
+static bool is_paying(const struct fair_flow *flow)
+{
+    const struct fair_queue *queue = flow->queue;
+    return flow->credit_ns + quantum_ns(flow) <= 0 && queue->work_ns - flow->work_ns > window_trip_ns(&queue->window);
+}
+
+/* Others had so much of Redis' time since it paid last: as much of its debt is paid. */
+static void pay(struct fair_flow *flow)
+{
+    uint64_t others_ns = flow->queue->answered_ns - flow->answered_ns;
+    int64_t debt_ns = -flow->credit_ns;
+    int64_t had_ns = (int64_t)(others_ns - flow->others_ns);
+    flow->others_ns = others_ns;
+    flow->credit_ns += had_ns < debt_ns ? had_ns : debt_ns;
+}
+
 int64_t fair_room(struct sender *sender, uint64_t now_ns)
 {
     struct fair_flow *flow = sender->flow;
@@ -170,7 +190,7 @@ int64_t fair_room(struct sender *sender, uint64_t now_ns)
     }
     if (flow->work_ns == 0 && list_is_empty(&flow->waiting))
         restore_credit(flow, now_ns);
-    if (flow->credit_ns <= 0 && is_only(flow) && !is_full(queue, flow->weight))
+    if (flow->credit_ns <= 0 && is_only(flow) && !is_full(queue, flow->weight) && !is_paying(flow))
         flow->credit_ns += quantum_ns(flow); /* it would be the only one in the round */
     return flow->credit_ns > 0 ? flow->credit_ns : 0;
 }
@@ -201,7 +221,7 @@ void fair_sent(struct sender *sender, uint32_t n, uint64_t work_ns, uint64_t now
     sender->requests += n;
     if (n > 0) {
         add_work(sender, work_ns);
-        flow->cost_ns = work_ns / n + 1;
+        flow->cost_ns = work_ns > n ? (work_ns + n - 1) / n : 1;
     }
     sender->granted_ns -= of_grant;
     queue->granted_ns -= of_grant;
@@ -248,6 +268,8 @@ void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t
         return;
     uint64_t work_ns = counted < sender->requests ? sender->work_ns / sender->requests * counted : sender->work_ns;
     take_work(sender, work_ns);
+    flow->answered_ns += work_ns;
+    queue->answered_ns += work_ns;
     sender->requests -= counted;
     window_answered(&queue->window, sent_ns, work_ns, fair_is_shared(queue), queue->work_ns == 0, now_ns);
     if (sender->requests == 0 || sender->work_ns < alone_ns(sender) / 2)
@@ -284,31 +306,21 @@ static void skip_rounds(struct fair_queue *queue)
     }
 }
 
-/*
- * It owes more than a quantum, and is alone in the round while others have work under way and may well come back for more:
- * its debt is paid by time, not by rounds of one.
- */
-static bool is_paying(const struct fair_flow *flow, int64_t quantum)
-{
-    const struct fair_queue *queue = flow->queue;
-    bool is_alone = queue->round.next == queue->round.prev;
-    return is_alone && flow->credit_ns + quantum <= 0 && queue->work_ns > flow->work_ns;
-}
-
 /* It has come to the head of the round. False: it is still paying. */
-static bool begin_visit(struct fair_flow *flow, uint64_t now_ns)
+static bool begin_visit(struct fair_flow *flow)
 {
+    struct fair_queue *queue = flow->queue;
     int64_t quantum = quantum_ns(flow);
-    int64_t waited_ns = now_ns > flow->visited_ns ? (int64_t)(now_ns - flow->visited_ns) : 0;
-    bool must_pay = is_paying(flow, quantum);
-    flow->visited_ns = now_ns;
-    if (must_pay) {
-        flow->credit_ns += quantum < waited_ns ? quantum : waited_ns;
-        return false;
+    bool is_alone = queue->round.next == queue->round.prev;
+    if (is_alone && is_paying(flow)) {
+        pay(flow);
+        if (is_paying(flow))
+            return false;
     }
+    flow->others_ns = queue->answered_ns - flow->answered_ns;
     flow->is_visited = true;
-    flow->round_no = flow->queue->round_no;
-    flow->queue->n_visited++;
+    flow->round_no = queue->round_no;
+    queue->n_visited++;
     if (flow->credit_ns < quantum)
         flow->credit_ns += quantum;
     return true;
@@ -318,7 +330,7 @@ static bool begin_visit(struct fair_flow *flow, uint64_t now_ns)
  * Of the round, which is not empty: it has credit. While senders that have been granted something may come back for more
  * no other round begins: NULL.
  */
-static struct fair_flow *next_in_round(struct fair_queue *queue, uint64_t now_ns)
+static struct fair_flow *next_in_round(struct fair_queue *queue)
 {
     const struct fair_flow *first = NULL;
     for (;;) {
@@ -330,7 +342,7 @@ static struct fair_flow *next_in_round(struct fair_queue *queue, uint64_t now_ns
             queue->n_sharing = queue->n_visited > 0 ? queue->n_visited : 1;
             queue->n_visited = 0;
         }
-        if (!flow->is_visited && !begin_visit(flow, now_ns))
+        if (!flow->is_visited && !begin_visit(flow))
             return NULL;
         if (flow->credit_ns > 0)
             return flow;
@@ -345,10 +357,10 @@ static struct fair_flow *next_in_round(struct fair_queue *queue, uint64_t now_ns
 }
 
 /* NULL: none may go now. */
-static struct fair_flow *next(struct fair_queue *queue, uint64_t now_ns)
+static struct fair_flow *next(struct fair_queue *queue)
 {
     if (!list_is_empty(&queue->round))
-        return is_full(queue, 0) ? NULL : next_in_round(queue, now_ns);
+        return is_full(queue, 0) ? NULL : next_in_round(queue);
     if (list_is_empty(&queue->low) || queue->n_out > 0 || are_others_waiting(queue) || is_full(queue, 0))
         return NULL;
     struct fair_flow *flow = container_of(queue->low.next, struct fair_flow, in_turn);
@@ -391,7 +403,7 @@ static void wake_all_of(struct list *flows)
     }
 }
 
-void fair_turn(struct fair_queue *queue, bool is_open, uint64_t now_ns)
+void fair_turn(struct fair_queue *queue, bool is_open)
 {
     uint64_t window_ns = window_size_ns(&queue->window);
     queue->is_open = is_open;
@@ -405,14 +417,14 @@ void fair_turn(struct fair_queue *queue, bool is_open, uint64_t now_ns)
         wake_all_of(&queue->low);
     }
     struct fair_flow *flow;
-    while ((flow = next(queue, now_ns)) != NULL)
+    while ((flow = next(queue)) != NULL)
         grant(flow);
 }
 
-bool fair_is_unsettled(struct fair_queue *queue, uint64_t now_ns)
+bool fair_is_unsettled(struct fair_queue *queue)
 {
     queue->n_out = 0;
     queue->out = NULL;
     queue->limit_ns = window_size_ns(&queue->window);
-    return next(queue, now_ns) != NULL;
+    return next(queue) != NULL;
 }

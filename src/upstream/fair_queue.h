@@ -64,8 +64,7 @@ struct fair_queue {
     uint64_t work_ns;            /* under way, ... */
     uint64_t granted_ns;         /* ... and granted, but not sent yet */
     uint64_t limit_ns;           /* of both: the window; half of it in a turn that began with nothing under way */
-    uint64_t heard_ns;           /* when something was answered last */
-    uint64_t swept_ns;           /* when senders were last looked at that have sent nothing for a while */
+    uint64_t answered_ns;        /* work that Redis has done, in all */
     const struct fair_flow *out; /* the last that left the round in this turn; only to be compared */
     uint32_t n_out;              /* flows that left the round in this turn, and of which senders were woken */
     uint32_t round_no;           /* the number of this one, which wraps */
@@ -83,18 +82,19 @@ struct fair_flow {
     struct list in_turn; /* in queue.round or queue.low while any of its senders waits */
     struct list waiting; /* sender.in_flow: the next is first */
     uint32_t n_senders;
-    uint32_t weight;     /* FAIR_WEIGHT is an ordinary share */
-    uint32_t counted;    /* the weight that counts while it waits, in queue.weights; 0: it does not wait */
-    uint32_t round_no;   /* the last one in which it had a quantum */
-    bool is_low;         /* served when nothing else waits */
-    bool is_visited;     /* it is at the head of the round, and has its quantum */
-    uint64_t work_ns;    /* under way, as far as an answer is expected; in queue.work_ns */
-    uint64_t cost_ns;    /* of one of its requests, on average of those sent last */
-    int64_t credit_ns;   /* what it may send at once (the deficit counter); below 0: it had so much beyond its share */
-    uint64_t visited_ns; /* when it had its last quantum */
-    uint64_t moved_ns;   /* when something of it was answered last, or sent while nothing was under way */
-    uint64_t taken_ns;   /* the worker's time that taking its requests took, ... */
-    uint64_t turn_ns;    /* ... in the turn of the loop that began then: front/fair_share.c */
+    uint32_t weight;      /* FAIR_WEIGHT is an ordinary share */
+    uint32_t counted;     /* the weight that counts while it waits, in queue.weights; 0: it does not wait */
+    uint32_t round_no;    /* the last one in which it had a quantum */
+    bool is_low;          /* served when nothing else waits */
+    bool is_visited;      /* it is at the head of the round, and has its quantum */
+    uint64_t work_ns;     /* under way, as far as an answer is expected; in queue.work_ns */
+    uint64_t cost_ns;     /* of one of its requests, on average of those sent last */
+    int64_t credit_ns;    /* what it may send at once (the deficit counter); below 0: it had so much beyond its share */
+    uint64_t answered_ns; /* its work that Redis has done, in all */
+    uint64_t others_ns;   /* the same of all others when it paid last */
+    uint64_t moved_ns;    /* when something of it was answered last, or sent while nothing was under way */
+    uint64_t taken_ns;    /* the worker's time that taking its requests took, ... */
+    uint64_t turn_ns;     /* ... in the turn of the loop that began then: front/fair_share.c */
 };
 
 /* A client whose requests are counted. */
@@ -180,10 +180,10 @@ void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t
 void fair_forget(struct sender *sender);
 
 /* Once in each turn of the loop, before woken links are called. `is_open`: nothing is to wait. */
-void fair_turn(struct fair_queue *queue, bool is_open, uint64_t now_ns);
+void fair_turn(struct fair_queue *queue, bool is_open);
 
 /* May a sender that waits go, which no answer will wake? Then another turn is to follow at once. */
-bool fair_is_unsettled(struct fair_queue *queue, uint64_t now_ns);
+bool fair_is_unsettled(struct fair_queue *queue);
 
 /* Every 10 ms or so while anything waits: what has not been answered for long is not counted any more. */
 void fair_tick(struct fair_queue *queue, uint64_t now_ns);

@@ -27,8 +27,8 @@
 #define WINDOW_SLACK_MOST_NS (20 * NS_PER_MS)
 #define WINDOW_TRIP_NS (50 * NS_PER_US) /* taken for the round trip until it is known */
 #define WINDOW_PERIOD_NS (50 * NS_PER_MS)
-#define WINDOW_DRY_MANY 20
-#define WINDOW_DRY_FEW 40
+#define WINDOW_DRY_MANY 25
+#define WINDOW_DRY_FEW 50
 #define WINDOW_SHRINK 8
 #define WINDOW_WORK_MORE 8 /* one part in so many of the work may not have been known of */
 

@@ -240,13 +240,13 @@ static void turn(struct tenant **tenants, unsigned n)
         for (unsigned i = 0; i < tenants[t]->n_riders && tenants[t]->is_flood; i++)
             ask(tenants[t], i, 500);
     do {
-        fair_turn(&server->fair, false, server->now_ns);
+        fair_turn(&server->fair, false);
         for (unsigned t = 0; t < n; t++)
             for (unsigned i = 0; i < tenants[t]->n_riders; i++)
                 if (tenants[t]->is_flood || tenants[t]->senders[i]->granted_ns > 0)
                     ask(tenants[t], i, tenants[t]->is_flood ? 500 : 0);
         server->now_ns += NS_PER_US;
-    } while (fair_is_unsettled(&server->fair, server->now_ns));
+    } while (fair_is_unsettled(&server->fair));
 }
 
 #endif

@@ -136,14 +136,14 @@ static void what_is_never_answered_is_not_counted_on(void **state)
     tenants[0]->known_ns = NS_PER_US;
     ask(tenants[0], 0, 1000);
     ask(tenants[1], 0, 1000);
-    fair_turn(&server->fair, false, server->now_ns);
+    fair_turn(&server->fair, false);
     assert_true(tenants[0]->riders[0].is_held_up && tenants[1]->riders[0].is_held_up);
     assert_in_range(server->fair.work_ns, 1, 2 * window_size_ns(&server->fair.window));
     n_woken = 0;
     for (unsigned i = 0; i < 100 && n_woken == 0; i++) {
         server->now_ns += FAIR_PATIENCE_NS;
         fair_tick(&server->fair, server->now_ns);
-        fair_turn(&server->fair, false, server->now_ns);
+        fair_turn(&server->fair, false);
     }
     assert_true(n_woken > 0);
     close_tenant(tenants[0]);
