@@ -7,12 +7,13 @@
 #include "base/mem.h"
 #include "base/split.h"
 
-#define POLLS 3.0        /* that a cost is smoothed over: each moves it by a third of the way */
-#define STEP 2.0         /* a cost becomes at most so many times more or less in a poll */
-#define ROW_CALLS 10     /* fewer tell little ... */
-#define ROW_US 100000    /* ... unless they took as long as this */
-#define FIXED_CALLS 1000 /* with fewer the work of an idle Redis, 1 to 3 ms a second, would count as theirs */
-#define FIXED_LEAST_NS 500
+#define POLLS 3.0     /* that a cost is smoothed over: each moves it by a third of the way */
+#define STEP 2.0      /* a cost becomes at most so many times more or less in a poll */
+#define ROW_CALLS 10  /* fewer tell little ... */
+#define ROW_US 100000 /* ... unless they took as long as this */
+#define FIXED_CALLS                                                                                                    \
+    10000 /* with fewer the work of an idle Redis, 1 to 3 ms a second, would add 0.3 us or more to each */
+#define FIXED_LEAST_NS 100
 #define FIXED_MOST_NS 20000
 #define SCRIPTS_MOST 0.1  /* of the time */
 #define COUNT_MOST 1e12   /* of a row and a poll: 10^12 us are eleven days */
@@ -42,7 +43,7 @@ struct command_costs {
     struct tally *rows;  /* by id: since the row counted last; heap */
     struct command_poll poll;
     double fixed_ns;
-    bool knows_fixed; /* Redis has told it */
+    bool knows_fixed; /* a poll without scripts has told it */
 };
 
 /* ---- texts ---- */
@@ -218,12 +219,13 @@ static void end_fixed(struct command_costs *costs)
 {
     const struct command_poll poll = costs->poll;
     costs->poll = (struct command_poll){0};
-    if (poll.cpu_ns <= 0 || poll.all.calls < FIXED_CALLS || poll.script_usec > poll.all.usec * SCRIPTS_MOST)
+    bool are_scripts = poll.script_usec > poll.all.usec * SCRIPTS_MOST;
+    if (poll.cpu_ns <= 0 || poll.all.calls < FIXED_CALLS || (are_scripts && costs->knows_fixed))
         return;
     double ns = (poll.cpu_ns - poll.all.usec * (double)NS_PER_US) / poll.all.calls;
     ns = within(ns, FIXED_LEAST_NS, FIXED_MOST_NS);
     costs->fixed_ns = costs->knows_fixed ? smoothed(costs->fixed_ns, ns) : ns;
-    costs->knows_fixed = true;
+    costs->knows_fixed |= !are_scripts;
 }
 
 void command_costs_end_poll(struct command_costs *costs)

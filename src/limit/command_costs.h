@@ -4,7 +4,7 @@
  * Every node is asked once in a poll (run/cost_poll.h). Only the difference to what it told before counts.
  *
  *   cost [ns]  = fixed [ns] + 1000 * usec [us] / calls     of one row, over all nodes
- *   fixed [ns] = (CPU of the main thread [ns] - 1000 * sum of usec [us]) / sum of calls, 500 to 20,000
+ *   fixed [ns] = (CPU of the main thread [ns] - 1000 * sum of usec [us]) / sum of calls, 100 to 20,000
  *
  * - Costs and the fixed part are smoothed over three polls: each moves them by a third of the way.
  * - A row counts once it had 10 calls, or took 100 ms, since it counted last.
@@ -12,8 +12,9 @@
  *   most halve it.
  * - A difference below 0 is left out: CONFIG RESETSTAT. Less CPU than before is a restart.
  * - MULTI, EXEC and DISCARD cost the fixed part alone: Redis counts in EXEC's time what it queued.
- * - The fixed part stays in polls with fewer than 1000 calls, or with a tenth of the time in scripts:
- *   Redis counts the calls in a script once more for themselves.
+ * - The fixed part stays in polls with fewer than 10,000 calls.
+ * - Redis counts the calls in a script once more for themselves, so a poll with a tenth of its time in
+ *   scripts tells too little. It counts only until a poll without scripts has told the fixed part.
  * - Before 7.0 Redis counts subcommands as one command: each has the cost of its container.
  *
  * Texts may be anything: what is no such line is left out; a cost is from 100 ns to 4 s. Main thread.
