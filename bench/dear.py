@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """A tenant with dear commands beside one that pipelines GETs: what part of Redis' time does each have?
 
-Both send batches and wait for their answers, without a pause, each from an address of its own. What either gets is told
-as a part of what it gets alone on the same weir with `fair-share = off`, so that half of Redis' time is 0.5 (a little more,
-since each also uses the time that the other one's answers travel). Settings take turns in each round; medians count, and
-in brackets are the least and the greatest.
+Both send batches and wait for their answers, without a pause, each from an address of its own. What a dear
+command costs is the processor time of Redis for one where its tenant is alone, on the same weir with `fair-share = off`. That
+cost x its commands is its part of the processor time of Redis beside the other tenant; the rest is the other tenant's. Beside
+it stands the rate of each as a part of its rate alone, which also tells how the load generators and weir share the
+processors. Settings take turns in each round; medians count, and in brackets are the least and the greatest.
 
 On a machine that does other work too, use --realtime.
 """
@@ -29,8 +30,9 @@ KINDS = {  # name -> a command
     "KEYS of 1,000": ("KEYS", "key:*"),
     "BITCOUNT 16 KiB": ("BITCOUNT", "small"),
     "LRANGE of 50": ("LRANGE", "list", "0", "-1"),
+    "EVAL of 1 ms": ("EVAL", "local n = 0 for i = 1, 100000 do n = n + i end return n", "0"),
 }
-START = 3.0  # seconds until all drivers send, and what their commands cost is known
+START = 3.0  # seconds from the start of weir until what commands cost is known
 
 
 def fill(redis):
@@ -43,13 +45,21 @@ def fill(redis):
 
 
 def rates(rig, setting, loads, seconds):
-    """Commands a second of each (address, command, batch), sent at the same time."""
+    """Of each (address, command, batch), sent to a new weir at the same time: commands, and ns of Redis, a second."""
+    server = rig.start(make_weir(rig.redis, "", fair_share=setting), rig.cores.proxy)
+    try:
+        return rates_at(rig, Endpoint(setting, server.address, server.child.pid), loads, seconds)
+    finally:
+        rig.stop(server)
+
+
+def rates_at(rig, endpoint, loads, seconds):
     at_ns = time.monotonic_ns() + round(START * 1e9)
     drives = []
     for address, command, batch in loads:
         load = Load(command, CONNECTIONS, batch)
         more = ("-b", address, "-A", at_ns)
-        drives.append(rig.start_drive(rig.endpoints[setting], load, seconds=seconds, warm_up=0, more=more))
+        drives.append(rig.start_drive(endpoint, load, seconds=seconds, warm_up=0, more=more))
     found = []
     try:
         for drive in drives:
@@ -57,7 +67,7 @@ def rates(rig, setting, loads, seconds):
             if drive.returncode:
                 raise Failed(complaint.strip())
             said = json.loads(out)
-            found.append(said["ops"] / said["seconds"])
+            found.append((said["ops"] / said["seconds"], said["cpu_ns"][0] / said["seconds"]))
     finally:
         for drive in drives:
             drive.kill()
@@ -66,15 +76,17 @@ def rates(rig, setting, loads, seconds):
 
 
 def compare(rig, command, args):
-    """setting -> parts of what they have alone: of the cheap, and of the dear, for each round."""
+    """setting -> for each round the share of the dear; and the rates of the cheap and of the dear, by their rates alone."""
     cheap, dear = (CHEAP, ("GET", "value"), GETS), (DEAR, command, COMMANDS)
-    found = {setting: ([], []) for setting in SETTINGS}
+    found = {setting: ([], [], []) for setting in SETTINGS}
     for number in range(args.rounds):
         alone = [rates(rig, "off", [load], args.seconds)[0] for load in (cheap, dear)]
         for setting in turns(list(SETTINGS), number):
             both = rates(rig, setting, [cheap, dear], args.seconds)
-            for parts, rate, most in zip(found[setting], both, alone):
-                parts.append(rate / most)
+            parts = [rate / most for (rate, _), (most, _) in zip(both, alone)]
+            share = parts[1] * alone[1][1] / both[1][1]
+            for values, value in zip(found[setting], (share, *parts)):
+                values.append(value)
     return found
 
 
@@ -89,10 +101,7 @@ def main():
     end_when_told()
     with Rig((), is_first=is_realtime(args.realtime)) as rig:
         fill(rig.redis)
-        for setting in SETTINGS:
-            server = rig.start(make_weir(rig.redis, "", fair_share=setting), rig.cores.proxy)
-            rig.endpoints[setting] = Endpoint(setting, server.address, server.child.pid)
-        print(f"{'beside':20}{'share':6}{'GETs':>20}{'the dear':>20}")
+        print(f"{'beside':20}{'share':6}{'share of the dear':>20}{'GETs':>20}{'the dear':>20}")
         for name, command in KINDS.items():
             show(name, compare(rig, command, args))
 
