@@ -245,6 +245,64 @@ static void a_transaction_is_paid_for_after_it(void **state)
     close_server();
 }
 
+/* Of a grant nothing is left over that would allow one more. */
+static void a_grant_of_one_request_allows_one(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *a = open_tenant(1, 1, NS_PER_MS);
+    struct tenant *b = open_tenant(2, 1, NS_PER_MS);
+    struct tenant *tenants[] = {a, b};
+    for (unsigned i = 0; i < 1000; i++) {
+        uint64_t before_ns = server->queued_ns;
+        turn(tenants, 2);
+        assert_true(server->queued_ns <= before_ns + 2 * NS_PER_MS);
+        assert_true(a->senders[0]->requests <= 1 && b->senders[0]->requests <= 1);
+    }
+    close_tenant(a);
+    close_tenant(b);
+    close_server();
+}
+
+/* The work of others pays a debt, and not the time that goes by. */
+static void debts_are_paid_by_the_work_of_others(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *a = open_tenant(1, 1, 4 * NS_PER_MS);
+    struct tenant *b = open_tenant(2, 1, NS_PER_US);
+    fair_room(a->senders[0], server->now_ns);
+    fair_sent(a->senders[0], 1, 4 * NS_PER_MS, server->now_ns);
+    fair_settle(a->senders[0]);
+    fair_answered(a->senders[0], 1, server->now_ns, server->now_ns);
+    fair_sent(b->senders[0], 4000, 4 * NS_PER_MS, server->now_ns);
+    fair_settle(b->senders[0]);
+    fair_wait(a->senders[0]);
+    n_woken = 0;
+    for (unsigned i = 0; i < 40; i++) {
+        server->now_ns += NS_PER_MS / 4;
+        fair_turn(&server->fair, false);
+        assert_int_equal(n_woken, 0);
+        if (fair_is_unsettled(&server->fair))
+            fail();
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        fair_answered(b->senders[0], 1000, server->now_ns, server->now_ns);
+        fair_turn(&server->fair, false);
+        assert_false(fair_is_unsettled(&server->fair));
+        assert_int_equal(n_woken, 0);
+    }
+    fair_answered(b->senders[0], 1000, server->now_ns, server->now_ns);
+    fair_turn(&server->fair, false);
+    fair_is_unsettled(&server->fair);
+    fair_turn(&server->fair, false);
+    assert_int_equal(n_woken, 1);
+    fair_settle(a->senders[0]);
+    close_tenant(a);
+    close_tenant(b);
+    close_server();
+}
+
 /* A new connection for each request: the subject still owes, until it has been silent for as long as that is. */
 static void who_comes_again_owes_what_it_owed(void **state)
 {
@@ -329,6 +387,8 @@ int main(void)
         cmocka_unit_test(one_of_many_riders_has_no_more_than_two_windows),
         cmocka_unit_test(who_waits_may_wait_for_something_else),
         cmocka_unit_test(who_leaves_gives_back_what_it_had),
+        cmocka_unit_test(a_grant_of_one_request_allows_one),
+        cmocka_unit_test(debts_are_paid_by_the_work_of_others),
         cmocka_unit_test(a_transaction_is_paid_for_after_it),
         cmocka_unit_test(who_comes_again_owes_what_it_owed),
         cmocka_unit_test(workers_share_by_what_waits_on_them),
