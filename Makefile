@@ -264,6 +264,9 @@ sim-seeds: build/asan/sim # the seeds that are simulated each time
 sim: build/asan/sim build/release/sim ## simulate weir, its clients and Redis: SEED=n STEPS=m repeats a run, T=60 hunts with new seeds
 	@tests/tools/run-sim.sh $(if $(SEED),$(SEED) $(or $(STEPS),10000),$(T))
 
+house: build/cov/weir ## how large weir is beside its budgets, and what a GET and a MULTI pass
+	@tests/tools/house $<
+
 sim-coverage: build/cov/sim ## what the simulator alone reaches of front, upstream and quota (COVERAGE="--seeds 2000 --steps 5000")
 	@tests/tools/sim-coverage $(COVERAGE)
 
@@ -407,4 +410,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test test-long test-moves test-failover test-cluster unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-reads bench-cluster bench-micro bench-figures bench-tenants bench-share bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test test-long test-moves test-failover test-cluster unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage house mutations bench bench-quick bench-limit bench-lend bench-reads bench-cluster bench-micro bench-figures bench-tenants bench-share bench-dear bench-operators bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
