@@ -29,7 +29,7 @@ struct commons {
     uint32_t n_wanted;    /* how many riders count in the upstream's room.wanted for this worker */
     uint32_t n_broken;    /* lanes that were ready, and that Redis, or whatever is between, has ended: ever */
     uint32_t absorbed;    /* bytes of replies that were taken in and whose readers have not caught up, see stall.h */
-    uint32_t share_us; /* how long the client whose requests are being taken has waited for its share; 0: not at all */
+    uint32_t share_us;    /* wait for its share of the client that sends; 0: none */
 };
 
 void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream, bool is_private);

@@ -18,7 +18,7 @@
  *
  * A subject that leaves and comes again finds its credit as it was: a new connection for each request gains nothing.
  *
- * Nothing waits for ever: a sender waits because of work under way on this worker, whose answer ends the wait. What a
+ * Nothing waits for ever: a sender waits because of work under way on this worker, and its answer ends the wait. What a
  * sender has under way is not counted any more when nothing of it is answered for FAIR_PATIENCE_NS and twice as long as
  * all that is under way should take (fair_tick).
  * Time is an argument; the worker's thread only, but for what contention.h holds.
@@ -97,7 +97,7 @@ struct fair_flow {
     uint64_t turn_ns;     /* ... in the turn of the loop that began then: front/fair_share.c */
 };
 
-/* A client whose requests are counted. */
+/* A client with requests that are counted. */
 struct sender {
     struct rider *rider;
     struct fair_flow *flow;

@@ -10,9 +10,8 @@
  *
  * Where idle is more than 1 / WINDOW_DRY_MANY of the time the slack grows by a half, where it is less than
  * 1 / WINDOW_DRY_FEW it shrinks by 1 / WINDOW_SHRINK; a period is WINDOW_PERIOD_NS of waiting and a round
- * trip. So the slack
- * is short where Redis and weir have a processor each, and as long as the pauses where either waits for one. (Linux' dynamic
- * queue limits do the same for network cards.)
+ * trip. So the slack is short where Redis and weir have a processor each, and as long as the pauses where either waits for
+ * one. (Linux' dynamic queue limits do the same for network cards.)
  * Time is an argument; one thread.
  */
 #ifndef WEIR_UPSTREAM_WINDOW_H
