@@ -57,14 +57,14 @@ say = $(if $(V),,$(if $(is_silent),@,@echo "  $(1)";))
 
 # ---- what is built from what ----
 
-SRC     = $(wildcard src/*/*.c)
+SRC     = $(wildcard src/*/*.c src/*/*/*.c)
 FOLDERS = $(patsubst %/,%,$(sort $(dir $(SRC))))
-HEADERS = $(wildcard src/*/*.h)
+HEADERS = $(wildcard src/*/*.h src/*/*/*.h)
 SCRIPTS = $(wildcard src/upstream/scripts/*.lua)
 PAGE    = $(wildcard src/admin/page/*)
-PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c) $(addprefix src/quota/,algorithm.c penalty.c rule.c option.c ask_parse.c ask_memo.c question.c outcome.c reading.c reading_funnel.c reading_warm.c reading_window.c outcome_reply.c answer.c numbers.c release.c local.c override.c prefix.c)
-CONFIG  = src/quota/named.c src/quota/tally.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/address_map.c src/run/dialling.c src/run/secret.c src/run/log_event.c src/run/socket_words.c src/run/error_words.c) src/net/tls_context.c src/front/rules.c src/admin/host.c
-GOVERN  = $(addprefix src/,run/governor.c run/running.c run/draft.c run/live_rules.c run/order_line.c run/order_check.c run/order_lines.c run/set_lines.c run/handover.c run/order_block.c run/order_key.c run/descriptors.c front/order.c)
+PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c src/limit/*/*.c) $(addprefix src/quota/,algorithm.c penalty.c rule.c option.c ask_parse.c ask_memo.c question.c outcome.c reading.c reading_funnel.c reading_warm.c reading_window.c outcome_reply.c answer.c numbers.c release.c local.c override.c prefix.c)
+CONFIG  = src/quota/named.c src/quota/tally.c $(wildcard src/run/config/config*.c src/run/config/inifile.c src/run/config/address.c src/run/config/address_map.c src/run/config/dialling.c src/run/config/secret.c src/run/config/log_event.c src/run/config/socket_words.c src/run/config/error_words.c) src/net/tls_context.c src/front/rules.c src/admin/host.c
+GOVERN  = $(addprefix src/,run/commands/governor.c run/commands/running.c run/commands/draft.c run/commands/live_rules.c run/commands/order_line.c run/commands/order_check.c run/commands/order_lines.c run/commands/set_lines.c run/commands/handover.c run/commands/order_block.c run/commands/order_key.c run/descriptors.c front/commands/order.c)
 DOCS    = src/quota/docs.c src/quota/splice.c
 CONTROL = src/upstream/control_reply.c
 UNITS   = $(wildcard tests/unit/test_*.c)
@@ -151,49 +151,49 @@ build/$(1)/test_config build/$(1)/test_config_check build/$(1)/test_dialling bui
 build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
 build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
 build/$(1)/test_history: $(call objects,$(1),$(addprefix src/admin/,history.c own_lines.c snapshot.c chart.c))
-build/$(1)/test_findings: $(call objects,$(1),src/upstream/lack.c $(addprefix src/admin/,findings.c holders.c own_lines.c snapshot.c history.c figures.c))
-build/$(1)/test_calls: $(call objects,$(1),src/upstream/calls.c src/upstream/tags.c)
-build/$(1)/test_lane_state: $(call objects,$(1),src/upstream/lane_state.c)
+build/$(1)/test_findings: $(call objects,$(1),src/upstream/lane/lack.c $(addprefix src/admin/,findings.c holders.c own_lines.c snapshot.c history.c figures.c))
+build/$(1)/test_calls: $(call objects,$(1),src/upstream/lane/calls.c src/upstream/lane/tags.c)
+build/$(1)/test_lane_state: $(call objects,$(1),src/upstream/lane/lane_state.c)
 build/$(1)/test_host: $(call objects,$(1),src/admin/host.c)
-build/$(1)/test_reply_mode: $(call objects,$(1),src/front/reply_mode.c)
-build/$(1)/test_client_state: $(call objects,$(1),src/front/client_state.c)
-build/$(1)/test_transaction: $(call objects,$(1),src/front/transaction.c)
-build/$(1)/test_walk: $(call objects,$(1),src/front/walk.c)
-build/$(1)/test_replies: $(call objects,$(1),src/front/replies.c)
-build/$(1)/test_spread: $(call objects,$(1),src/front/replies.c src/front/spread.c)
+build/$(1)/test_reply_mode: $(call objects,$(1),src/front/client/reply_mode.c)
+build/$(1)/test_client_state: $(call objects,$(1),src/front/client/client_state.c)
+build/$(1)/test_transaction: $(call objects,$(1),src/front/session/transaction.c)
+build/$(1)/test_walk: $(call objects,$(1),src/front/client/walk.c)
+build/$(1)/test_replies: $(call objects,$(1),src/front/route/replies.c)
+build/$(1)/test_spread: $(call objects,$(1),src/front/route/replies.c src/front/cluster/spread.c)
 build/$(1)/test_spread: LDFLAGS += -Wl,--wrap=malloc
-build/$(1)/test_not_run: $(call objects,$(1),src/upstream/not_run.c)
-build/$(1)/test_unanswered: $(call objects,$(1),src/front/unanswered.c)
-build/$(1)/test_returned: $(call objects,$(1),src/front/returned.c)
-build/$(1)/test_block_time: $(call objects,$(1),src/front/block_time.c)
-build/$(1)/test_queue: $(call objects,$(1),src/front/queue.c)
+build/$(1)/test_not_run: $(call objects,$(1),src/upstream/node/not_run.c)
+build/$(1)/test_unanswered: $(call objects,$(1),src/front/route/unanswered.c)
+build/$(1)/test_returned: $(call objects,$(1),src/front/route/returned.c)
+build/$(1)/test_block_time: $(call objects,$(1),src/front/route/block_time.c)
+build/$(1)/test_queue: $(call objects,$(1),src/front/session/queue.c)
 build/$(1)/test_figures: $(call objects,$(1),src/admin/figures.c)
 build/$(1)/test_proxy_header build/$(1)/fuzz_proxy_header: $(call objects,$(1),src/net/proxy_header.c)
 build/$(1)/test_docs build/$(1)/test_splice build/$(1)/fuzz_splice: $(call objects,$(1),$(DOCS))
-build/$(1)/test_greeting: $(call objects,$(1),$(addprefix src/upstream/,greeting.c login.c nonce.c))
-build/$(1)/test_own_login: $(call objects,$(1),$(addprefix src/upstream/,own_login.c login.c))
-build/$(1)/test_owned: $(call objects,$(1),$(addprefix src/upstream/,owned.c login.c))
-build/$(1)/test_auth_users: $(call objects,$(1),$(addprefix src/upstream/,auth_users.c proven.c login.c))
-build/$(1)/test_mastership: $(call objects,$(1),src/run/mastership.c)
-build/$(1)/test_cluster_pace: $(call objects,$(1),src/run/cluster_pace.c)
-build/$(1)/test_failover_story: $(call objects,$(1),src/run/failover_story.c)
-build/$(1)/test_backoff: $(call objects,$(1),src/upstream/backoff.c)
-build/$(1)/test_pulse: $(call objects,$(1),src/upstream/pulse.c)
-build/$(1)/test_offsets: $(call objects,$(1),src/upstream/offsets.c)
-build/$(1)/test_lack: $(call objects,$(1),src/upstream/lack.c)
-build/$(1)/test_unable: $(call objects,$(1),src/quota/unable.c src/upstream/redirect.c)
-build/$(1)/test_room: $(call objects,$(1),src/upstream/room.c)
-build/$(1)/test_channels: $(call objects,$(1),src/front/channels.c)
-build/$(1)/test_redirect: $(call objects,$(1),src/upstream/redirect.c)
-build/$(1)/test_cluster_nodes: $(call objects,$(1),src/upstream/cluster_nodes.c)
-build/$(1)/test_cluster_view build/$(1)/fuzz_cluster_nodes: $(call objects,$(1),src/run/cluster_view.c src/upstream/cluster_nodes.c)
-build/$(1)/test_emulated: $(call objects,$(1),src/front/emulated.c)
-build/$(1)/test_topology: $(call objects,$(1),src/upstream/topology.c src/upstream/slot_map.c)
-build/$(1)/test_fair_queue build/$(1)/test_fair_queue_load: $(call objects,$(1),$(addprefix src/upstream/,contention.c fair_queue.c fair_flows.c window.c))
+build/$(1)/test_greeting: $(call objects,$(1),$(addprefix src/upstream/,lane/greeting.c login/login.c node/nonce.c))
+build/$(1)/test_own_login: $(call objects,$(1),$(addprefix src/upstream/login/,own_login.c login.c))
+build/$(1)/test_owned: $(call objects,$(1),$(addprefix src/upstream/,lane/owned.c login/login.c))
+build/$(1)/test_auth_users: $(call objects,$(1),$(addprefix src/upstream/login/,auth_users.c proven.c login.c))
+build/$(1)/test_mastership: $(call objects,$(1),src/run/topology/mastership.c)
+build/$(1)/test_cluster_pace: $(call objects,$(1),src/run/topology/cluster_pace.c)
+build/$(1)/test_failover_story: $(call objects,$(1),src/run/topology/failover_story.c)
+build/$(1)/test_backoff: $(call objects,$(1),src/upstream/node/backoff.c)
+build/$(1)/test_pulse: $(call objects,$(1),src/upstream/node/pulse.c)
+build/$(1)/test_offsets: $(call objects,$(1),src/upstream/node/offsets.c)
+build/$(1)/test_lack: $(call objects,$(1),src/upstream/lane/lack.c)
+build/$(1)/test_unable: $(call objects,$(1),src/quota/unable.c src/upstream/node/redirect.c)
+build/$(1)/test_room: $(call objects,$(1),src/upstream/lane/room.c)
+build/$(1)/test_channels: $(call objects,$(1),src/front/session/channels.c)
+build/$(1)/test_redirect: $(call objects,$(1),src/upstream/node/redirect.c)
+build/$(1)/test_cluster_nodes: $(call objects,$(1),src/upstream/node/cluster_nodes.c)
+build/$(1)/test_cluster_view build/$(1)/fuzz_cluster_nodes: $(call objects,$(1),src/run/topology/cluster_view.c src/upstream/node/cluster_nodes.c)
+build/$(1)/test_emulated: $(call objects,$(1),src/front/cluster/emulated.c)
+build/$(1)/test_topology: $(call objects,$(1),src/upstream/node/topology.c src/upstream/node/slot_map.c)
+build/$(1)/test_fair_queue build/$(1)/test_fair_queue_load: $(call objects,$(1),$(addprefix src/upstream/fair/,contention.c fair_queue.c fair_flows.c window.c))
 build/$(1)/test_control_reply build/$(1)/fuzz_control: $(call objects,$(1),$(CONTROL))
-build/$(1)/test_sentinel_word: $(call objects,$(1),src/run/sentinel_word.c src/upstream/sentinel_reply.c)
-build/$(1)/test_sentinel_reply build/$(1)/fuzz_sentinel: $(call objects,$(1),src/upstream/sentinel_reply.c)
-build/$(1)/test_auth_probe_answer build/$(1)/fuzz_auth_probe: $(call objects,$(1),src/upstream/auth_probe_answer.c)
+build/$(1)/test_sentinel_word: $(call objects,$(1),src/run/topology/sentinel_word.c src/upstream/node/sentinel_reply.c)
+build/$(1)/test_sentinel_reply build/$(1)/fuzz_sentinel: $(call objects,$(1),src/upstream/node/sentinel_reply.c)
+build/$(1)/test_auth_probe_answer build/$(1)/fuzz_auth_probe: $(call objects,$(1),src/upstream/login/auth_probe_answer.c)
 endef
 $(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))
 
@@ -202,7 +202,7 @@ build/fuzz/tests/sim/%.o: fuzz_CFLAGS += -fno-sanitize=fuzzer-no-link
 # fuzz_session starts weir hundreds of times a second, and the sanitizer marks each byte of what it takes.
 build/fuzz/src/%.o: fuzz_CFLAGS += -DDENIALS_SLOTS=64 -DLEDGER_LIMITS_MAX=1024
 
--include $(foreach f,$(FLAVOURS),$(wildcard build/$(f)/src/*/*.d build/$(f)/tests/*/*.d build/$(f)/bench/*/*.d))
+-include $(foreach f,$(FLAVOURS),$(wildcard build/$(f)/src/*/*.d build/$(f)/src/*/*/*.d build/$(f)/tests/*/*.d build/$(f)/bench/*/*.d))
 
 build/weir: build/release/weir
 	@ln -f $< $@
@@ -360,10 +360,11 @@ build/clang/%.seen: % Makefile
 
 # Only what was compiled anew is looked at anew: clang-tidy tells no dependencies, so the objects of build/asan stand for
 # them. One clang-tidy takes a folder: its start costs as much as a file.
+sources_of = $(foreach source,$(SRC),$(if $(filter $(1)/,$(dir $(source))),$(source)))
 define tidy
-build/clang/$(1)/tidy: $(call objects,asan,$(filter $(1)/%,$(SRC))) .clang-tidy
+build/clang/$(1)/tidy: $(call objects,asan,$(call sources_of,$(1))) .clang-tidy
 	@mkdir -p $$(@D)
-	@clang-tidy --quiet $$(if $$(filter .clang-tidy,$$?),$(filter $(1)/%,$(SRC)),$$(patsubst build/asan/%.o,%.c,$$?)) \
+	@clang-tidy --quiet $$(if $$(filter .clang-tidy,$$?),$(call sources_of,$(1)),$$(patsubst build/asan/%.o,%.c,$$?)) \
 	    -- $(BASE) $(clang_CFLAGS) 2>$$@.log || { cat $$@.log; exit 1; }
 	@touch $$@
 endef

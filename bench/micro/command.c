@@ -1,5 +1,5 @@
 /* Classification: which row of the command table a request's first words are. */
-#include "limit/command.h"
+#include "limit/command/command.h"
 #include "micro.h"
 
 static struct command_table *table;

@@ -2,7 +2,7 @@
 
 #include "admin/figures.h"
 #include "base/clock.h"
-#include "upstream/lack.h"
+#include "upstream/lane/lack.h"
 
 #define NAMED_MOST 3     /* limits that a finding names */
 #define ERRORS_MANY 0.01 /* of all commands: a few wrong ones are every day's */

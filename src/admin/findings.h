@@ -16,7 +16,7 @@ struct finding {
     struct text more;  /* "1,203/s: free/heavy, free/read"; may be empty, may hold text of the configuration; heap */
 };
 
-#define FINDINGS_MAX 25 /* each of findings.c, and what weir may lack (upstream/lack.h) */
+#define FINDINGS_MAX 25 /* each of findings.c, and what weir may lack (upstream/lane/lack.h) */
 
 struct findings {
     struct finding rows[FINDINGS_MAX];

@@ -16,8 +16,8 @@ struct holder {
 };
 
 /*
- * What refuses that subject most: the rule of a limit, or "block", where an operator has blocked it. NULL: nothing does,
- * or it is not known.
+ * What refuses that subject most: the rule of a limit, or "block", where an operator has blocked it. NULL: nothing
+ * does, or it is not known.
  */
 const char *holders_refuser(const struct snapshot *snapshot, const struct top_entry *row);
 

@@ -1,7 +1,7 @@
 #include "admin/host.h"
 
 #include "base/split.h"
-#include "limit/ip.h"
+#include "limit/policy/ip.h"
 
 #define NAME_MAX_LEN 253 /* of a name in DNS */
 

@@ -6,7 +6,7 @@
 #include "admin/own_lines.h"
 #include "base/clock.h"
 #include "base/columns.h"
-#include "upstream/lack.h"
+#include "upstream/lane/lack.h"
 
 #define INFO_TOP 10 /* subjects */
 

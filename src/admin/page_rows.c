@@ -7,7 +7,7 @@
 #include "admin/figures.h"
 #include "admin/holders.h"
 #include "admin/own_lines.h"
-#include "limit/rate.h"
+#include "limit/policy/rate.h"
 
 #define SPARK_HEIGHT 28.0
 

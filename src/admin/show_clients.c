@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "limit/own.h"
+#include "limit/command/own.h"
 
 /* ---- connections ---- */
 

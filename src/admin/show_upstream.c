@@ -4,7 +4,7 @@
 #include "admin/show.h"
 
 #include "base/clock.h"
-#include "limit/slot.h"
+#include "limit/command/slot.h"
 
 /* For each node, the counter at this offset of its counts. */
 static void put_counts(struct sheet *s, size_t at)

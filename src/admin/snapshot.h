@@ -14,12 +14,12 @@
 #include <string.h>
 
 #include "admin/history.h"
-#include "limit/counts.h"
-#include "limit/journal.h"
-#include "limit/limit.h"
-#include "limit/top.h"
+#include "limit/figures/counts.h"
+#include "limit/figures/journal.h"
+#include "limit/policy/limit.h"
+#include "limit/figures/top.h"
 #include "quota/tally.h"
-#include "upstream/lane_counts.h"
+#include "upstream/lane/lane_counts.h"
 
 #define SNAPSHOT_TOP 20
 #define SNAPSHOT_EVENTS 50
@@ -57,7 +57,8 @@ struct snapshot_limit {
     uint64_t admitted, delayed, refused, shadowed, near;
     uint64_t subjects; /* of its policy, in the table now */
     uint16_t id;       /* limit.id */
-    double used; /* 0 to 1: of the fullest subject that is known, or with one holder by its rate (run/fullness.h) */
+    double
+        used; /* 0 to 1: of the fullest subject that is known, or with one holder by its rate (run/commands/fullness.h) */
     char fullest[SUBJECT_NAME_MAX + 1];               /* that subject; "": none */
     struct snapshot_holder holders[SNAPSHOT_HOLDERS]; /* `per subject`: the fullest, fullest first */
     size_t n_holders;
@@ -146,7 +147,7 @@ struct snapshot_node {
     uint64_t changed_unix_ms; /* when its role changed last, or whether it can be reached; 0: never */
     struct snapshot_health health;
     char why[256];  /* why it cannot be served though it answers; "": it can, or does not answer */
-    uint32_t lacks; /* what weir does not get of it: a bit for each enum lack (upstream/lack.h) */
+    uint32_t lacks; /* what weir does not get of it: a bit for each enum lack (upstream/lane/lack.h) */
     struct lane_counts lanes;
 };
 

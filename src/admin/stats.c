@@ -5,7 +5,7 @@
 #include "admin/own_lines.h"
 #include "admin/json.h"
 #include "base/clock.h"
-#include "upstream/lack.h"
+#include "upstream/lane/lack.h"
 
 static void write_process(struct text *out, const struct snapshot *s)
 {

@@ -1,6 +1,6 @@
 /*
- * Exit statuses of the process, as docs/operations.md has them. A service manager starts weir again after each of them but
- * EXIT_CONFIG: a mistake of the configuration does not mend itself.
+ * Exit statuses of the process, as docs/operations.md has them. A service manager starts weir again after each of
+ * them but EXIT_CONFIG: a mistake of the configuration does not mend itself.
  */
 #ifndef WEIR_BASE_EXIT_STATUS_H
 #define WEIR_BASE_EXIT_STATUS_H

@@ -1,7 +1,8 @@
 /*
  * A sorted set of named entries that is never changed: a change makes another one, which shares with it what stays.
  *
- * Entries stand in chunks, and a change copies one chunk and the list of chunks, some hundred pointers of 10,000 entries.
+ * Entries stand in chunks, and a change copies one chunk and the list of chunks, some hundred pointers of 10,000
+ * entries.
  * Sets and entries are reference-counted; any thread may read them. An entry may have an end, at which it stays in the
  * set until one is made without it.
  */

@@ -14,27 +14,27 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/slice.h"
-#include "front/order.h"
-#include "front/recent.h"
+#include "front/commands/order.h"
+#include "front/route/recent.h"
 #include "front/tables.h"
-#include "front/walk.h"
+#include "front/client/walk.h"
 #include "limit/attempts.h"
-#include "limit/command.h"
-#include "limit/counts.h"
-#include "limit/demand_plan.h"
+#include "limit/command/command.h"
+#include "limit/figures/counts.h"
+#include "limit/figures/demand_plan.h"
 #include "limit/refusal.h"
-#include "limit/journal.h"
-#include "limit/ledger.h"
+#include "limit/figures/journal.h"
+#include "limit/figures/ledger.h"
 #include "limit/reconnects.h"
-#include "limit/slowlog.h"
+#include "limit/figures/slowlog.h"
 #include "limit/subjects.h"
-#include "limit/top.h"
-#include "limit/whom.h"
+#include "limit/figures/top.h"
+#include "limit/figures/whom.h"
 #include "net/alarms.h"
 #include "net/loop.h"
-#include "upstream/nodes.h"
+#include "upstream/node/nodes.h"
 
-/* Set by the main thread, see front/memory_pressure.h. */
+/* Set by the main thread, see front/client/memory_pressure.h. */
 struct memory_pressure {
     _Atomic unsigned step;        /* enum ladder_step */
     _Atomic uint64_t share_bytes; /* of unread replies that a client may hold */
@@ -45,7 +45,7 @@ struct memory_pressure {
 struct front_settings {
     bool lanes_private;
     struct subjects *subjects;
-    struct subjects *addresses;    /* of connections that are not bound yet, see front/unbound.h */
+    struct subjects *addresses;    /* of connections that are not bound yet, see front/client/unbound.h */
     struct subjects *key_subjects; /* those that the key of a command names: a table and a cap of their own */
     struct journal *journal;
     struct slowlog *slowlog;
@@ -64,7 +64,7 @@ struct front_settings {
     void (*give)(void *worker, struct order *order);
     /* The last client of a worker that parts with them has gone; may be said twice. */
     void (*on_empty)(void *worker);
-    struct hash_key share_key; /* of addresses, see upstream/room.h */
+    struct hash_key share_key; /* of addresses, see upstream/lane/room.h */
 
     /* ---- changes; any thread ---- */
 
@@ -104,21 +104,21 @@ struct slow {
     uint16_t waits;    /* set of enum client_wait: what the request that is being taken has waited for */
 };
 
-/* Of front/fair_share.h. */
+/* Of front/route/fair_share.h. */
 struct fair_timer {
     uv_timer_t timer;  /* runs while requests wait for their share */
     bool are_several;  /* the client whose requests are being taken is not alone */
     uint64_t taken_ns; /* when requests had been taken of the last that was not */
 };
 
-/* Of front/timeouts.h. */
+/* Of front/client/timeouts.h. */
 struct timeouts {
     struct alarms alarms;   /* apart from those of commands that wait: these close clients */
     struct list handshakes; /* clients in the order in which theirs began */
     struct list unfinished; /* and their unfinished requests */
     struct list unbound;    /* struct unbound, in the order in which their time began */
     struct alarm handshake, request, idle, bind, vanished;
-    struct alarm look; /* of front/outage.h */
+    struct alarm look; /* of front/route/outage.h */
 };
 
 #define DRAIN_NAMED 3 /* clients that are told of by name */
@@ -131,7 +131,7 @@ struct drain_holders {
     char named[DRAIN_NAMED][DRAIN_LINE]; /* "10.1.2.3:4711 user:alice (in MULTI)" */
 };
 
-/* Of front/drain.h. */
+/* Of front/client/drain.h. */
 struct client_drain {
     uv_timer_t tick;
     bool is_on;
@@ -165,7 +165,7 @@ struct front {
     struct list clients;  /* see struct waited_for */
     struct list outages;  /* struct outage, the one that has waited longest for a wake-up first */
     struct list agains;   /* struct again, of clients that requests have come back to */
-    struct list remains;  /* of clients that have gone: front/remains.h */
+    struct list remains;  /* of clients that have gone: front/client/remains.h */
     const struct entrance *entrances[ENTRANCES_MAX]; /* by number; NULL: nobody has come in there */
     struct list libraries;                           /* that its clients use: struct library */
     struct timeouts timeouts;
@@ -174,7 +174,7 @@ struct front {
     struct walk vanished_walk; /* looks for clients on hosts that have vanished */
     struct fair_timer fair;
     struct client_drain drain; /* once weir stops */
-    uint32_t n_read_sides;     /* clients that may read from replicas, so far: front/reads.h */
+    uint32_t n_read_sides;     /* clients that may read from replicas, so far: front/route/reads.h */
     struct recent recent;
     struct counts counts;
     struct answered answered; /* in this turn */
@@ -184,8 +184,8 @@ struct front {
 };
 
 /*
- * Everything that this worker has to topology_home: where clients log in, where LIMIT's scripts run, and where commands go
- * as long as they have no slots.
+ * Everything that this worker has to topology_home: where clients log in, where LIMIT's scripts run, and where
+ * commands go as long as they have no slots.
  */
 static inline struct nodes_row *front_home(const struct front *front)
 {

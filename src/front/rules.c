@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* The policy of connections that are not bound yet. It matches nobody: front/unbound.c asks it by address. */
+/* The policy of connections that are not bound yet. It matches nobody: front/client/unbound.c asks it by address. */
 static void make_unbound_policy(struct rules *rules, bool is_shadow)
 {
     const uint64_t it = 1;

@@ -1,6 +1,6 @@
 /*
  * What a reload can change, as one immutable whole. Counted: workers and the main thread hold on to it. A configuration
- * (run/config.h) has one too, which is being filled, and of which those that run are copies.
+ * (run/config/config.h) has one too, which is being filled, and of which those that run are copies.
  */
 #ifndef WEIR_FRONT_RULES_H
 #define WEIR_FRONT_RULES_H
@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limit/exceptions.h"
-#include "limit/identity.h"
-#include "limit/networks.h"
-#include "limit/policy.h"
-#include "limit/top.h"
+#include "limit/policy/exceptions.h"
+#include "limit/policy/identity.h"
+#include "limit/policy/networks.h"
+#include "limit/policy/policy.h"
+#include "limit/figures/top.h"
 #include "net/tls_context.h"
 #include "quota/named.h"
 #include "quota/prefix.h"
@@ -35,13 +35,14 @@ struct rules {
     struct exceptions *exceptions; /* from the policies; one reference; NULL: none */
     struct identity identity;
     char error_prefix[33];
-    bool has_shares; /* subjects that send at the same time have fair shares: front/fair_share.h */
+    bool has_shares; /* subjects that send at the same time have fair shares: front/route/fair_share.h */
     unsigned max_clients;
     unsigned unauthenticated;      /* connections of one address that are not bound yet; 0: any number */
     struct limit unbound_limit;    /* the same as a limit, ... */
     struct record *unbound_record; /* ... of the ledger's own record, ... */
-    struct policy unbound_policy;  /* ... and as the only one of a policy; made by rules_new; see front/unbound.h */
-    unsigned max_lanes;            /* 0: by descriptors and Redis' maxclients; see upstream/room.h */
+    struct policy
+        unbound_policy; /* ... and as the only one of a policy; made by rules_new; see front/client/unbound.h */
+    unsigned max_lanes; /* 0: by descriptors and Redis' maxclients; see upstream/lane/room.h */
     size_t output_limit_bytes;
     struct own_password upstream_password;
     struct networks proxies;   /* whom the PROXY protocol is believed */
@@ -49,7 +50,7 @@ struct rules {
     uint64_t idle_timeout_ns;  /* 0: none; so of the other two */
     uint64_t handshake_timeout_ns;
     uint64_t request_timeout_ns;
-    uint64_t failover_wait_ns; /* how long a command waits for a connection to Redis, see front/outage.h */
+    uint64_t failover_wait_ns; /* how long a command waits for a connection to Redis, see front/route/outage.h */
     bool tells_outage;         /* when-upstream-down = error */
     uint64_t slow_ns;          /* a command that takes so long is in the slow log; SLOWLOG_OFF: none is */
     unsigned slow_entries;     /* that are kept there */

@@ -5,8 +5,8 @@
 #define WEIR_FRONT_TABLES_H
 
 #include "front/rules.h"
-#include "limit/command.h"
-#include "upstream/topology.h"
+#include "limit/command/command.h"
+#include "upstream/node/topology.h"
 
 struct tables {
     struct command_table *commands;

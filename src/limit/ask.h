@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "limit/command.h"
-#include "limit/policy.h"
+#include "limit/command/command.h"
+#include "limit/policy/policy.h"
 #include "limit/queue.h"
 #include "limit/subject.h"
 

@@ -2,8 +2,9 @@
  * Logins under way, by address: never more than the failures of their address have left of `auth-failures`.
  *
  * Problem: a login that turns out to be wrong is charged when Redis answers, and until then any number of others of the
- * same address could be sent. Mechanism: a login under way counts as a failure. It begins while the debt of failures and
- * the logins under way are below the burst. Otherwise it waits, in one FIFO for all workers. When a login ends, the next
+ * same address could be sent. Mechanism: a login under way counts as a failure. It begins while the debt of failures
+ * and the logins under way are below the burst. Otherwise it waits, in one FIFO for all workers. When a login ends, the
+ * next
  * ones begin, or are barred because failures alone have used the allowance up. So debt and logins under way are never
  * more than the burst. Price: one mutex for all addresses, taken twice for each login, and only where a policy has
  * `auth-failures`. An attempt belongs to the login and not to the client, which may be gone before Redis answers.
@@ -16,7 +17,7 @@
 
 #include "base/list.h"
 #include "limit/ask.h"
-#include "limit/ledger.h"
+#include "limit/figures/ledger.h"
 
 struct attempts;
 struct attempt_queue;

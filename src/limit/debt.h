@@ -2,8 +2,8 @@
  * Debts where a rate changes: what is owed stays the same number of units, and runs out at the new rate.
  *
  * Problem: a funnel's word is a time, and the same time is another number of units at another rate. Mechanism: the time
- * left is scaled by the ratio of the two rates, rounded up to whole ns, so that a change never loses a debt and adds less
- * than 1 ns of the new rate's time. Then it is cut to the new burst.
+ * left is scaled by the ratio of the two rates, rounded up to whole ns, so that a change never loses a debt and adds
+ * less than 1 ns of the new rate's time. Then it is cut to the new burst.
  */
 #ifndef WEIR_LIMIT_DEBT_H
 #define WEIR_LIMIT_DEBT_H

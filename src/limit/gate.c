@@ -296,7 +296,7 @@ static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow
 
 /*
  * The queue of one of `delays` has ended by newer rules, which this worker has not yet: the command waits for them,
- * without a place. (The rates of a block have the number before their set's: limit/exceptions.c.)
+ * without a place. (The rates of a block have the number before their set's: limit/policy/exceptions.c.)
  */
 static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
@@ -364,8 +364,8 @@ static struct ask ask_at(const struct trial *trial, uint64_t at_ns)
 }
 
 /*
- * It would wait in the queues of `delays`, one after the other: returns until when. They are charged, each at the moment
- * when the command would come to it; or only counted, and *verdict is set.
+ * It would wait in the queues of `delays`, one after the other: returns until when. They are charged, each at the
+ * moment when the command would come to it; or only counted, and *verdict is set.
  */
 static uint64_t wait_virtually(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
@@ -405,8 +405,8 @@ static void delay_uncharged(const struct trial *trial, uint64_t delays, struct v
 }
 
 /*
- * What would become of the command if limits that delay were enforced. Nothing is held back, so its client sends the next
- * one too early: that one is asked when this one would have gone.
+ * What would become of the command if limits that delay were enforced. Nothing is held back, so its client sends the
+ * next one too early: that one is asked when this one would have gone.
  */
 static enum gate foresee(const struct trial *asked, uint64_t limits, struct verdict *verdict)
 {
@@ -445,8 +445,8 @@ static bool owes_bytes(const struct policy *policy)
 }
 
 /*
- * Those of `limits` that virtual clocks may charge in the future. Not where the holder has newer rules than this worker:
- * its debt was cut to the burst, and stays below it.
+ * Those of `limits` that virtual clocks may charge in the future. Not where the holder has newer rules than this
+ * worker: its debt was cut to the burst, and stays below it.
  */
 static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
 {

@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #include "limit/ask.h"
-#include "limit/command.h"
-#include "limit/ledger.h"
-#include "limit/policy.h"
+#include "limit/command/command.h"
+#include "limit/figures/ledger.h"
+#include "limit/policy/policy.h"
 #include "limit/subject.h"
 
 /*

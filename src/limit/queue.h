@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "limit/departure.h"
-#include "limit/limit.h"
+#include "limit/policy/limit.h"
 #include "limit/subject.h"
 
 /* A command's place in the queue of one limit. Whoever keeps it keeps a reference on its holder, too. */
@@ -70,8 +70,8 @@ void queue_wait_no_more(const struct kept_place *place);
 void queue_go(const struct kept_place *place, uint64_t now_ns);
 
 /*
- * Its command will not go, and no longer waits (queue_wait_no_more): give the place back. Where others are behind it, it
- * stays charged until nobody waits: then all places are given back that were not used.
+ * Its command will not go, and no longer waits (queue_wait_no_more): give the place back. Where others are behind it,
+ * it stays charged until nobody waits: then all places are given back that were not used.
  */
 void queue_leave(const struct kept_place *place);
 

@@ -6,7 +6,7 @@
  * debts are converted, once, under its lock. A worker that still has older rules finds the newer table there and
  * decides by the rates in it. So no word is ever charged at two rates.
  *
- * Immutable, reference-counted; any thread. Tables are made on one thread, by limit/policy.h.
+ * Immutable, reference-counted; any thread. Tables are made on one thread, by limit/policy/policy.h.
  */
 #ifndef WEIR_LIMIT_RATE_TABLE_H
 #define WEIR_LIMIT_RATE_TABLE_H
@@ -15,15 +15,15 @@
 #include <stdint.h>
 
 #include "limit/debt.h"
-#include "limit/limit.h"
+#include "limit/policy/limit.h"
 
 #define SLOT_NOWHERE UINT16_MAX
 
 enum slot_kind { SLOT_OTHER, SLOT_UNITS, SLOT_BYTES }; /* SLOT_OTHER: no debt, but a gauge or a departure's word */
 
 /*
- * When a limit's funnel may hold more than its burst. AHEAD and QUEUE_SHADOW: in mode = shadow, where virtual clocks charge
- * in the future.
+ * When a limit's funnel may hold more than its burst. AHEAD and QUEUE_SHADOW: in mode = shadow, where virtual clocks
+ * charge in the future.
  */
 enum slot_queue {
     SLOT_QUEUE_NONE,   /* never */

@@ -1,5 +1,6 @@
 /*
- * Connections that weir has closed because Redis was away, by address: as many come again without counting in `connects`.
+ * Connections that weir has closed because Redis was away, by address: as many come again without counting in
+ * `connects`.
  *
  * Problem: an outage of a second makes all clients connect again at once, which a limit on `connects` would refuse.
  * Mechanism: each such connection that had been counted leaves a permit to its address, good for a time that the caller
@@ -14,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "limit/ip.h"
+#include "limit/policy/ip.h"
 
 #define RECONNECTS_SLACK_NS (2 * NS_PER_S) /* between a closing and a failed dial of the same outage, either way */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "limit/demand.h"
+#include "limit/figures/demand.h"
 
 #define MORE_FUNNELS 7
 #define GAUGE_MOST (UINT64_C(1) << 32) /* more than any number of connections or calls; as a time, 4 s after boot */

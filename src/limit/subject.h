@@ -17,7 +17,7 @@
 #include "base/slice.h"
 #include "limit/funnel.h"
 #include "limit/rate_table.h"
-#include "limit/record.h"
+#include "limit/figures/record.h"
 
 /* Funnels for slots that were added after the subject was made. They never move in memory. */
 struct more_funnels {
@@ -50,13 +50,14 @@ struct subject {
     uint64_t hash;
     struct record *record; /* of its policy; the ledger's */
     _Atomic(struct more_funnels *) more;
-    _Atomic(struct demand *) demand; /* how much it has asked for; NULL: nothing was counted. See limit/demand.h */
+    _Atomic(struct demand *)
+        demand; /* how much it has asked for; NULL: nothing was counted. See limit/figures/demand.h */
     struct retiming *retimings;
     uint16_t n_funnels;
     uint16_t name_len;
-    uint8_t scope;                /* enum scope: whose slots its funnels are */
-    _Atomic uint32_t n_left;      /* connections that have gone and left calls under way: front/remains.h */
-    _Atomic uint16_t queues;      /* on how many workers its commands wait for their share: upstream/fair_queue.h */
+    uint8_t scope;           /* enum scope: whose slots its funnels are */
+    _Atomic uint32_t n_left; /* connections that have gone and left calls under way: front/client/remains.h */
+    _Atomic uint16_t queues; /* on how many workers its commands wait for their share: upstream/fair/fair_queue.h */
     _Atomic uint64_t share_waits; /* how often one of its connections has waited for its share, ... */
     _Atomic uint64_t share_us;    /* ... and how long, all together */
     char *name;                   /* one allocation with the subject */

@@ -16,8 +16,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "limit/identity.h"
-#include "limit/observed.h"
+#include "limit/policy/identity.h"
+#include "limit/figures/observed.h"
 
 #define SHARDS 64
 #define SHARD_BITS 6

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/record.h"
+#include "limit/figures/record.h"
 #include "limit/subject.h"
 
 struct subjects;
@@ -46,8 +46,8 @@ size_t subjects_forgive(struct subjects *subjects, struct slice name);
 void subject_put(struct subjects *subjects, struct subject *subject);
 
 /*
- * Look at every subject in the table, in no order; those that come meanwhile may be left out. A shard is locked for few of
- * them at a time: `look` takes no lock but a record's.
+ * Look at every subject in the table, in no order; those that come meanwhile may be left out. A shard is locked for
+ * few of them at a time: `look` takes no lock but a record's.
  */
 void subjects_look(struct subjects *subjects, void (*look)(void *arg, struct subject *subject), void *arg);
 

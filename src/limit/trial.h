@@ -11,8 +11,8 @@
 
 #include "limit/ask.h"
 #include "limit/funnel.h"
-#include "limit/ledger.h"
-#include "limit/policy.h"
+#include "limit/figures/ledger.h"
+#include "limit/policy/policy.h"
 #include "limit/queue.h"
 #include "limit/subject.h"
 
@@ -76,8 +76,8 @@ static inline bool is_settled(const struct account *account, enum scope scope)
 FUNNEL_RARE void settle_all(const struct account *account, uint64_t now_ns);
 
 /*
- * The subject first, then the policy: always in this order. A connection's funnels belong to one thread: no lock. True if
- * all limits run at the rates that the policy says: else at those of rate_of.
+ * The subject first, then the policy: always in this order. A connection's funnels belong to one thread: no lock.
+ * True if all limits run at the rates that the policy says: else at those of rate_of.
  */
 static inline bool holders_lock(const struct account *account, uint64_t now_ns)
 {

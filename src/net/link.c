@@ -232,8 +232,8 @@ static void shake(struct link *link);
 
 /*
  * True if the peer of a unix socket had sent something before it could be told of the end. The system cannot send bytes
- * and the end in one step there: so nothing more is taken first, the peer's send() fails from then on, and what has come
- * by then is still answered.
+ * and the end in one step there: so nothing more is taken first, the peer's send() fails from then on, and what has
+ * come by then is still answered.
  */
 static bool is_late(const struct link *link)
 {

@@ -16,7 +16,7 @@
 #include "base/chain.h"
 #include "base/list.h"
 #include "base/slice.h"
-#include "limit/ip.h"
+#include "limit/policy/ip.h"
 #include "net/loop.h"
 
 #define LINK_READ_SHARE 131072 /* bytes read from one link before others are read from */
@@ -119,7 +119,8 @@ struct endpoint {
 };
 
 /*
- * The options of a TCP connection: what is written leaves at once, and a peer that is gone without a word is noticed. Of
+ * The options of a TCP connection: what is written leaves at once, and a peer that is gone without a word is noticed.
+ * Of
  * a listening socket: every connection that is accepted from then on has them (Linux' inet_csk_clone_lock copies them).
  */
 void link_set_options(int fd);

@@ -132,7 +132,8 @@ int listen_open(struct endpoint *at, const struct listen_rights *rights)
 }
 
 /*
- * The kernel drops SYN, not the last packet of a handshake that has begun: nobody joins the queue behind whom closing the
+ * The kernel drops SYN, not the last packet of a handshake that has begun: nobody joins the queue behind whom closing
+ * the
  * socket would reset, and who has been dropped is refused when he sends his SYN again. Accepted connections inherit the
  * filter, and have no such packets. A filter on a TCP socket sees its segments from the TCP header on.
  */

@@ -12,8 +12,8 @@
 #define TRIM_MS 1000
 
 /*
- * `is_all`: the patient ones too, and those that are to be woken: their end, if that is what they are woken for, must be in the
- * same packet as their last reply.
+ * `is_all`: the patient ones too, and those that are to be woken: their end, if that is what they are woken for, must
+ * be in the same packet as their last reply.
  */
 static void flush_rank(struct list *dirty, bool is_all)
 {

@@ -4,11 +4,11 @@
  * In a turn the loop waits, and tells links and listeners what has come (net/poller.h): handlers only append output and
  * mark links. Then it calls on_wake of the links that asked for it, writes each dirty lane once, and then each dirty
  * client once. So what all clients sent in a turn is one write to Redis, which is made before replies are written. Only
- * where on_turn says that woken links have much to do are the others, but for patient ones, written before it, too. No timer
- * delays any output.
+ * where on_turn says that woken links have much to do are the others, but for patient ones, written before it, too.
+ * No timer delays any output.
  *
- * Timers, signals and what other threads send are libuv's. Its loop is the outer one: the turns are taken where it would
- * begin to wait, until something of its own is due.
+ * Timers, signals and what other threads send are libuv's. Its loop is the outer one: the turns are taken where it
+ * would begin to wait, until something of its own is due.
  */
 #ifndef WEIR_NET_LOOP_H
 #define WEIR_NET_LOOP_H
@@ -26,7 +26,7 @@
 #include "net/siphon.h"
 
 #define LOOP_AGAIN_NS (200 * NS_PER_US) /* of a turn for links that only go on: who else has sent waits for no longer */
-#define READ_BUFFER_BYTES 262144 /* large values pass in few system calls */
+#define READ_BUFFER_BYTES 262144        /* large values pass in few system calls */
 
 enum rank { RANK_LANE, RANK_CLIENT, RANK_COUNT }; /* what a link is; lanes are written before clients */
 

@@ -1,5 +1,6 @@
 /*
- * Descriptors that a loop waits for: links and listeners. They are in an epoll instance of the loop's own, which costs a
+ * Descriptors that a loop waits for: links and listeners. They are in an epoll instance of the loop's own, which
+ * costs a
  * connection two system calls from accept to close, and 24 bytes; libuv's handles (uv_poll_t) take nine, and 160 bytes.
  *
  * Belongs to the loop's thread. Events are told as long as they last.

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limit/ip.h"
+#include "limit/policy/ip.h"
 #include "resp/scan.h"
 
 #define PROXY_LINE_MAX 107   /* a header of version 1, its CRLF included */

@@ -47,8 +47,8 @@ struct tls {
 };
 
 /*
- * `server_name`: what the peer's certificate must bear where the context says nothing; NULL for clients' connections. NULL:
- * out of memory, or OpenSSL does not take the name. pool and scratch outlive it.
+ * `server_name`: what the peer's certificate must bear where the context says nothing; NULL for clients' connections.
+ * NULL: out of memory, or OpenSSL does not take the name. pool and scratch outlive it.
  */
 __attribute__((warn_unused_result)) struct tls *tls_new(struct tls_context *context, const char *server_name,
                                                         struct pool *pool, struct tls_scratch *scratch);

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/why.h"
-#include "limit/rate.h"
+#include "limit/policy/rate.h"
 #include "quota/option.h"
 
 #define TTL_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))

@@ -5,7 +5,7 @@
 #include "quota/answer.h"
 #include "quota/numbers.h"
 #include "quota/outcome.h"
-#include "upstream/lack.h"
+#include "upstream/lane/lack.h"
 
 static const struct slice amiss = {"-ERR the upstream has answered amiss",
                                    sizeof "-ERR the upstream has answered amiss" - 1};

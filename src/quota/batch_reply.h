@@ -1,8 +1,8 @@
 /*
  * From the reply to a batch to the calls in it: what each entry hears, or why all of them fail.
  *
- * Invariant: the whole reply is checked before any of it is used. Each function but batch_take frees the batch, and calls
- * ops for each of its calls. The worker's thread.
+ * Invariant: the whole reply is checked before any of it is used. Each function but batch_take frees the batch, and
+ * calls ops for each of its calls. The worker's thread.
  */
 #ifndef WEIR_QUOTA_BATCH_REPLY_H
 #define WEIR_QUOTA_BATCH_REPLY_H

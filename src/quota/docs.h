@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/own.h"
+#include "limit/command/own.h"
 #include "resp/argv.h"
 #include "resp/build.h"
 

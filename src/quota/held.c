@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "quota/unable.h"
-#include "upstream/lack.h"
-#include "upstream/redirect.h"
+#include "upstream/lane/lack.h"
+#include "upstream/node/redirect.h"
 
 #define HOPS_MAX 5
 

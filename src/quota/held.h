@@ -1,10 +1,11 @@
 /*
- * Batches that Redis has not run, and those that wait behind one of these about the same key: each is asked again, until it
- * is decided or its wait is over.
+ * Batches that Redis has not run, and those that wait behind one of these about the same key: each is asked again,
+ * until it is decided or its wait is over.
  *
- *   READONLY, LOADING, MASTERDOWN   each 50 ms until failover-wait is over, at another node if that is the master by then
- *   CLUSTERDOWN                     after 10 .. 100 ms until failover-wait is over; the topology is asked for
- *   MOVED                           at once at the node that it names, which serves the slot from now on; the topology is
+ *   READONLY, LOADING, MASTERDOWN   each 50 ms until failover-wait is over, at another node if that is the master by
+ *   then CLUSTERDOWN                     after 10 .. 100 ms until failover-wait is over; the topology is asked for
+ *   MOVED                           at once at the node that it names, which serves the slot from now on; the
+ *   topology is
  *                                   asked for. An address that is no other master's: as CLUSTERDOWN
  *   ASK                             at once at the node that it names, behind ASKING
  *   TRYAGAIN                        each key by itself; a call on several keys after 1 .. 50 ms until redirect-timeout

@@ -7,7 +7,7 @@
 #include "base/near.h"
 #include "base/num.h"
 #include "base/why.h"
-#include "limit/rate.h"
+#include "limit/policy/rate.h"
 #include "quota/question.h"
 
 #define WHAT_ROOM 200

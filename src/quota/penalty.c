@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/why.h"
-#include "limit/rate.h"
+#include "limit/policy/rate.h"
 
 bool penalty_parse_time(struct slice text, int64_t *ms, char *why, size_t why_size)
 {

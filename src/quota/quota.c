@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "limit/funnel.h"
-#include "limit/keys.h"
+#include "limit/command/keys.h"
 #include "quota/away.h"
 #include "quota/denials.h"
 #include "quota/giving_back.h"

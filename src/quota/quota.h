@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/command.h"
+#include "limit/command/command.h"
 #include "net/alarms.h"
 #include "quota/decision.h"
 #include "quota/exchange.h"
 #include "quota/settings.h"
-#include "upstream/nodes.h"
+#include "upstream/node/nodes.h"
 
 struct quota;
 
@@ -43,7 +43,7 @@ struct decision *quota_begin(struct quota *quota, const struct quota_context *co
                              struct slice request, void *owner, struct build *error);
 
 /*
- * The slot of the keys of such a call, as they stand in Redis. KEYS_CROSSING (limit/keys.h): they have several;
+ * The slot of the keys of such a call, as they stand in Redis. KEYS_CROSSING (limit/command/keys.h): they have several;
  * KEYS_NO_SLOT: it is no call, or memory is short.
  */
 int32_t quota_slot(struct quota *quota, const struct quota_context *context, struct slice name, struct slice request);

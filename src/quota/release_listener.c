@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "limit/command.h"
+#include "limit/command/command.h"
 #include "quota/release.h"
 #include "resp/emit.h"
-#include "upstream/lack.h"
+#include "upstream/lane/lack.h"
 
 #define FRAME_MAX (1 << 20)
 #define AGAIN_NS (500 * NS_PER_MS) /* as script_conn.c */

@@ -2,8 +2,8 @@
  * The calls of one worker that wait until a holder releases (LIMIT ACQUIRE ... WAIT). Each release is published in
  * Redis; as long as a call waits weir is subscribed to that channel.
  *
- * On a cluster the subscription is at any one master: the nodes tell each other all that is published. When it is lost it
- * is made at the next master.
+ * On a cluster the subscription is at any one master: the nodes tell each other all that is published. When it is
+ * lost it is made at the next master.
  *
  * A missed message only delays: each call also tries again when the first holder's time is over. Where the subscription
  * could not be made it is tried again, a little later, and then all that wait ask once more.
@@ -16,8 +16,8 @@
 #include "base/bytes.h"
 #include "net/alarms.h"
 #include "quota/decision.h"
-#include "upstream/nodes.h"
-#include "upstream/weir_lane.h"
+#include "upstream/node/nodes.h"
+#include "upstream/lane/weir_lane.h"
 
 struct release_listener {
     struct weir_lane base; /* where it is subscribed */

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "limit/amount.h"
-#include "limit/keys.h"
-#include "limit/own.h"
+#include "limit/policy/amount.h"
+#include "limit/command/keys.h"
+#include "limit/command/own.h"
 #include "quota/report_fields.h"
 
 #define LIMIT_FIELDS 9

@@ -9,7 +9,7 @@
 
 #include "base/slice.h"
 #include "limit/blocks.h"
-#include "limit/limit.h"
+#include "limit/policy/limit.h"
 #include "resp/build.h"
 
 /* Rounded up, and at most what an integer of RESP holds. */

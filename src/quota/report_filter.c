@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/glob.h"
-#include "limit/whom.h"
+#include "limit/figures/whom.h"
 
 bool report_filter_is_good(const struct report_filter *filter)
 {

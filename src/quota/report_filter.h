@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/limit.h"
-#include "limit/top.h"
+#include "limit/policy/limit.h"
+#include "limit/figures/top.h"
 #include "quota/named.h"
 
 #define REPORT_GLOB_MAX 128

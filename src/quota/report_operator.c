@@ -88,8 +88,8 @@ static void list_variant(struct build *out, const struct variant *one, const str
 }
 
 /*
- * Those that an operator has set for single subjects; what they admit and refuse is counted with their policies' limits,
- * so whether one refuses is known from who is refused. Returns how many.
+ * Those that an operator has set for single subjects; what they admit and refuse is counted with their policies'
+ * limits, so whether one refuses is known from who is refused. Returns how many.
  */
 static size_t list_variants(struct build *out, const struct report_list *list, uint64_t now_ns)
 {

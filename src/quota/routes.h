@@ -17,7 +17,7 @@
 #include "net/alarms.h"
 #include "quota/batch_reply.h"
 #include "quota/script_node.h"
-#include "upstream/nodes.h"
+#include "upstream/node/nodes.h"
 
 #define ROUTES_NEAR 64 /* lists of batches by slot: a question is compared with those of its list */
 

@@ -8,7 +8,7 @@
 #include "base/split.h"
 #include "base/why.h"
 #include "limit/funnel.h"
-#include "limit/rate.h"
+#include "limit/policy/rate.h"
 
 bool quota_has_calendar(const struct quota_rule *rule)
 {

@@ -10,7 +10,7 @@
 
 #include "base/slice.h"
 #include "base/zone.h"
-#include "limit/calendar.h"
+#include "limit/policy/calendar.h"
 #include "quota/algorithm.h"
 
 #define QUOTA_RATES_MAX 8

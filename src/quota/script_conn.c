@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "limit/command.h"
+#include "limit/command/command.h"
 #include "resp/emit.h"
-#include "upstream/lack.h"
-#include "upstream/redirect.h"
+#include "upstream/lane/lack.h"
+#include "upstream/node/redirect.h"
 
 #define LOADED_NS (10 * NS_PER_S) /* after so long what Redis would not load is loaded again */
 #define LOST_MAX 2                /* losses in a row while scripts are loaded, after which waiting calls fail */

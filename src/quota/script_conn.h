@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "base/slice.h"
 #include "quota/circuit.h"
-#include "upstream/weir_lane.h"
+#include "upstream/lane/weir_lane.h"
 #include "upstream/script.h"
 
 struct script_conn;
@@ -56,8 +56,8 @@ enum script_conn_state {
 };
 
 /*
- * Takes over the reference on `login`; NULL: it does not log in. `like`: another connection, of which the scripts' hashes
- * are taken if they are known there; or NULL.
+ * Takes over the reference on `login`; NULL: it does not log in. `like`: another connection, of which the scripts'
+ * hashes are taken if they are known there; or NULL.
  */
 void script_conn_init(struct script_conn *conn, struct lanes *lanes, struct login *login,
                       const struct script_conn *like, const struct script_conn_ops *ops);
@@ -94,7 +94,8 @@ static inline uint64_t script_conn_due_ns(const struct script_conn *conn, uint64
 void script_conn_give_up(struct script_conn *conn, bool is_owing);
 
 /*
- * Tries to reach the node if the circuit is open. Returns when the next probe is due; UINT64_MAX: the circuit is closed.
+ * Tries to reach the node if the circuit is open. Returns when the next probe is due; UINT64_MAX: the circuit is
+ * closed.
  * on_change follows a connection that is ready, and must call script_conn_find for the connection to load scripts.
  */
 uint64_t script_conn_probe(struct script_conn *conn);
@@ -109,8 +110,8 @@ static inline bool script_conn_is_whole(const struct script_conn *conn)
 }
 
 /*
- * True if the error reply says that a call was not carried out because of the way in which it named its script: it is to
- * be sent again, and to carry it.
+ * True if the error reply says that a call was not carried out because of the way in which it named its script: it is
+ * to be sent again, and to carry it.
  */
 bool script_conn_takes_back(struct script_conn *conn, struct slice reply);
 

@@ -1,9 +1,9 @@
 /*
- * One node of which a worker asks decisions: its script connection, the batches that are to be sent there, those that are
- * sent, and what happens when an answer is late.
+ * One node of which a worker asks decisions: its script connection, the batches that are to be sent there, those that
+ * are sent, and what happens when an answer is late.
  *
- * Sent or not, no batch waits longer than upstream-timeout: when the oldest has, all of the node fail, and later ones fail
- * at once until the node has answered a new connection (circuit.h). An alarm has that connection opened.
+ * Sent or not, no batch waits longer than upstream-timeout: when the oldest has, all of the node fail, and later ones
+ * fail at once until the node has answered a new connection (circuit.h). An alarm has that connection opened.
  *
  * A node that is in the topology no more is leaving: nothing is sent there, and what was sent is still answered.
  * Owner: the exchange; the worker's thread.
@@ -48,8 +48,8 @@ struct script_node {
 };
 
 /*
- * For the node that these lanes lead to. Takes over the reference on `login`. `like`: another node of the worker, where the
- * hashes of the scripts are known already; or NULL. NULL: out of memory.
+ * For the node that these lanes lead to. Takes over the reference on `login`. `like`: another node of the worker,
+ * where the hashes of the scripts are known already; or NULL. NULL: out of memory.
  */
 struct script_node *script_node_new(struct lanes *lanes, struct alarms *alarms, struct login *login,
                                     const struct script_node *like, const struct script_node_ops *ops, void *arg);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "limit/top.h"
+#include "limit/figures/top.h"
 #include "quota/local.h"
 
 #define QUOTA_PASSES 4096

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "base/slice.h"
-#include "limit/slowlog.h"
+#include "limit/figures/slowlog.h"
 #include "resp/build.h"
 
 #define SLOW_WAITS_ROOM 128

@@ -8,7 +8,7 @@
 
 #include "base/glob.h"
 #include "base/num.h"
-#include "limit/own.h"
+#include "limit/command/own.h"
 #include "quota/docs.h"
 #include "resp/argv.h"
 #include "resp/emit.h"

@@ -23,8 +23,8 @@ __attribute__((warn_unused_result)) bool splice_command(struct slice request, st
                                                         struct build *out);
 
 /*
- * The same where there is no Redis: what a server would answer to COMMAND, or COMMAND INFO, DOCS, LIST or COUNT, that has
- * weir's own commands alone.
+ * The same where there is no Redis: what a server would answer to COMMAND, or COMMAND INFO, DOCS, LIST or COUNT, that
+ * has weir's own commands alone.
  */
 void splice_alone(struct slice request, bool has_cell, struct build *out);
 

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "upstream/redirect.h"
+#include "upstream/node/redirect.h"
 
 static const struct row {
     const char *code;

@@ -1,8 +1,8 @@
 /*
  * What an error reply to one of weir's scripts says of the server: it is there, and cannot decide now.
  *
- * Invariant: UNABLE_NOT_RUN only where nothing has been written. weir's scripts end with the error of their first write,
- * so a server that takes no writes has changed nothing. Pure; any thread.
+ * Invariant: UNABLE_NOT_RUN only where nothing has been written. weir's scripts end with the error of their first
+ * write, so a server that takes no writes has changed nothing. Pure; any thread.
  */
 #ifndef WEIR_QUOTA_UNABLE_H
 #define WEIR_QUOTA_UNABLE_H

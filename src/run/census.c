@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "run/census_limits.h"
 #include "run/census_nodes.h"
-#include "run/cluster_words.h"
-#include "run/fullness.h"
+#include "run/topology/cluster_words.h"
+#include "run/commands/fullness.h"
 
 #define NS_IN_S 1e9
 

@@ -1,5 +1,6 @@
 /*
- * The part of a snapshot that is about the servers of the upstream: a row for each, with what its lanes count. Main thread.
+ * The part of a snapshot that is about the servers of the upstream: a row for each, with what its lanes count. Main
+ * thread.
  */
 #ifndef WEIR_RUN_CENSUS_NODES_H
 #define WEIR_RUN_CENSUS_NODES_H

@@ -5,10 +5,10 @@
 #define WEIR_RUN_CENSUS_SOURCES_H
 
 #include "front/front.h"
-#include "run/config.h"
-#include "run/controls.h"
+#include "run/config/config.h"
+#include "run/topology/controls.h"
 #include "run/crew.h"
-#include "run/governor.h"
+#include "run/commands/governor.h"
 #include "run/listening.h"
 #include "run/memory.h"
 

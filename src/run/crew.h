@@ -9,7 +9,7 @@
 #define WEIR_RUN_CREW_H
 
 #include "front/front.h"
-#include "run/config.h"
+#include "run/config/config.h"
 #include "run/listening.h"
 #include "run/worker.h"
 
@@ -39,8 +39,8 @@ void crew_watch(struct crew *crew, void (*settle)(void *arg), void *arg);
 void crew_publish(struct crew *crew, const struct tables *tables);
 
 /*
- * Call on_adopted once, on the main thread, when every worker has the tables that were published last: at once if each has
- * them already. A second call before that takes the place of the first.
+ * Call on_adopted once, on the main thread, when every worker has the tables that were published last: at once if
+ * each has them already. A second call before that takes the place of the first.
  */
 void crew_when_adopted(struct crew *crew, void (*on_adopted)(void *arg), void *arg);
 

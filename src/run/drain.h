@@ -1,5 +1,5 @@
 /*
- * How weir stops: nobody is accepted any more, clients leave between two commands (front/drain.h), and after
+ * How weir stops: nobody is accepted any more, clients leave between two commands (front/client/drain.h), and after
  * drain-timeout those who are left are closed. Until then the log says every few seconds who they are. The main thread.
  *
  *   drain_begin -> each worker: accepts nobody (deaf), then lets its clients go (empty)

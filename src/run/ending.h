@@ -7,7 +7,7 @@
 #include <uv.h>
 
 #include "net/loop.h"
-#include "run/governor.h"
+#include "run/commands/governor.h"
 
 struct ending {
     struct governor *governor;

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "run/address.h"
+#include "run/config/address.h"
 #include "run/environment.h"
 #include "run/upgrade.h"
 

@@ -28,7 +28,7 @@ int inherit_predecessor(const struct inherited *inherited);
 /* True if that one answers an offer (succession_offer). */
 bool inherit_has_answers(const struct inherited *inherited);
 
-/* What operators have ordered of the weir that this process replaces, as text (run/handover.h). NULL: it hands none over. */
+/* What operators have ordered of the weir that this process replaces, as text (run/commands/handover.h). NULL: it hands none over. */
 const char *inherit_orders(const struct inherited *inherited);
 
 /* The nodes that the weir knows which this process replaces (controls_list_nodes). NULL: it tells none. */

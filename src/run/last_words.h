@@ -1,10 +1,11 @@
 /*
- * What a new process of an upgrade tells the one that has started it, of why it does not serve: its warnings and errors,
+ * What a new process of an upgrade tells the one that has started it, of why it does not serve: its warnings and
+ * errors,
  * over the socket pair on which it says that it serves (run/upgrade.h). So the reason stands in the log of the process
  * that goes on, in that log's format, and a full pipe on stderr holds up no upgrade.
  *
- * A line is a mark, 'e' or 'w', the text and a line end; no other byte of it is below ' '. The byte that says that the new
- * process serves is no mark. Only the new process' main thread tells.
+ * A line is a mark, 'e' or 'w', the text and a line end; no other byte of it is below ' '. The byte that says that
+ * the new process serves is no mark. Only the new process' main thread tells.
  */
 #ifndef WEIR_RUN_LAST_WORDS_H
 #define WEIR_RUN_LAST_WORDS_H

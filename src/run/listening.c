@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/listen.h"
-#include "run/address.h"
+#include "run/config/address.h"
 
 #define OPERATORS_ALONE 0600 /* the mode of the operators' socket */
 

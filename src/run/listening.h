@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "front/front.h"
-#include "run/config.h"
+#include "run/config/config.h"
 #include "run/inherit.h"
 #include "run/upgrade.h"
 

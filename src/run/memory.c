@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <malloc.h>
 
-#include "front/client.h"
-#include "limit/demand.h"
-#include "run/log_event.h"
+#include "front/client/client.h"
+#include "limit/figures/demand.h"
+#include "run/config/log_event.h"
 
 #define LOOK_MS 100
 #define CALLS_MIN_BYTES 65536 /* for what is remembered of calls: some thousand, so that a pipeline fits */

@@ -10,7 +10,7 @@
 #define WEIR_RUN_MEMORY_H
 
 #include "base/ladder.h"
-#include "limit/journal.h"
+#include "limit/figures/journal.h"
 #include "run/crew.h"
 
 struct memory {

@@ -5,9 +5,9 @@
 #ifndef WEIR_RUN_PROXY_H
 #define WEIR_RUN_PROXY_H
 
-#include "limit/command.h"
-#include "run/config.h"
-#include "run/config_file.h"
+#include "limit/command/command.h"
+#include "run/config/config.h"
+#include "run/config/config_file.h"
 #include "run/upgrade.h"
 
 /*

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 #include "run/census.h"
-#include "run/config.h"
-#include "run/address.h"
+#include "run/config/config.h"
+#include "run/config/address.h"
 #include "run/inherit.h"
 
 struct http;

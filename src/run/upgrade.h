@@ -2,7 +2,8 @@
  * Replacing a running weir by another process, maybe of another version, without refusing a connection: the old process
  * starts the new one with all its listening sockets, so that none of them is ever closed, and drains once it serves.
  *
- * The two share a socket pair. The new process writes there why it cannot serve (run/last_words.h), or a byte when it does. The old one then tells the service manager
+ * The two share a socket pair. The new process writes there why it cannot serve (run/last_words.h), or a byte when it
+ * does. The old one then tells the service manager
  * which process is the main one, and closes its end: from then on the new process notifies the service manager. If the
  * new process ends before it has served, the old one goes on as if nothing had happened.
  *
@@ -82,8 +83,8 @@ void upgrade_let_go(struct upgrade *upgrade);
 void upgrade_let_serve(struct upgrade *upgrade);
 
 /*
- * This process is told to stop: the new one ends too, unless it serves already. It has the same listening sockets, which
- * are about to refuse whoever connects.
+ * This process is told to stop: the new one ends too, unless it serves already. It has the same listening sockets,
+ * which are about to refuse whoever connects.
  */
 void upgrade_call_off(struct upgrade *upgrade);
 

@@ -1,9 +1,10 @@
 /*
- * Logs when limits refuse, delay or (in shadow mode) would refuse, and whom: at once when one begins to, then a line every
- * ten seconds; and when new clients begin to share an overflow subject because the table is full.
+ * Logs when limits refuse, delay or (in shadow mode) would refuse, and whom: at once when one begins to, then a line
+ * every ten seconds; and when new clients begin to share an overflow subject because the table is full.
  *
  * Looks at the workers' tallies whenever it is called; time is an argument. Subjects are counted exactly up to
- * WATCH_SUBJECTS_MAX a line, and for WATCH_CROWDS_MAX limits at a time: beyond that a line says "at least", or names nobody.
+ * WATCH_SUBJECTS_MAX a line, and for WATCH_CROWDS_MAX limits at a time: beyond that a line says "at least", or names
+ * nobody.
  */
 #ifndef WEIR_RUN_WATCH_H
 #define WEIR_RUN_WATCH_H
@@ -12,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "limit/ledger.h"
-#include "limit/policy.h"
-#include "limit/whom.h"
+#include "limit/figures/ledger.h"
+#include "limit/policy/policy.h"
+#include "limit/figures/whom.h"
 
 #define WATCH_NS (10 * NS_PER_S) /* between two lines about the same limit */
 
@@ -24,16 +25,16 @@
 #define WATCH_FULL_NS (60 * NS_PER_S) /* after so long without one that had to share, the next is logged again */
 
 /*
- * Logs a line; `kind` is its word in the journal ("refused", "delayed", "shadowed", "subjects"), `about` the same for lines
- * that differ in their numbers alone: of the same limit, and of the same subjects.
+ * Logs a line; `kind` is its word in the journal ("refused", "delayed", "shadowed", "subjects"), `about` the same for
+ * lines that differ in their numbers alone: of the same limit, and of the same subjects.
  */
 typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, const char *about, const char *line);
 
 struct watch;
 
 /*
- * `tallies` and `whoms`: those of n workers, which outlive it. `stopping`, by limit id, is kept up to date for others to read:
- * bit k while a line about that kind has been due within the last WATCH_NS. NULL: nobody wants it.
+ * `tallies` and `whoms`: those of n workers, which outlive it. `stopping`, by limit id, is kept up to date for others
+ * to read: bit k while a line about that kind has been due within the last WATCH_NS. NULL: nobody wants it.
  */
 struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, _Atomic uint8_t *stopping, unsigned n,
                         watch_say say, void *arg);

@@ -11,12 +11,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
-#include "front/drain.h"
+#include "front/client/drain.h"
 #include "front/life.h"
-#include "front/login.h"
-#include "front/memory_pressure.h"
-#include "front/orders.h"
-#include "front/round.h"
+#include "front/client/login.h"
+#include "front/client/memory_pressure.h"
+#include "front/commands/orders.h"
+#include "front/commands/round.h"
 #include "net/listen.h"
 
 /* What the main thread has put in and the worker has not taken yet; under the lock. */

@@ -48,7 +48,7 @@ enum worker_stage {
 
 /*
  * Stop accepting (after all connections that wait now, unless a successor has the sockets too), and let clients go: see
- * front/drain.h. on_news follows for each stage.
+ * front/client/drain.h. on_news follows for each stage.
  */
 void worker_drain(struct worker *worker, uint64_t tick_ms, bool has_successor);
 

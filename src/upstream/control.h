@@ -14,11 +14,11 @@
 
 #include "base/log_words.h"
 #include "base/slice.h"
-#include "limit/command.h"
+#include "limit/command/command.h"
 #include "net/link.h"
 #include "net/loop.h"
-#include "upstream/node.h"
-#include "upstream/pulse.h"
+#include "upstream/node/node.h"
+#include "upstream/node/pulse.h"
 
 struct control_ops {
     /* It is connected, and nothing has been answered. */
@@ -51,9 +51,10 @@ struct credentials {
 struct control;
 
 /*
- * The user must outlive it; the passwords are copied. A trial is for finding out whether a server answers at this address:
- * the log is told nothing, and what has failed is not tried again. control_adopt: it is no trial any more. No control is
- * to be closed from within a call of `ops`. Out of memory ends the process.
+ * The user must outlive it; the passwords are copied. A trial is for finding out whether a server answers at this
+ * address:
+ * the log is told nothing, and what has failed is not tried again. control_adopt: it is no trial any more. No control
+ * is to be closed from within a call of `ops`. Out of memory ends the process.
  */
 struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials, bool is_trial,
                              const struct control_ops *ops, void *arg);
@@ -68,8 +69,8 @@ struct control_question {
 };
 
 /*
- * Ask this command: told unless the connection is lost before. False: the connection is not up, or takes steps of its own,
- * or a question with this on_answer has no answer yet.
+ * Ask this command: told unless the connection is lost before. False: the connection is not up, or takes steps of its
+ * own, or a question with this on_answer has no answer yet.
  */
 bool control_ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question);
 

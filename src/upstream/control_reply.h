@@ -13,9 +13,9 @@
 
 #include "base/bytes.h"
 #include "base/slice.h"
-#include "limit/command.h"
+#include "limit/command/command.h"
 #include "resp/scan.h"
-#include "upstream/node_role.h"
+#include "upstream/node/node_role.h"
 
 #define CONTROL_REPLY_MAX (4 << 20) /* bytes of one reply: twenty times Redis 7's answer to COMMAND */
 #define CONTROL_COMMANDS_MAX 4096   /* of one server: ten times as many as Redis 7 has. Making the table is quadratic */
@@ -56,8 +56,8 @@ enum control_form {
 };
 
 /*
- * Judge the answer to HELLO, AUTH, INFO server, COMMAND where it is no table, PING. UNFIT, BARRED: *why is constant or a
- * part of the reply.
+ * Judge the answer to HELLO, AUTH, INFO server, COMMAND where it is no table, PING. UNFIT, BARRED: *why is constant
+ * or a part of the reply.
  */
 enum control_verdict control_judge_hello(const struct redisReply *reply, enum control_form form, const char **why);
 enum control_verdict control_judge_auth(const struct redisReply *reply, const char **why);

@@ -15,11 +15,11 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "limit/funnel.h"
-#include "limit/slot.h"
+#include "limit/command/slot.h"
 #include "net/tls_context.h"
 #include "upstream/cross_slot.h"
-#include "upstream/reads.h"
-#include "upstream/room.h"
+#include "upstream/node/reads.h"
+#include "upstream/lane/room.h"
 
 /* How a worker is told that others need the connections that it only keeps: embedded in what keeps them. */
 struct shed {
@@ -105,14 +105,15 @@ void upstream_ask(struct upstream *upstream);
 
 /*
  * A reply says that slots are served elsewhere than known, or by no node: have a node asked which nodes there are
- * (run/cluster.h). Any thread, any number of times: no more than one question in 100 ms follows. Nothing without a cluster.
+ * (run/topology/cluster.h). Any thread, any number of times: no more than one question in 100 ms follows. Nothing
+ * without a cluster.
  */
 void upstream_ask_topology(struct upstream *upstream);
 
 /* By this it is woken; NULL: by nothing any more. */
 void upstream_set_asked(struct upstream *upstream, uv_async_t *asked);
 
-/* Have replicas asked now how far they are (run/replica_poll.h). Any thread. */
+/* Have replicas asked now how far they are (run/topology/replica_poll.h). Any thread. */
 void upstream_poll(struct upstream *upstream);
 
 /* By which async that wakes the main thread; NULL: by none any more. */

@@ -2,8 +2,8 @@
  * Any bytes as what a node answers to CLUSTER NODES: they are refused, or what is read of them holds together; and what a
  * view makes of such answers does too.
  */
-#include "run/cluster_view.h"
-#include "upstream/cluster_nodes.h"
+#include "run/topology/cluster_view.h"
+#include "upstream/node/cluster_nodes.h"
 
 #include "pieces.h"
 

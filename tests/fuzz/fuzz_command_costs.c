@@ -2,7 +2,7 @@
  * Any bytes as what two nodes answer to INFO commandstats and INFO cpu, poll after poll, each up to a NUL: every cost stays
  * within its bounds, and moves by no more than it may.
  */
-#include "limit/command_costs.h"
+#include "limit/command/command_costs.h"
 
 #include "pieces.h"
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "run/config_build.h"
+#include "run/config/config_build.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

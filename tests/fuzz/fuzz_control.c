@@ -2,7 +2,7 @@
  * Any bytes as what the control lane is told: however they are cut, the same replies are read, and each is judged as
  * whatever it was asked for.
  */
-#include "limit/keys.h"
+#include "limit/command/keys.h"
 #include "upstream/control_reply.h"
 
 #include "pieces.h"

@@ -2,7 +2,7 @@
  * Any bytes as what a sentinel says: however they are cut, the same replies are read, and each is
  * read as whatever it may be.
  */
-#include "upstream/sentinel_reply.h"
+#include "upstream/node/sentinel_reply.h"
 
 #include "pieces.h"
 

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "limit/command.h"
-#include "run/config_build.h"
-#include "run/config_file.h"
+#include "limit/command/command.h"
+#include "run/config/config_build.h"
+#include "run/config/config_file.h"
 #include "run/proxy.h"
 #include "tests/fuzz/session_fake.h"
 #include "tests/fuzz/session_must.h"

@@ -1,6 +1,6 @@
 /* Any bytes as the file of a time zone: refused, or its calendar has windows one behind the other at any time. */
 #include "base/zone.h"
-#include "limit/calendar.h"
+#include "limit/policy/calendar.h"
 
 #include "pieces.h"
 

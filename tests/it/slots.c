@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "limit/command.h"
-#include "limit/keys.h"
+#include "limit/command/command.h"
+#include "limit/command/keys.h"
 #include "resp/argv.h"
 #include "resp/scan.h"
 

@@ -55,7 +55,7 @@ class Zones:
 
     def __init__(self, folder):
         path = folder / "zones.so"
-        sources = [*(REPO / "src/base").glob("*.c"), REPO / "src/limit/calendar.c"]
+        sources = [*(REPO / "src/base").glob("*.c"), REPO / "src/limit/policy/calendar.c"]
         flags = ["-std=gnu11", "-O1", "-shared", "-fPIC", "-D_GNU_SOURCE", "-pthread", f"-I{REPO}/src"]
         subprocess.run(["cc", *flags, "-o", path, *sources], check=True)
         self.lib = ctypes.CDLL(str(path))

@@ -263,7 +263,7 @@ def test_several_keys_while_their_slot_moves(moving):
 
 def rights_of_weir():
     """What the log tells operators to give weir's user on a cluster; without the name and the password."""
-    source = (REPO / "src/upstream/lack.h").read_text()
+    source = (REPO / "src/upstream/lane/lack.h").read_text()
     line = "".join(re.findall(r'"([^"]*)"', source[source.index("#define LACK_ACL_LINE") : source.index("#define LACK_ACL_CLUSTER")]))
     more = re.search(r'#define LACK_ACL_CLUSTER "([^"]*)"', source)[1]
     named = re.search(r"^ACL SETUSER weir \.\.\. (.*)$", (REPO / "docs/cluster.md").read_text(), re.M)[1].split()

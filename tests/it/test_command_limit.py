@@ -17,7 +17,7 @@ from kit.resp import Closed, Conn, Error, Push, encode, pipeline
 from kit.server import at_least
 
 PROTOCOLS = [2, 3]
-OWN = re.findall(r'^OWN\("([^"]+)"', (REPO / "src/limit/own.def").read_text(), re.M)
+OWN = re.findall(r'^OWN\("([^"]+)"', (REPO / "src/limit/command/own.def").read_text(), re.M)
 TOP = [name for name in OWN if "|" not in name]
 SUBCOMMANDS = [name.partition("|")[2] for name in OWN if "|" in name]
 

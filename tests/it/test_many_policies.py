@@ -16,7 +16,7 @@ from kit.reloading import reload
 from kit.resp import Error, encode
 
 CLIENTS = 700
-STEP = 128  # WALK_STEP in src/front/walk.h
+STEP = 128  # WALK_STEP in src/front/client/walk.h
 
 
 def rows_of(reply):

@@ -196,7 +196,7 @@ def file_with_the_lines_of(said, place, folder):
 def test_a_line_that_a_hint_names_is_accepted(place, tmp_path):
     (tmp_path / "a").write_text("tiger\n")
     (tmp_path / "a").chmod(0o600)
-    names = [name for where, name in HINT.findall((REPO / "src/run/config_hints.def").read_text()) if where == place]
+    names = [name for where, name in HINT.findall((REPO / "src/run/config/config_hints.def").read_text()) if where == place]
     files = {}
     for value in VALUES:
         for i in range(0, len(names), 90):  # the 100th mistake is the last that is told

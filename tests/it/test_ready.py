@@ -290,7 +290,7 @@ def test_the_pages_have_the_line_of_the_log():
         words = re.sub(r"[\\'>]", " ", text).split()
         return [word for word in words if word[0] in "+~&" or word in ("-@all", "resetchannels")]
 
-    source = (REPO / "src/upstream/lack.h").read_text()
+    source = (REPO / "src/upstream/lane/lack.h").read_text()
     source = source[source.index("#define LACK_ACL_LINE") : source.index("#define LACK_ACL_CLUSTER")]
     line = "".join(re.findall(r'"([^"]*)"', source))
     wanted = rights(line)

@@ -352,7 +352,7 @@ def evidence(shared_farm):
     server = shared_farm.redis("--crash-log-enabled", "no", "--rdbcompression", "no")
     names = known_names(server)
     shared = shared_names(shared_farm.weir(server, workers=1), names)
-    honest = re.findall(HONEST, (REPO / "src/limit/travel.def").read_text())
+    honest = re.findall(HONEST, (REPO / "src/limit/command/travel.def").read_text())
     return server, shared, [name for name in honest if name in names and not re.fullmatch(NOT_ASKED, name)]
 
 

@@ -18,7 +18,7 @@ COMMANDS = 600
 def slots(tmp_path_factory):
     """What weir's own code says of requests: a function from their bytes to a word for each."""
     program = tmp_path_factory.mktemp("slots") / "slots"
-    layers = [path for layer in ("base", "resp", "limit") for path in sorted((REPO / "src" / layer).glob("*.c"))]
+    layers = [path for layer in ("base", "resp", "limit") for path in sorted((REPO / "src" / layer).rglob("*.c"))]
     subprocess.run(
         ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Werror", f"-I{REPO}/src", "-pthread"]
         + ["-o", program, SOURCE, *layers],

@@ -126,7 +126,7 @@ def page():
 
 
 def test_every_command_is_on_the_page():
-    names = re.findall(r'^OWN\("([^"]+)"', (REPO / "src/limit/own.def").read_text(), re.M)
+    names = re.findall(r'^OWN\("([^"]+)"', (REPO / "src/limit/command/own.def").read_text(), re.M)
     missing = [name for name in names if f"`{name.upper().replace('|', ' ')}" not in page()]
     assert not [name for name in missing if name != "limit"]
 

@@ -2,11 +2,11 @@
 
 #include <assert.h>
 
-#include "front/client.h"
-#include "front/reads.h"
-#include "front/session.h"
+#include "front/client/client.h"
+#include "front/route/reads.h"
+#include "front/client/session.h"
 #include "tests/sim/loops.h"
-#include "upstream/lanes.h"
+#include "upstream/lane/lanes.h"
 
 #define LANES_MAX 64 /* struct lanes of one process: one for each worker and node */
 

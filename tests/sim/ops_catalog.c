@@ -53,7 +53,7 @@ struct known {
 static const struct known all_known[] = {
 #define OWN(name, arity, class, who, first, last, step, arguments, summary)                                            \
     {{name, sizeof name - 1}, arity, first, {summary, sizeof summary - 1}},
-#include "limit/own.def"
+#include "limit/command/own.def"
 #undef OWN
 };
 #define N_KNOWN (sizeof all_known / sizeof all_known[0])

@@ -139,7 +139,8 @@ void redis_restart_as(struct redis *redis, bool keeps_data, const struct redis_c
 {
     struct redis was = *redis;
     stop(redis);
-    *redis = (struct redis){.now_us = was.now_us, .rng = {was.rng[0], was.rng[1]}, .dbs = was.dbs, .cluster = was.cluster};
+    *redis =
+        (struct redis){.now_us = was.now_us, .rng = {was.rng[0], was.rng[1]}, .dbs = was.dbs, .cluster = was.cluster};
     redis->settings.databases = was.settings.databases;
     if (!keeps_data)
         free_dbs(redis);

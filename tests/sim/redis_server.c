@@ -39,8 +39,7 @@ static void info_server(const struct redis *redis, struct text *out)
         text_add(out, SLICE("\r\nserver_name:valkey\r\nvalkey_version:"));
         add_version(out, redis->config.version);
     }
-    text_addf(out,
-              "\r\n%s_mode:%s\r\nos:none\r\narch_bits:64\r\nprocess_id:1\r\nrun_id:%s\r\ntcp_port:6379\r\n",
+    text_addf(out, "\r\n%s_mode:%s\r\nos:none\r\narch_bits:64\r\nprocess_id:1\r\nrun_id:%s\r\ntcp_port:6379\r\n",
               is_new ? "server" : "redis", redis->config.is_cluster ? "cluster" : "standalone", redis->run_id);
     text_addf(out, "server_time_usec:%lu\r\nuptime_in_seconds:%lu\r\n", redis->now_us,
               redis->now_us > redis->started_us ? (redis->now_us - redis->started_us) / US_PER_S : 0);

@@ -298,7 +298,7 @@ struct redis {
     unsigned depth;                  /* of calls within calls */
     struct script_state *lua;
     struct cluster *cluster; /* heap: redis_cluster.c; NULL: it is in none */
-    struct dict scripts; /* SHA-1: struct script */
+    struct dict scripts;     /* SHA-1: struct script */
 };
 
 static inline int64_t now_ms(const struct redis *redis)

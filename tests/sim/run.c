@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "run/config_build.h"
-#include "run/config_file.h"
+#include "run/config/config_build.h"
+#include "run/config/config_file.h"
 #include "run/proxy.h"
 #include "tests/sim/aborts.h"
 #include "tests/sim/client.h"

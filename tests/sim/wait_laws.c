@@ -2,14 +2,14 @@
 
 #include <assert.h>
 
-#include "front/again.h"
-#include "front/client.h"
+#include "front/client/again.h"
+#include "front/client/client.h"
 #include "front/life.h"
-#include "front/meter.h"
-#include "front/outage.h"
-#include "front/places.h"
-#include "front/spread.h"
-#include "front/target.h"
+#include "front/client/meter.h"
+#include "front/route/outage.h"
+#include "front/route/places.h"
+#include "front/cluster/spread.h"
+#include "front/route/target.h"
 #include "tests/sim/deployment.h"
 #include "tests/sim/world.h"
 

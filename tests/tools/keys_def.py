@@ -1,10 +1,10 @@
-"""Reads src/run/config_keys.def: the table of the keys of [weir] and [admin]."""
+"""Reads src/run/config/config_keys.def: the table of the keys of [weir] and [admin]."""
 import os
 import re
 from dataclasses import dataclass
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-TABLE = "src/run/config_keys.def"
+TABLE = "src/run/config/config_keys.def"
 RELOAD = ("RELOAD", "FILES", "RESTART")
 
 

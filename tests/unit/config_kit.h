@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "folder_kit.h"
-#include "run/config_build.h"
+#include "run/config/config_build.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

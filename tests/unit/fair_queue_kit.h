@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "upstream/fair_queue.h"
-#include "upstream/rider.h"
+#include "upstream/fair/fair_queue.h"
+#include "upstream/lane/rider.h"
 
 #define RIDERS 1000
 

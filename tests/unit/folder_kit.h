@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "limit/command.h"
+#include "limit/command/command.h"
 
 static struct command_table *table;
 static char folder[] = "/tmp/weir-unit-XXXXXX";

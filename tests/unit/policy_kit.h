@@ -5,8 +5,8 @@
 #define WEIR_TESTS_POLICY_KIT_H
 
 #include "limit/gate.h"
-#include "limit/ledger.h"
-#include "limit/policy.h"
+#include "limit/figures/ledger.h"
+#include "limit/policy/policy.h"
 #include "limit/subjects.h"
 
 static inline struct policy *kit_policy(struct policies *policies, const char *name)

@@ -10,7 +10,7 @@
 
 #include "ask_kit.h"
 #include "dice.h"
-#include "limit/own.h"
+#include "limit/command/own.h"
 #include "quota/question.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])

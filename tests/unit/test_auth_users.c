@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "upstream/auth_users.h"
+#include "upstream/login/auth_users.h"
 
 static struct proven proven;
 static struct auth_users users;

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "upstream/backoff.h"
+#include "upstream/node/backoff.h"
 
 static void test_pauses_grow_to_a_second(void **state)
 {

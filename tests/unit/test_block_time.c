@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "front/block_time.h"
+#include "front/route/block_time.h"
 #include "resp/argv.h"
 
 static const struct command *row(const char *name)

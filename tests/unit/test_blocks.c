@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limit/exceptions.h"
+#include "limit/policy/exceptions.h"
 #include "limit/gate.h"
 #include "policy_kit.h"
 

@@ -13,7 +13,7 @@
 #include "base/civil.h"
 #include "base/zone.h"
 #include "base/zone_rule.h"
-#include "limit/calendar.h"
+#include "limit/policy/calendar.h"
 
 #include "dice.h"
 #include "guard.h"

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 
 #include "dice.h"
-#include "upstream/calls.h"
-#include "upstream/tags.h"
+#include "upstream/lane/calls.h"
+#include "upstream/lane/tags.h"
 
 #define MANY 100000
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "front/channels.h"
+#include "front/session/channels.h"
 
 static int taps[2];
 

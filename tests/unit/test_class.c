@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/why.h"
-#include "limit/class.h"
+#include "limit/command/class.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "front/client_state.h"
+#include "front/client/client_state.h"
 
 static void test_a_client_takes_these_steps_and_no_other(void **state)
 {

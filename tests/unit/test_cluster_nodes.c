@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "upstream/cluster_nodes.h"
+#include "upstream/node/cluster_nodes.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 #define REST " - 0 0 1 connected"

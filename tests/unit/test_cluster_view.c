@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/cluster_view.h"
+#include "run/topology/cluster_view.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 #define STEPS 24

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "limit/command.h"
-#include "limit/own.h"
-#include "limit/travel.h"
+#include "limit/command/command.h"
+#include "limit/command/own.h"
+#include "limit/command/travel.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 #define NOTHING ((struct slice){NULL, 0})

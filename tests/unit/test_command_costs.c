@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limit/command_costs.h"
+#include "limit/command/command_costs.h"
 
 #define NS_PER_US 1000
 #define S UINT64_C(1000000000)

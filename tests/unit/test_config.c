@@ -17,12 +17,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "config_kit.h"
-#include "limit/slowlog.h"
-#include "run/config_build.h"
-#include "run/config_diff.h"
-#include "run/config_edit.h"
-#include "run/config_help.h"
-#include "run/config_keys.h"
+#include "limit/figures/slowlog.h"
+#include "run/config/config_build.h"
+#include "run/config/config_diff.h"
+#include "run/config/config_edit.h"
+#include "run/config/config_help.h"
+#include "run/config/config_keys.h"
 
 /* ---- a table of mistakes ---- */
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "config_kit.h"
-#include "run/config_lint.h"
+#include "run/config/config_lint.h"
 
 static const struct mistake clashes[] = {
     {"[weir]\nlisten = 127.0.0.1:1\nupstream = 127.0.0.1:1\n",

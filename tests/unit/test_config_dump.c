@@ -10,8 +10,8 @@
 
 #include "config_kit.h"
 #include "dice.h"
-#include "run/config_dump.h"
-#include "run/config_keys.h"
+#include "run/config/config_dump.h"
+#include "run/config/config_keys.h"
 
 /* A configuration, and what is written of it. */
 struct dumped {

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "config_kit.h"
-#include "run/config_needs.h"
+#include "run/config/config_needs.h"
 
 /* ---- what is read ---- */
 

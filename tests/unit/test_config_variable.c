@@ -11,8 +11,8 @@
 
 #include "config_kit.h"
 #include "dice.h"
-#include "run/config_edit.h"
-#include "run/config_variable.h"
+#include "run/config/config_edit.h"
+#include "run/config/config_variable.h"
 
 static int set_variables(void **state)
 {

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "limit/observed.h"
+#include "limit/figures/observed.h"
 #include "limit/subjects.h"
 #include "policy_kit.h"
 

@@ -11,7 +11,7 @@
 #include <ifaddrs.h>
 
 #include "config_kit.h"
-#include "run/dialling.h"
+#include "run/config/dialling.h"
 
 /* ---- upstream-map ---- */
 

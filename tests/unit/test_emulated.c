@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "front/emulated.h"
+#include "front/cluster/emulated.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "run/failover_story.h"
+#include "run/topology/failover_story.h"
 
 #define A "10.0.0.1:6379"
 #define B "10.0.0.2:6379"

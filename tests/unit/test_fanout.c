@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "limit/command.h"
-#include "limit/fanout.h"
+#include "limit/command/command.h"
+#include "limit/command/fanout.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 
@@ -41,7 +41,7 @@ static void every_row_is_a_command(void **state)
     (void)state;
     static const char *const names[] = {
 #define ROW(name, to, join) name,
-#include "limit/fanout.def"
+#include "limit/command/fanout.def"
 #undef ROW
     };
     for (size_t i = 0; i < COUNT_OF(names); i++)

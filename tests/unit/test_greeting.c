@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "upstream/lane.h"
+#include "upstream/lane/lane.h"
 
 static struct nonce nonce;
 

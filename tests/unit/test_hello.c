@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "limit/hello.h"
+#include "limit/command/hello.h"
 #include "resp/emit.h"
 
 #define MAX_WORDS 16

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 
 #include "dice.h"
-#include "limit/identity.h"
+#include "limit/policy/identity.h"
 
 static char why[256];
 

@@ -11,7 +11,7 @@
 
 #include "dice.h"
 #include "gate_kit.h"
-#include "limit/imply.h"
+#include "limit/policy/imply.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

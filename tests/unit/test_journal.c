@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "limit/journal.h"
+#include "limit/figures/journal.h"
 
 static struct journal *journal;
 static struct journal_event events[JOURNAL_EVENTS + 1];

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "limit/journal.h"
+#include "limit/figures/journal.h"
 
 #define WRITERS 4
 #define TURNS 2000

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "limit/key_filter.h"
+#include "limit/command/key_filter.h"
 
 static struct slice key_of(char text[16], const char *what, int n)
 {

@@ -9,9 +9,9 @@
 
 #include "dice.h"
 #include "guard.h"
-#include "limit/command.h"
-#include "limit/keys.h"
-#include "limit/slot.h"
+#include "limit/command/command.h"
+#include "limit/command/keys.h"
+#include "limit/command/slot.h"
 #include "resp/argv.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
@@ -231,7 +231,7 @@ static void keys_are_where_redis_uses_them(void **state)
 
 static const char *const rows[] = {
 #define ROW(name, ...) name,
-#include "limit/keys.def"
+#include "limit/command/keys.def"
 #undef ROW
 };
 

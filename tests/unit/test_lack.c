@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "upstream/lack.h"
+#include "upstream/lane/lack.h"
 
 static void test_refused_commands(void **state)
 {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "upstream/lane_state.h"
+#include "upstream/lane/lane_state.h"
 
 struct step {
     int from, to;

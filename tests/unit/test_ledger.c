@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "dice.h"
-#include "limit/ledger.h"
+#include "limit/figures/ledger.h"
 #include "limit/subject.h"
 
 static struct ledger *ledger;

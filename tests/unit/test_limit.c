@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "dice.h"
-#include "limit/limit.h"
+#include "limit/policy/limit.h"
 
 #define S UINT64_C(1000000000)
 #define MS UINT64_C(1000000)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/mastership.h"
+#include "run/topology/mastership.h"
 
 #define NOW_NS (1000 * NS_PER_S)
 #define MOST 8

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "dice.h"
-#include "limit/policy.h"
+#include "limit/policy/policy.h"
 #include "policy_kit.h"
 
 static struct command_table *table;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "dice.h"
-#include "limit/named_subject.h"
+#include "limit/policy/named_subject.h"
 
 static char why[256];
 static struct named_subject named;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "upstream/not_run.h"
+#include "upstream/node/not_run.h"
 
 static enum not_run_sight sight(const char *text)
 {

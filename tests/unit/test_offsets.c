@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "upstream/offsets.h"
+#include "upstream/node/offsets.h"
 
 #define ID_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define ID_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-#include "limit/class.h"
-#include "limit/command.h"
-#include "limit/own.h"
+#include "limit/command/class.h"
+#include "limit/command/command.h"
+#include "limit/command/own.h"
 
 static void check_row(const struct command_table *table, const struct own *own)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "upstream/owned.h"
+#include "upstream/lane/owned.h"
 
 #define MANY 5000
 

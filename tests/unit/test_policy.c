@@ -10,7 +10,7 @@
 
 #include "base/split.h"
 #include "limit/departure.h"
-#include "limit/policy.h"
+#include "limit/policy/policy.h"
 #include "policy_kit.h"
 #include "resp/emit.h"
 

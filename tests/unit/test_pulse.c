@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "upstream/pulse.h"
+#include "upstream/node/pulse.h"
 
 #define FIRST_NS (100 * NS_PER_S)
 

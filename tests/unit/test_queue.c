@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "front/queue.h"
+#include "front/session/queue.h"
 
 static void test_the_first_key_decides_the_slot(void **state)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "dice.h"
-#include "limit/rate.h"
+#include "limit/policy/rate.h"
 
 #define S UINT64_C(1000000000)
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "upstream/node.h"
-#include "upstream/redirect.h"
+#include "upstream/node/node.h"
+#include "upstream/node/redirect.h"
 
 static void test_what_is_named(void **state)
 {

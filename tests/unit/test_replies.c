@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "dice.h"
-#include "front/replies.h"
+#include "front/route/replies.h"
 
 #define LANES 5
 

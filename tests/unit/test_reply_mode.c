@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "front/reply_mode.h"
+#include "front/client/reply_mode.h"
 
 static struct reply_mode after(enum reply_word word)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "front/returned.h"
+#include "front/route/returned.h"
 
 static struct pool pool;
 

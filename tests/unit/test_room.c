@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "upstream/room.h"
+#include "upstream/lane/room.h"
 
 static void how_many_there_may_be(void **state)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "limit/scan_cursor.h"
+#include "limit/command/scan_cursor.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 

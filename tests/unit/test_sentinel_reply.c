@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "upstream/sentinel_reply.h"
+#include "upstream/node/sentinel_reply.h"
 
 /* The value that the whole text is. */
 static struct said read_whole(const char *text)

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/question_budget.h"
-#include "run/sentinel_word.h"
+#include "run/topology/question_budget.h"
+#include "run/topology/sentinel_word.h"
 
 #define NOW_NS (50 * NS_PER_S)
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "guard.h"
-#include "limit/slot.h"
+#include "limit/command/slot.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "limit/command.h"
-#include "limit/slot.h"
-#include "limit/slot_split.h"
+#include "limit/command/command.h"
+#include "limit/command/slot.h"
+#include "limit/command/slot_split.h"
 #include "resp/emit.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])

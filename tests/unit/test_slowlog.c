@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "limit/slowlog.h"
+#include "limit/figures/slowlog.h"
 
 static struct slowlog *slowlog;
 static struct slow_entry entries[16];

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "dice.h"
-#include "front/spread.h"
+#include "front/cluster/spread.h"
 
 #define PLACES 4
 #define NEVER UINT32_MAX

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "dice.h"
 #include "funnel_law.h"
-#include "limit/ledger.h"
+#include "limit/figures/ledger.h"
 #include "limit/subjects.h"
 
 #define S UINT64_C(1000000000)

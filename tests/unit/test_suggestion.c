@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "dice.h"
 #include "limit/funnel.h"
-#include "limit/limit.h"
-#include "limit/suggestion.h"
+#include "limit/policy/limit.h"
+#include "limit/figures/suggestion.h"
 
 #define S NS_PER_S
 #define SECONDS 180

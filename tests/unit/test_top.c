@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "dice.h"
-#include "limit/top.h"
+#include "limit/figures/top.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 #define S UINT64_C(1000000000)

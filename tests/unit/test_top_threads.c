@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "dice.h"
-#include "limit/top.h"
+#include "limit/figures/top.h"
 
 #define S UINT64_C(1000000000)
 #define WORKERS 4

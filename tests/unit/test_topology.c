@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "upstream/topology.h"
+#include "upstream/node/topology.h"
 
 /* Nodes here only count their holders. */
 struct node *node_get(struct node *node)

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "front/transaction.h"
+#include "front/session/transaction.h"
 
 static struct transaction begun(void)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "dice.h"
-#include "front/unanswered.h"
+#include "front/route/unanswered.h"
 
 #define GET "*2\r\n$3\r\nGET\r\n$1\r\n"
 

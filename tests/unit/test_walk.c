@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "front/walk.h"
+#include "front/client/walk.h"
 
 #define ITEMS 1000
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "limit/command.h"
+#include "limit/command/command.h"
 #include "run/watch.h"
 
 #define WORKERS 2

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "limit/whom.h"
+#include "limit/figures/whom.h"
 
 static struct whom *whom;
 static struct whom_row rows[WHOM_ROWS];

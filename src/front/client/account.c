@@ -1,0 +1,465 @@
+#include "front/client/account.h"
+
+#include <stdlib.h>
+
+#include "front/client/binding.h"
+#include "front/client/meter.h"
+#include "front/client/payer.h"
+#include "front/client/session.h"
+#include "front/commands/stopped.h"
+#include "limit/policy/amount.h"
+
+#define TOP_BYTES_LATEST (1 << 20)
+#define GREETING_MAX 4096      /* bytes of requests: what a client says before it asks for anything is a few lines */
+#define GREETING_OUT_MAX 16384 /* bytes of replies: INFO and HELLO of a server with modules fit */
+#define LONG_NS (10 * NS_PER_S)
+
+/* ---- asking ---- */
+
+/* While frames can come to it unasked, or it is to hear what ends that, a client cannot be held. */
+static bool may_wait(const struct client *client)
+{
+    return !pin_has(client, PIN_PASSTHROUGH) && !client_is_subscribed(client);
+}
+
+bool account_waits_long(const struct client *client)
+{
+    return meter_is_waiting(client) && client->meter->delay.due_ns > client->front->loop->now_ns + LONG_NS;
+}
+
+/* Which limit need not be asked again after the wait; 0: all are. A limit with places gives one to what it delays. */
+static uint32_t waits_for(const struct verdict *verdict)
+{
+    return verdict->turn.n > 0 || !limit_has_places(verdict->limit) ? verdict->limit->id + 1U : 0;
+}
+
+/* GATE_WAIT; or out of memory it is closed. */
+static enum gate wait(struct client *client, const struct account *whose, uint64_t headed_ns,
+                      const struct verdict *verdict)
+{
+    struct meter *meter = meter_make(client);
+    if (meter == NULL) {
+        gate_leave(&verdict->turn, client->front->tallies);
+        client_close_starved(client);
+        return GATE_CLOSE;
+    }
+    stopped_note(client->front, whose, verdict->limit, WHOM_DELAYED);
+    meter->headed_ns = headed_ns;
+    meter->waited_for = waits_for(verdict);
+    meter->turn = verdict->turn;
+    alarm_set(&client->front->alarms, &meter->delay, client->front->loop->now_ns + (uint64_t)verdict->wait_ns);
+    client_wait(client, WAIT_DELAY);
+    return GATE_WAIT;
+}
+
+/* Other rules have come while it waited. Its place is still good if something delays the command under them too. */
+static bool is_early(const struct client *client, const struct account *own, const struct account *account,
+                     const struct command *command)
+{
+    return meter_is_waiting(client) && client->front->loop->now_ns < client->meter->delay.due_ns &&
+           ((own->policy != NULL && gate_delays(own->policy, command, PART_ALL)) ||
+            (account->policy != NULL && gate_delays(account->policy, command, PART_ALL)));
+}
+
+static void settle_account(const struct client *client, const struct account *account)
+{
+    if (account->policy != NULL)
+        gate_settle(account, client->front->loop->now_ns);
+}
+
+/*
+ * Then it waits until its place is due at the rates of now, in the order of its queue. GATE_PASS: it has no place, and
+ * is to be asked anew. Where its place was lost it is due when it was.
+ */
+static enum gate wait_on(struct client *client, const struct account *own, const struct account *account)
+{
+    struct meter *meter = client->meter;
+    settle_account(client, own);
+    settle_account(client, account);
+    if (meter->turn.n == 0) {
+        meter->waited_for = 0;
+        return GATE_PASS;
+    }
+    uint64_t due_ns = gate_turn_due(&meter->turn);
+    alarm_set(&client->front->alarms, &meter->delay, due_ns != 0 ? due_ns : meter->delay.due_ns);
+    client_wait(client, WAIT_DELAY);
+    return GATE_WAIT;
+}
+
+static void end_wait(struct client *client)
+{
+    if (!meter_is_waiting(client))
+        return;
+    uint64_t waited_ns = client->front->loop->now_ns - client->meter->headed_ns;
+    uint64_t waited_us = waited_ns / NS_PER_US;
+    histo_add(&client->front->counts.times.delay, waited_ns, 1);
+    client->rider.waited_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
+    client->meter->headed_ns = 0;
+    meter_forget_turn(client);
+}
+
+/* What was asked for counts for whom it is charged to. */
+static void observe(struct client *client, const struct account *account, const struct command *command)
+{
+    struct subject *subject = account->holders[PER_SUBJECT];
+    if (subject == client->subject) {
+        account_begin(client);
+        demand_note(&client->front->demand, command, 1);
+    } else if (account->policy != NULL) {
+        demand_tell(subject, &account->policy->demand, command, client->front->loop->now_ns);
+    }
+}
+
+/* It goes, or is refused: either way the next command is next. */
+static enum gate settle(struct client *client, const struct account *account, const struct command *command,
+                        enum gate gate)
+{
+    observe(client, account, command);
+    if (meter_is_waiting(client))
+        meter_leave_queue(client); /* those that it has not used */
+    end_wait(client);
+    client->n_commands++;
+    return gate;
+}
+
+void account_forgo(struct client *client)
+{
+    if (!meter_is_waiting(client))
+        return;
+    alarm_stop(&client->front->alarms, &client->meter->delay);
+    meter_leave_queue(client);
+    end_wait(client);
+}
+
+/*
+ * A handshake is never late, whatever others of its subject owe: what a connection sends before its
+ * first command, as far as requests and replies stay small. Replies of COMMAND do not.
+ */
+static bool is_greeting(const struct client *client, size_t n)
+{
+    return client->greeted_bytes + n <= GREETING_MAX && !reply_mode_is_deaf(&client->reply_mode) &&
+           client->link.n_written + link_pending(&client->link) < GREETING_OUT_MAX;
+}
+
+static void end_greeting(struct client *client)
+{
+    client->greeted_bytes = GREETING_MAX;
+}
+
+static void count_greeting(struct client *client, uint64_t n)
+{
+    uint64_t sum = client->greeted_bytes + n;
+    client->greeted_bytes = (sum < GREETING_MAX ? sum : GREETING_MAX) & 8191U;
+}
+
+/* Since when its next command is the next. */
+static uint64_t headed_ns(const struct client *client)
+{
+    return meter_is_waiting(client) ? client->meter->headed_ns : client->front->loop->now_ns;
+}
+
+/*
+ * What is never refused waits for what is owed when it comes. Afterwards it waits only while that
+ * is more than a burst: whatever others do meanwhile, it arrives. How large the replies of a
+ * handshake are is known when they have come.
+ */
+static enum gate ask_debtor(struct client *client, const struct account *own, size_t n)
+{
+    struct front *front = client->front;
+    uint64_t now_ns = front->loop->now_ns;
+    struct verdict verdict;
+    if (own->policy == NULL)
+        return GATE_PASS;
+    if (meter_is_waiting(client) && client->meter->waited_for != 0) {
+        bool must_wait = gate_ask_overdrawn(own, now_ns, &verdict) == GATE_WAIT;
+        return must_wait ? wait(client, own, client->meter->headed_ns, &verdict) : GATE_PASS;
+    }
+    bool is_free = is_greeting(client, n);
+    if (gate_ask_debtor(own, now_ns, is_free ? NULL : front->tallies, &verdict) == GATE_PASS)
+        return GATE_PASS;
+    if (!is_free)
+        return wait(client, own, headed_ns(client), &verdict);
+    if (!client_counts(client, UNIT_BYTES_OUT) || !client_has_calls(client))
+        return GATE_PASS;
+    client_wait_for_replies(client);
+    return GATE_WAIT;
+}
+
+enum gate account_ask_idly(struct client *client, size_t n)
+{
+    const struct account own = payer_of(client);
+    enum gate gate = ask_debtor(client, &own, n);
+    if (gate == GATE_PASS)
+        end_wait(client);
+    return gate;
+}
+
+static void count_call(struct client *client, uint8_t counted)
+{
+    struct meter *meter = client->meter;
+    if ((counted & (COUNTED | COUNTED_SHADOW)) == 0)
+        return;
+    meter->counted += (counted & COUNTED) != 0;
+    meter->counted_shadow += (counted & COUNTED_SHADOW) != 0;
+}
+
+/* Where a limit in shadow mode would have delayed it; returns the connection's virtual clock. */
+static uint64_t keep_virtual(struct client *client, const struct account *account, const struct verdict *verdict)
+{
+    uint64_t now_ns = client->front->loop->now_ns;
+    struct meter *meter = verdict->virtual_ns > now_ns ? meter_make(client) : client->meter;
+    if (verdict->would == GATE_WAIT)
+        stopped_note(client->front, account, verdict->limit, WHOM_DELAYED);
+    if (meter == NULL || verdict->virtual_ns == 0)
+        return 0;
+    meter->virtual_ns = verdict->virtual_ns > now_ns ? verdict->virtual_ns : 0;
+    return meter->virtual_ns;
+}
+
+/* It has been asked again: which of its places it has used. */
+static void keep_turn(struct client *client, const struct ask *ask, const struct verdict *verdict)
+{
+    if (ask->turn != NULL)
+        client->meter->turn = verdict->turn;
+}
+
+/* What is counted for the connection is its own subject's affair, the rest that of whom the key names. */
+static enum gate ask_both(struct client *client, const struct account *own, const struct account *keyed,
+                          struct ask *ask, struct verdict *verdict)
+{
+    struct tally *tallies = client->front->tallies;
+    enum gate gate = GATE_PASS;
+    if (ask->turn != NULL)
+        verdict->turn = *ask->turn; /* neither of them may say another */
+    ask->part = PART_COMMAND;
+    if (own->policy != NULL && keyed->policy != NULL && gate_delays(own->policy, ask->command, PART_CONNECTION))
+        gate = gate_ask_refusal(keyed, ask, tallies, verdict); /* or it would wait first, to be refused then */
+    if (gate != GATE_PASS)
+        return gate;
+    ask->part = PART_CONNECTION;
+    if (own->policy != NULL)
+        gate = gate_ask(own, ask, tallies, verdict);
+    uint8_t counted = verdict->counted;
+    keep_turn(client, ask, verdict);
+    if (gate == GATE_PASS)
+        ask->virtual_ns = keep_virtual(client, own, verdict);
+    if (gate != GATE_PASS || keyed->policy == NULL)
+        return gate;
+    ask->part = PART_COMMAND;
+    gate = gate_ask(keyed, ask, tallies, verdict);
+    if (gate != GATE_PASS && counted != 0)
+        gate_calls_revoke(own, counted, tallies);
+    verdict->counted = gate == GATE_PASS ? counted : 0;
+    return gate;
+}
+
+static bool has_delays(const struct account *account)
+{
+    return account->policy != NULL && account->policy->of_action[OVER_DELAY] != 0;
+}
+
+/* What the gate is asked for one request. `amounts` is room that lives as long as the result. */
+static struct ask ask_for(const struct client *client, const struct request *request, const struct account *own,
+                          const struct account *account, struct amounts *amounts)
+{
+    uint64_t now_ns = client->front->loop->now_ns;
+    struct ask ask = {.command = request->command, .amount = one_of_each(), .now_ns = now_ns, .headed_ns = now_ns};
+    ask.blocks = request_blocks(request);
+    if (account->policy != NULL && account->policy->is_measured) {
+        amounts_take(amounts, client->front->rules->policies, request->command, request->bytes, request->argc);
+        ask.amount = amounts->of;
+    }
+    if (has_delays(account) || has_delays(own)) {
+        ask.may_wait = may_wait(client);
+        ask.waited_for = meter_is_waiting(client) ? client->meter->waited_for : 0;
+        ask.turn = meter_is_waiting(client) ? &client->meter->turn : NULL;
+        ask.headed_ns = headed_ns(client);
+        ask.virtual_ns = client->meter != NULL ? client->meter->virtual_ns : 0;
+    }
+    return ask;
+}
+
+static bool is_others(const struct account *account, const struct account *own)
+{
+    return account->holders[PER_SUBJECT] != own->holders[PER_SUBJECT];
+}
+
+/* Whose limit has said so: the connection's own, or of whom the key names. */
+static const struct account *whose(const struct account *account, const struct account *own,
+                                   const struct verdict *verdict)
+{
+    enum unit unit = (enum unit)verdict->limit->unit;
+    const struct policy *policy = account->policy;
+    bool is_its = policy != NULL && unit != UNIT_INFLIGHT && !unit_is_bytes(unit) && verdict->limit >= policy->limits &&
+                  verdict->limit < policy->limits + policy->n_limits;
+    return is_its ? account : own;
+}
+
+static const struct account *whose_would(const struct account *account, const struct account *own,
+                                         const struct verdict *verdict)
+{
+    return verdict->would == GATE_PASS ? own : whose(account, own, verdict);
+}
+
+static void note_refused(struct client *client, const struct account *account, const struct verdict *verdict)
+{
+    account_count_refused(client, verdict->limit, 1);
+    if (client->is_keyed)
+        stopped_note(client->front, account, verdict->limit, WHOM_REFUSED);
+}
+
+enum gate account_ask(struct client *client, const struct request *request, struct verdict *verdict)
+{
+    struct front *front = client->front;
+    verdict->counted = 0;
+    verdict->is_shadowed = false;
+    verdict->virtual_ns = 0;
+    if (subject_is_overflow(client->subject) && !meter_is_waiting(client))
+        binding_leave_overflow(client);
+    if (client->bound == NULL && !client->is_keyed) {
+        const struct account nobodys = {.holders = {[PER_SUBJECT] = client->subject}};
+        return settle(client, &nobodys, request->command, GATE_PASS);
+    }
+    if (client_counts(client, UNIT_INFLIGHT) && meter_need(client) == NULL)
+        return GATE_CLOSE;
+    const struct account account = payer_for(client, request);
+    if (client_is_closed(client))
+        return GATE_CLOSE;
+    const struct account own = client->is_keyed ? payer_of(client) : account;
+    if (account.policy == NULL && own.policy == NULL)
+        return settle(client, &own, request->command, GATE_PASS);
+    if (is_early(client, &own, &account, request->command) && wait_on(client, &own, &account) == GATE_WAIT)
+        return GATE_WAIT;
+    if ((request->command->flags & CMD_CONTROL) == 0 || request->command->effect == EFFECT_COMMAND)
+        end_greeting(client);
+    if ((request->command->flags & CMD_CONTROL) != 0) {
+        enum gate debtor = ask_debtor(client, &own, request->bytes.len);
+        if (debtor != GATE_PASS)
+            return debtor;
+    }
+    struct amounts amounts;
+    struct ask ask = ask_for(client, request, &own, &account, &amounts);
+    enum gate gate = is_others(&account, &own) ? ask_both(client, &own, &account, &ask, verdict)
+                                               : gate_ask(&account, &ask, front->tallies, verdict);
+    keep_turn(client, &ask, verdict);
+    if (gate == GATE_WAIT)
+        return wait(client, whose(&account, &own, verdict), ask.headed_ns, verdict);
+    if (gate != GATE_PASS)
+        note_refused(client, whose(&account, &own, verdict), verdict);
+    else
+        count_call(client, verdict->counted);
+    if (gate == GATE_PASS && verdict->virtual_ns != 0)
+        (void)keep_virtual(client, whose_would(&account, &own, verdict), verdict);
+    if (gate == GATE_PASS && verdict->is_shadowed)
+        stopped_note(front, whose(&account, &own, verdict), verdict->limit, WHOM_SHADOWED);
+    return settle(client, &account, request->command, gate);
+}
+
+enum gate account_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict)
+{
+    struct tally *tallies = client->front->tallies;
+    if (client->bound == NULL && !client->is_keyed)
+        return GATE_PASS;
+    if (meter_is_waiting(client))
+        return GATE_PASS;
+    if ((request->command->flags & CMD_CONTROL) != 0)
+        return GATE_PASS; /* never refused */
+    end_greeting(client);
+    const struct account account = payer_for(client, request);
+    if (client_is_closed(client))
+        return GATE_CLOSE;
+    const struct account own = client->is_keyed ? payer_of(client) : account;
+    bool is_split = is_others(&account, &own);
+    struct amounts amounts;
+    struct ask ask = ask_for(client, request, &own, &account, &amounts);
+    enum gate gate = GATE_PASS;
+    if (is_split && own.policy != NULL) {
+        ask.part = PART_CONNECTION;
+        gate = gate_ask_refusal(&own, &ask, tallies, verdict);
+    }
+    if (gate == GATE_PASS && account.policy != NULL) {
+        ask.part = is_split ? PART_COMMAND : PART_ALL;
+        gate = gate_ask_refusal(&account, &ask, tallies, verdict);
+    }
+    if (gate == GATE_PASS)
+        return GATE_PASS;
+    note_refused(client, whose(&account, &own, verdict), verdict);
+    return settle(client, &account, request->command, gate);
+}
+
+/* ---- what has passed ---- */
+
+/* Who only listens sends nothing that would tell LIMIT TOP now and then. */
+static void count_bytes(struct client *client, uint64_t n)
+{
+    uint64_t sum = client->n_bytes + n;
+    client->n_bytes = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+    if (sum > TOP_BYTES_LATEST)
+        binding_tell_top(client);
+}
+
+bool account_is_paying(const struct client *client, enum unit unit)
+{
+    return client->meter != NULL && alarm_is_set(&client->meter->payments[unit == UNIT_BYTES_OUT]);
+}
+
+/* Each piece that has passed is paid for before the next: so it gets on, however many others owe at the same limit. */
+static void owe(struct client *client, enum unit unit, uint64_t n, uint8_t counted)
+{
+    struct front *front = client->front;
+    uint64_t now_ns = front->loop->now_ns;
+    const struct account account = payer_of(client);
+    uint64_t virtual_ns = client->meter != NULL ? client->meter->virtual_ns : 0;
+    gate_owe_bytes_then(&account, unit, n, counted, now_ns, virtual_ns, front->tallies);
+    uint64_t over_ns = (counted & GREETING) != 0 ? 0 : gate_overdraft_ns(&account, unit, now_ns);
+    if (over_ns == 0 || account_is_paying(client, unit))
+        return;
+    struct meter *meter = meter_need(client);
+    if (meter != NULL)
+        alarm_set(&front->alarms, &meter->payments[unit == UNIT_BYTES_OUT], now_ns + over_ns);
+}
+
+void account_bytes_in(struct client *client, uint64_t n, uint8_t counted)
+{
+    const struct policy *policy = client->bound;
+    count_bytes(client, n);
+    if (is_greeting(client, n))
+        counted |= GREETING;
+    count_greeting(client, n);
+    if (policy != NULL && policy->of_unit[UNIT_BYTES_IN] != 0)
+        owe(client, UNIT_BYTES_IN, n, counted);
+}
+
+void account_bytes_out(struct client *client, uint64_t n, uint8_t counted)
+{
+    count_bytes(client, n);
+    if (!client_counts(client, UNIT_BYTES_OUT))
+        return;
+    if (client->greeted_bytes < GREETING_MAX && is_greeting(client, 0))
+        counted |= GREETING;
+    owe(client, UNIT_BYTES_OUT, n, counted);
+}
+
+void account_answered(struct client *client, uint8_t counted)
+{
+    struct meter *meter = client->meter;
+    const struct account account = payer_of(client);
+    if (meter == NULL || account.policy == NULL)
+        return;
+    bool is_counted = (counted & COUNTED) != 0 && meter->counted > 0;
+    bool is_shadow = (counted & COUNTED_SHADOW) != 0 && meter->counted_shadow > 0;
+    meter->counted -= is_counted;
+    meter->counted_shadow -= is_shadow;
+    gate_calls_end(&account, is_counted, is_shadow);
+}
+
+void account_calls_lost(struct client *client)
+{
+    struct meter *meter = client->meter;
+    if (meter == NULL)
+        return;
+    const struct account account = payer_of(client);
+    if (account.policy != NULL)
+        gate_calls_end(&account, meter->counted, meter->counted_shadow);
+    meter->counted = meter->counted_shadow = 0;
+}

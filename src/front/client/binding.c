@@ -1,0 +1,378 @@
+#include "front/client/binding.h"
+
+#include "base/err.h"
+#include "front/client/facts.h"
+#include "front/cluster/gather.h"
+#include "front/client/meter.h"
+#include "front/route/fair_share.h"
+#include "front/client/payer.h"
+#include "front/commands/stopped.h"
+#include "front/client/timeouts.h"
+#include "front/client/unbound.h"
+
+#define AGAIN_NS (10 * NS_PER_S) /* for so long after an outage a connection may come again uncounted */
+
+/*
+ * The client reads that it is one connection too many, instead of what has been gathered, and leaves. Before its PROXY
+ * header and its TLS handshake are done it can be told nothing.
+ */
+static void turn_away(struct client *client, enum rejection why)
+{
+    if (client_is_closed(client))
+        return;
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[why], 1);
+    if (client_is_shaking(client)) {
+        client_close_for(client, CLOSED_LIMIT);
+        return;
+    }
+    gather_drop(client);
+    client_answer(client, err_text(ERR_MAX_CLIENTS));
+    client_leave_for(client, CLOSED_LIMIT);
+}
+
+static bool counts_connections(const struct policy *policy)
+{
+    return policy != NULL && (policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS]) != 0;
+}
+
+/*
+ * True if the policy that binds it has a term on its address, its listener or its TLS name that holds: then limits on
+ * connects are charged at accept. The policy itself may be a variant, which has no terms.
+ */
+static bool is_named(const struct client *client)
+{
+    const struct policy *policy = policies_at(client->front->rules->policies, client->bound->index);
+    const struct facts facts = facts_on_arrival(client);
+    return policy->record == client->bound->record && policy_matches(policy, &facts);
+}
+
+/* The policy for the client of these facts, or its variant for the subject of that name. NULL: unlimited. */
+static const struct policy *find_policy(const struct client *client, const struct facts *facts, struct slice name)
+{
+    const struct rules *rules = client->front->rules;
+    if (client_entrance(client)->is_admin)
+        return NULL;
+    return exceptions_bind(rules->exceptions, policies_match(rules->policies, facts), name);
+}
+
+/* Make what limits of the policy need for one connection. False: out of memory. */
+static bool prepare(struct client *client, const struct policy *policy)
+{
+    return meter_make_funnels(client, policy) && (!counts_connections(policy) || meter_make(client) != NULL);
+}
+
+/* Who it is to be from now on; the old one is still held. False: out of memory, and it is who it was. */
+static bool find_subject(struct client *client)
+{
+    struct front *front = client->front;
+    const struct rules *rules = front->rules;
+    struct facts facts = facts_of(client);
+    char name[SUBJECT_NAME_MAX];
+    size_t len = identity_subject(&rules->identity, &facts, name);
+    const struct policy *policy = find_policy(client, &facts, slice_of(name, len));
+    struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
+    bool is_keyed = !client_entrance(client)->is_admin &&
+                    (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
+    struct subject *subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
+    policy = exceptions_bind_on(policy, subject);
+    if (!prepare(client, policy)) {
+        subject_put(front->settings->subjects, subject);
+        return false;
+    }
+    const struct subject *old = client->subject;
+    bool is_same = old != NULL && client->bound == policy;
+    client->bound = policy;
+    client->subject = subject;
+    if (client->subject != old)
+        meter_forget_places(client);
+    if (!is_same || client->subject != old)
+        fair_share_leave(client);
+    client->generation = front->generation;
+    client->is_keyed = is_keyed;
+    return true;
+}
+
+/* The connection and its calls in flight count for nobody any more. */
+static void detach(struct client *client, const struct account *account)
+{
+    struct meter *meter = client->meter;
+    if (meter == NULL || account->policy == NULL)
+        return;
+    gate_disconnect(account, meter->connected);
+    gate_calls_end(account, meter->counted, meter->counted_shadow);
+    meter->connected = 0;
+}
+
+static void attach_calls(struct client *client, const struct account *account)
+{
+    if (client->meter != NULL && account->policy != NULL)
+        gate_calls_begin(account, client->meter->counted, client->meter->counted_shadow);
+}
+
+enum step {
+    STEP_ARRIVES, /* what names it without a word of its own has become known */
+    STEP_CHANGES, /* it is called otherwise, or has been reset */
+    STEP_BINDS,
+};
+
+/* Which units of connections are charged to the policy that binds it now, as a set (gate_connect_units). */
+static unsigned units_due(const struct client *client, enum step step, bool is_same)
+{
+    const unsigned connects = 1U << UNIT_CONNECTS, connections = 1U << UNIT_CONNECTIONS;
+    const struct unbound *unbound = client->unbound;
+    if (!counts_connections(client->bound))
+        return 0;
+    if (unbound == NULL)
+        return is_same ? 0 : connects | connections;
+    unsigned unpaid = unbound->has_paid ? 0 : connects;
+    if (step == STEP_BINDS)
+        return unpaid | connections;
+    return step == STEP_ARRIVES && is_named(client) ? unpaid : 0;
+}
+
+/* True if weir has closed a connection of its address for an outage, and this one comes in its place. */
+static bool is_excused(const struct client *client)
+{
+    const struct front *front = client->front;
+    struct unbound *unbound = client->unbound;
+    const struct upstream *upstream = front->nodes.commons.upstream;
+    if (unbound != NULL && !unbound->is_excused)
+        unbound->is_excused = reconnects_take(front->settings->reconnects, &client->link.peer.ip, front->loop->now_ns,
+                                              upstream_time(upstream, AGAIN_NS),
+                                              atomic_load_explicit(&upstream->away_ns, memory_order_relaxed));
+    return unbound != NULL && unbound->is_excused;
+}
+
+void binding_note_outage(const struct client *client)
+{
+    const struct unbound *unbound = client->unbound;
+    if (unbound == NULL || unbound->has_paid || unbound->is_excused)
+        reconnects_note(client->front->settings->reconnects, &client->link.peer.ip, client->front->loop->now_ns);
+}
+
+/* False: it is one connection too many. */
+static bool charge_connection(struct client *client, const struct account *account, unsigned units)
+{
+    const unsigned connects = 1U << UNIT_CONNECTS;
+    struct front *front = client->front;
+    struct verdict verdict = {0};
+    if ((units & connects) != 0 && account->policy->of_unit[UNIT_CONNECTS] != 0 && is_excused(client))
+        units &= ~connects;
+    bool is_welcome = gate_connect_units(account, units, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
+    if ((units & 1U << UNIT_CONNECTIONS) != 0)
+        client->meter->connected = verdict.counted;
+    if (client->unbound != NULL)
+        client->unbound->has_paid |= is_welcome && (units & 1U << UNIT_CONNECTS) != 0;
+    if (!is_welcome || verdict.is_shadowed)
+        stopped_note(front, account, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
+    return is_welcome;
+}
+
+/* False: it is one too many; or out of memory, and closed. */
+static bool identify(struct client *client, enum step step)
+{
+    struct front *front = client->front;
+    struct subject *old = client->subject;
+    struct account before = {0};
+    binding_tell_top(client);
+    if (old != NULL)
+        before = payer_of(client);
+    const struct policy *old_policy = client->bound;
+    if (!find_subject(client)) {
+        client_close_starved(client);
+        return false;
+    }
+    bool is_same = old != NULL && client->subject == old && client->bound == old_policy;
+    const struct account now = payer_of(client);
+    if (!is_same)
+        detach(client, &before);
+    if (!is_same && client->unbound != NULL)
+        client->unbound->has_paid = false;
+    unsigned units = units_due(client, step, is_same);
+    bool is_welcome = units == 0 || charge_connection(client, &now, units);
+    if (!is_same)
+        attach_calls(client, &now);
+    if (old != NULL)
+        subject_put(front->settings->subjects, old);
+    if (step == STEP_BINDS && is_welcome)
+        unbound_end(client);
+    return is_welcome;
+}
+
+static bool take_step(struct client *client, enum step step)
+{
+    if (client_has_old_rules(client) && !binding_renew(client))
+        return false;
+    if (identify(client, step))
+        return true;
+    turn_away(client, REJECTED_RATE);
+    return false;
+}
+
+bool binding_enter(struct client *client)
+{
+    if (client_entrance(client)->is_admin)
+        return true;
+    if (!unbound_begin(client)) {
+        turn_away(client, REJECTED_UNAUTHENTICATED);
+        return false;
+    }
+    timeouts_begin_unbound(client);
+    return true;
+}
+
+bool binding_move(struct client *client)
+{
+    if (client_has_old_rules(client) && !binding_renew(client))
+        return false;
+    if (unbound_move(client))
+        return true;
+    turn_away(client, REJECTED_UNAUTHENTICATED);
+    return false;
+}
+
+bool binding_arrive(struct client *client)
+{
+    return take_step(client, STEP_ARRIVES);
+}
+
+bool binding_change(struct client *client)
+{
+    return take_step(client, STEP_CHANGES);
+}
+
+bool binding_bind(struct client *client)
+{
+    return take_step(client, STEP_BINDS);
+}
+
+bool binding_unbind(struct client *client)
+{
+    if (client_has_old_rules(client) && !binding_renew(client))
+        return false;
+    return (client->unbound != NULL || binding_enter(client)) && binding_change(client);
+}
+
+/* The connection and its calls count for nobody, and no subject that a key has named is held. */
+static void let_go(struct client *client)
+{
+    binding_tell_top(client);
+    struct account before = payer_of(client);
+    detach(client, &before);
+    if (!meter_is_waiting(client)) /* else its command has a place there */
+        payer_let_keyed_go(client);
+}
+
+/* Its connection counts for what binds it now, and is not asked. */
+static void attach_connection(struct client *client, const struct account *account)
+{
+    if (client->unbound == NULL && account->policy != NULL && account->policy->of_unit[UNIT_CONNECTIONS] != 0)
+        client->meter->connected = gate_reconnect(account);
+}
+
+bool binding_renew(struct client *client)
+{
+    struct subject *old = client->subject;
+    unbound_release(client);
+    if (old != NULL)
+        let_go(client);
+    client->generation = client->front->generation;
+    client->silent_looks =
+        0; /* the next looks of front/client/timeouts.c are as far apart as the new idle-timeout wants */
+    unbound_retake(client);
+    if (old == NULL)
+        return true; /* its PROXY header is not here yet */
+    if (!find_subject(client)) {
+        client->bound = NULL; /* it counts nothing any more */
+        client_close_starved(client);
+        return false;
+    }
+    if (client->unbound != NULL && client->subject != old)
+        client->unbound->has_paid = false;
+    meter_settle(client, client->front->rules->policies);
+    struct account now = payer_of(client);
+    attach_connection(client, &now);
+    attach_calls(client, &now);
+    subject_put(client->front->settings->subjects, old);
+    meter_ring(client);
+    return true;
+}
+
+/*
+ * Whoever shares a subject for want of room has its own as soon as there is one, which another connection may have had
+ * made: else it had two to spend from. Its connection and its calls go with it, counted, not asked.
+ */
+void binding_leave_overflow(struct client *client)
+{
+    struct front *front = client->front;
+    struct subject *shared = client->subject;
+    struct facts facts = facts_of(client);
+    char name[SUBJECT_NAME_MAX];
+    size_t len = identity_subject(&front->rules->identity, &facts, name);
+    struct subject *own =
+        subject_try_get(front->settings->subjects, shared->record, slice_of(name, len), front->loop->now_ns);
+    if (own == NULL)
+        return;
+    const struct policy *policy = find_policy(client, &facts, slice_of(name, len));
+    if (!prepare(client, policy)) {
+        subject_put(front->settings->subjects, own);
+        return;
+    }
+    binding_tell_top(client);
+    const struct account before = payer_of(client);
+    detach(client, &before);
+    fair_share_leave(client);
+    client->bound = policy;
+    client->subject = own;
+    const struct account now = payer_of(client);
+    attach_connection(client, &now);
+    attach_calls(client, &now);
+    subject_put(front->settings->subjects, shared);
+}
+
+void binding_leave(struct client *client)
+{
+    unbound_end(client);
+    if (client->subject == NULL) {
+        meter_free(client); /* it was to be admitted */
+        return;
+    }
+    meter_leave_queue(client);
+    fair_share_leave(client);
+    let_go(client);
+    payer_let_keyed_go(client);
+    subject_put(client->front->settings->subjects, client->subject);
+    client->subject = NULL;
+    client->bound = NULL; /* whatever of it is still under way is charged to nobody */
+    client->is_keyed = false;
+    meter_free(client);
+}
+
+/* ---- LIMIT TOP ---- */
+
+void binding_tell_top(struct client *client)
+{
+    struct front *front = client->front;
+    const struct subject *subject = client->subject;
+    bool is_operators = client_entrance(client)->is_admin;
+    if (front->demand.touched != 0 && is_operators)
+        demand_drop(&front->demand);
+    if (front->demand.touched != 0)
+        demand_flush(&front->demand, front->loop->now_ns);
+    if (subject == NULL || is_operators || (client->n_commands == 0 && client->n_bytes == 0))
+        return;
+    const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes, 0};
+    top_add_each(front->top, slice_of(subject->record->name, subject->record->name_len), subject_name(subject),
+                 subject->hash, amounts, client->refused_by - 1U, front->loop->now_ns);
+    if (client->n_refused > 0 && !client->is_keyed) /* else whom the key names has been noted */
+        whom_note(front->whom, client->refused_by - 1U, WHOM_REFUSED, subject_name(subject), subject->hash);
+    client->n_commands = client->n_bytes = 0;
+    client->n_refused = 0;
+}
+
+void binding_change_refuser(struct client *client, const struct limit *limit)
+{
+    if (client->n_refused > 0)
+        binding_tell_top(client);
+    client->refused_by = (uint16_t)(limit->id + 1U);
+}

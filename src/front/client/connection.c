@@ -1,0 +1,718 @@
+#include "front/client/connection.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "front/client/account.h"
+#include "front/client/again.h"
+#include "front/client/binding.h"
+#include "front/cluster/compound.h"
+#include "front/cluster/carry.h"
+#include "front/commands/decisions.h"
+#include "front/client/drain.h"
+#include "front/client/feed.h"
+#include "front/cluster/gather.h"
+#include "front/client/half_close.h"
+#include "front/route/keep.h"
+#include "front/route/lane_choice.h"
+#include "front/route/lane_claim.h"
+#include "front/client/login.h"
+#include "front/client/memory_pressure.h"
+#include "front/route/outage.h"
+#include "front/route/fair_share.h"
+#include "front/route/places.h"
+#include "front/client/proxied.h"
+#include "front/route/reads.h"
+#include "front/client/remains.h"
+#include "front/session/resubscribe.h"
+#include "front/client/session.h"
+#include "front/session/stateful.h"
+#include "front/session/subscribe.h"
+#include "front/route/taken.h"
+#include "front/client/timeouts.h"
+#include "front/client/timing.h"
+#include "front/client/vanished.h"
+#include "upstream/lane/raw_end.h"
+#include "upstream/lane/stall.h"
+
+static struct client *client_of_link(struct link *link)
+{
+    return container_of(link, struct client, link);
+}
+
+static struct client *client_of_rider(struct rider *rider)
+{
+    return container_of(rider, struct client, rider);
+}
+
+/* ---- from its lane ---- */
+
+static void put_in_order(struct client *client, const struct rider *rider, const char *data, size_t n)
+{
+    struct extra *extra = client->extra;
+    switch (replies_take(&extra->replies, &extra->own, data, n, !lane_is_in_frame(rider->lane))) {
+    case REPLIES_PASS:
+        client_output(client, data, n);
+        break;
+    case REPLIES_KEPT:
+        client_limit_unread(client, 0);
+        break;
+    case REPLIES_FULL:
+        client_close_starved(client);
+        break;
+    }
+    if (!client_is_closed(client))
+        replies_flush(&extra->replies, client_put_out, client);
+}
+
+static void on_run_end(struct rider *rider)
+{
+    struct client *client = client_of_rider(rider);
+    struct extra *extra = client->extra;
+    replies_end(&extra->replies, &extra->own);
+    replies_flush(&extra->replies, client_put_out, client);
+}
+
+/* False: nobody hears of these bytes. */
+static bool note_bytes(struct client *client, size_t n)
+{
+    if (client_is_leaving(client) && !client_is_owed(client))
+        return false;
+    account_bytes_out(client, n, client->rider.counted);
+    if (client_is_closed(client))
+        return false;
+    timeouts_note_active(client);
+    return true;
+}
+
+/*
+ * True if the replies are to be read from Redis at the pace of a limit on bytes. A client that has ended its side asks
+ * for no more: its replies are charged as they come, and its subject's next requests wait.
+ */
+static bool must_pay_first(const struct client *client)
+{
+    return !client->rider.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
+}
+
+/*
+ * True if the client reads more slowly than replies come. A client whose requests are not read either (feed.c) does
+ * not count: a library that writes a whole pipeline before it reads would wait for ever.
+ */
+static bool is_slow(const struct client *client)
+{
+    return client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
+}
+
+/* A slow reader stops its own lane, and Redis sees what it would see without weir; so does a client that must pay. */
+static void stop_if_slow(struct client *client)
+{
+    struct rider *rider = &client->rider;
+    rider->is_paying = must_pay_first(client);
+    if (!client_has_own_lane(client) || rider->lane == NULL)
+        return;
+    if (rider->is_paying || is_slow(client))
+        stall_begin(rider->lane);
+    if (rider->wants_idle && client->link.is_congested)
+        client_resume(client, WAIT_REPLIES); /* not all will come before it reads: see has_many_replies_coming */
+}
+
+static void pass_bytes(struct client *client, const char *data, size_t n)
+{
+    struct rider *rider = &client->rider;
+    if (!note_bytes(client, n))
+        return;
+    /* A message of which a part has gone out already goes on. */
+    if (client_extra(client)->gather != NULL && rider->lane->framing != FRAMING_UNSOLICITED &&
+        gather_take(client, data, n))
+        return;
+    if (replies_are_idle(&client_extra(client)->replies) && client_spread(client) == NULL)
+        client_output(client, data, n);
+    else
+        put_in_order(client, rider, data, n);
+    stop_if_slow(client);
+}
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (carry_of(client) == NULL || !carry_take_bytes(client, data, n, pass_bytes))
+        pass_bytes(client, data, n);
+}
+
+static void on_unheard(struct rider *rider, size_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (note_bytes(client, n))
+        stop_if_slow(client);
+}
+
+/* What comes goes out as it is: nothing holds it back, and there is somebody to hear it. */
+static struct link *on_passing(struct rider *rider)
+{
+    struct client *client = client_of_rider(rider);
+    const struct extra *extra = client_extra(client);
+    bool passes = !client_is_leaving(client) && extra->gather == NULL && replies_are_idle(&extra->replies);
+    return passes ? &client->link : NULL;
+}
+
+static void on_passed(struct rider *rider, size_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (!note_bytes(client, n))
+        return;
+    client_limit_unread(client, 0);
+    stop_if_slow(client);
+}
+
+static void on_resume(struct rider *rider, enum rider_wait what)
+{
+    static const enum client_wait reasons[] = {
+        [RIDER_REPLIES] = WAIT_REPLIES, [RIDER_LANE] = WAIT_LANE, [RIDER_SHARE] = WAIT_SHARE};
+    client_resume(client_of_rider(rider), reasons[what]);
+}
+
+static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
+{
+    stateful_answered(client_of_rider(rider), call, reply);
+}
+
+static void on_counted(struct rider *rider, uint8_t counted)
+{
+    account_answered(client_of_rider(rider), counted);
+}
+
+static void on_unread(struct rider *rider, uint64_t bytes)
+{
+    if (!rider->is_paying)
+        client_limit_unread(client_of_rider(rider), bytes);
+}
+
+static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+{
+    struct client *client = client_of_rider(rider);
+    if (end == END_LOGIN_REFUSED && session_doubt(client))
+        return;
+    if (end == END_LOGIN_REFUSED)
+        reply = SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    else if (end == END_LATE)
+        reply = err_text(ERR_UPSTREAM_TIMEOUT);
+    else if (end == END_LOST)
+        reply = err_text(ERR_UPSTREAM_UNAVAILABLE);
+    lane_choice_note_refused(client);
+    client_forget_refusal(client);
+    bool is_text = reply.len > 0 && memchr(reply.at, '\0', reply.len) == NULL;
+    struct extra *extra = is_text ? client_want_extra(client) : NULL;
+    if (extra != NULL) /* else, or without memory, weir's own words do */
+        extra->refusal = strndup(reply.at, reply.len);
+}
+
+static void on_heavy(struct rider *rider)
+{
+    struct client *client = client_of_rider(rider);
+    client_note_heavy(client);
+    lane_choice_note_huge(client);
+}
+
+static void on_blocking(struct rider *rider)
+{
+    struct client *client = client_of_rider(rider);
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
+           "client %s is closed before output-limit: other clients wait behind a reply that it does not read", name);
+    client_close_for(client, CLOSED_BUFFER);
+}
+
+/* True if nothing of an operator is lost with its lane: an outage does not close an operator's connection. */
+static bool may_outlive(const struct client *client, const struct lane *lane)
+{
+    return client_may_administer(client) && client->rider.in_flight == 0 && client->pins == 0 &&
+           !transaction_is_open(&client->transaction) && client_extra(client)->passage == NULL &&
+           !lane_is_subscribed(lane) && !client_is_subscribed(client) && !lane_is_monitoring(lane);
+}
+
+/* Called for each of its calls on that lane. An operator that stays keeps its place in the queue for a fair share. */
+static void on_lost(struct rider *rider, const struct lane *lane)
+{
+    struct client *client = client_of_rider(rider);
+    if (carry_outlives_lane(client)) {
+        lane_choice_abandon(client);
+        link_wake(&client->link);
+        return;
+    }
+    bool stays = !client_is_leaving(client) && may_outlive(client, lane);
+    if (!stays && rider->in_flight > 0)
+        front_count_fate(client->front, FATE_LOST);
+    again_pass_on(client);
+    if (!stays)
+        places_leave(client);
+    lane_choice_abandon(client);
+    if (stays)
+        return;
+    fair_share_stop(client);
+    client_cut_for(client, CLOSED_UPSTREAM);
+}
+
+static void on_place_lost(struct client *client)
+{
+    front_count_fate(client->front, FATE_LOST);
+    places_leave(client);
+    lane_choice_abandon(client);
+    fair_share_stop(client);
+    client_cut_for(client, CLOSED_UPSTREAM);
+}
+
+/* Where AUTH would be queued, or refused, or a push may come before its answer, it is not said (prolong.c). */
+static bool may_log_in(const struct rider *rider)
+{
+    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    return client->state == CLIENT_OPEN && transaction_is_none(&client->transaction) &&
+           !pin_has(client, PIN_PASSTHROUGH) && !pin_has(client, PIN_TRACKING) &&
+           !client_waits_for(client, WAIT_LOGIN) && client_extra(client)->passage == NULL;
+}
+
+/* ---- the same where requests may come back: on an upstream of several servers (again.h) ---- */
+
+static void on_kept_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (!again_is_on(client)) {
+        on_bytes(rider, data, n);
+        return;
+    }
+    timeouts_note_active(client);
+    again_take_bytes(client, data, n);
+}
+
+/* Nothing of Redis' keys is in the answers to what neither reads nor writes. */
+static void note_answered(struct client *client, uint32_t n)
+{
+    bool reads = false;
+    bool writes = false;
+    uint32_t left = n;
+    for (const struct kept *at = client->extra->unanswered.first; at != NULL && left > 0; at = at->next) {
+        reads |= at->kind == KEPT_READ;
+        writes |= at->kind == KEPT_WRITE;
+        left -= at->n_left < left ? at->n_left : left;
+    }
+    if (reads)
+        read_side_note_answered(client, false);
+    if (writes)
+        read_side_note_answered(client, true);
+}
+
+static void on_kept_timed(struct rider *rider, const struct call *call, uint32_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (!rider->lane->keeps) {
+        timing_answered(rider, call, n);
+        return;
+    }
+    if (read_side_of(client) != NULL)
+        note_answered(client, n);
+    if (again_is_on(client)) {
+        again_answered(client, call);
+        return;
+    }
+    timing_answered(rider, call, n);
+    unanswered_drop(&client->extra->unanswered, &client->front->loop->pool, n);
+}
+
+static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row, struct slice reply)
+{
+    (void)reply;
+    if (row >= NOT_RUN_FIXED)
+        return false;
+    reads_note_refused(client_of_rider(rider));
+    return again_take_back(client_of_rider(rider), call, row);
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_unheard = on_unheard,
+    .on_passing = on_passing,
+    .on_passed = on_passed,
+    .on_run_end = on_run_end,
+    .on_answer = on_answer,
+    .on_counted = on_counted,
+    .on_timed = timing_answered,
+    .on_refused = on_refused,
+    .on_heavy = on_heavy,
+    .on_unread = on_unread,
+    .on_blocking = on_blocking,
+    .on_lost = on_lost,
+    .on_resume = on_resume,
+    .may_log_in = may_log_in,
+    .share = lane_claim_share,
+    .audit = lane_claim_audit,
+    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
+};
+
+static const struct rider_ops rider_ops_kept = {
+    .on_bytes = on_kept_bytes,
+    .on_unheard = on_unheard,
+    .on_passing = on_passing,
+    .on_passed = on_passed,
+    .on_run_end = on_run_end,
+    .on_not_run = on_not_run,
+    .on_answer = on_answer,
+    .on_counted = on_counted,
+    .on_timed = on_kept_timed,
+    .on_refused = on_refused,
+    .on_heavy = on_heavy,
+    .on_unread = on_unread,
+    .on_blocking = on_blocking,
+    .on_lost = on_lost,
+    .on_resume = on_resume,
+    .may_log_in = may_log_in,
+    .share = lane_claim_share,
+    .audit = lane_claim_audit,
+    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
+};
+
+/* ---- leaving ---- */
+
+/* A raw client gets what Redis has to answer; who has ended his side, what Redis gives to those. */
+static void end_raw(struct client *client)
+{
+    struct lane *lane = pin_has(client, PIN_PASSTHROUGH) ? client->rider.lane : NULL;
+    if (lane == NULL)
+        return;
+    if (client->is_eof)
+        lane_part(lane);
+    else
+        raw_end_begin(lane);
+}
+
+/*
+ * Redis is told before the client's last answer goes out: what he then does elsewhere counts on his connection's end.
+ */
+static void finish_when_answered(struct client *client)
+{
+    fair_share_stop(client);
+    end_raw(client);
+    again_go_on(client);
+    places_go_on(client);
+    compounds_go_on(client);
+    carry_go_on(client);
+    if (client_is_owed(client)) {
+        client->rider.wants_idle = true;
+        client_want_idle(client);
+        return;
+    }
+    if (client_extra(client)->n_asked > 0)
+        return;
+    if (client_has_own_lane(client))
+        lane_choice_abandon(client);
+    subscribe_leave(client);
+    if (client->output == OUTPUT_DROPPED)
+        client_close(client);
+    else
+        link_finish(&client->link);
+}
+
+static void drop_leases(struct client *client)
+{
+    lease_drop(&client->shared);
+    if (client->extra != NULL)
+        lease_drop(&client->extra->kept);
+}
+
+static void on_close(struct client *client, enum client_state was)
+{
+    struct lane *lane = client->rider.lane;
+    if (lane != NULL && (client_has_own_lane(client) || client->rider.in_flight > 0))
+        remains_leave(client);
+    places_leave(client);
+    drop_leases(client);
+    subscribe_leave(client);
+    read_side_stop(client);
+    login_end(client);
+    outage_end(client);
+    again_stop(client);
+    compounds_leave(client);
+    carry_stop(client);
+    list_take(&client->rider.waiting);
+    timeouts_leave(client, was);
+    memory_pressure_forget(client);
+    if (client->rider.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &client->rider);
+    const struct extra *extra = client_extra(client);
+    if (extra->ending != NULL)
+        prober_cancel(&extra->ending->probe);
+    if (extra->order != NULL)
+        extra->order->client = NULL;
+    decisions_cancel(client);
+    if (client->reason == CLOSED_UPSTREAM)
+        binding_note_outage(client);
+    binding_leave(client);
+    front_leave(client->front, client_entrance(client));
+    client_drain_left(client->front);
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].closed[client->reason], 1);
+}
+
+static void drop_extra(struct client *client)
+{
+    if (client->extra == NULL)
+        return;
+    keep_nothing(client);
+    read_side_free(client->extra->read_side);
+    again_free(client);
+    carry_free(client);
+    replies_clear(&client->extra->replies);
+    places_free(client);
+    compounds_free(client);
+    subscribe_free(client);
+    gather_drop(client);
+    free(client->extra->passage);
+    free(client->extra->ending);
+    free(client->extra->refusal);
+    free(client->extra->header);
+    free(client->extra);
+    client->extra = NULL;
+}
+
+static void on_closed(struct link *link)
+{
+    struct client *client = client_of_link(link);
+    feed_free(client);
+    drop_leases(client); /* it may have been closed while it was looking for a lane */
+    drop_extra(client);
+    session_free(client);
+    free(client);
+}
+
+/* ---- the connection ---- */
+
+/* Its header and its handshake are done: it may speak. */
+static void admit(struct client *client)
+{
+    client_admit(client);
+    session_begin(client);
+}
+
+static void handshake_failed(struct client *client, const char *why)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_TLS, LOG_WARN, "client %s on %s is closed: no TLS: %s", name, client_entrance(client)->listener,
+           why);
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[REJECTED_TLS], 1);
+    client_close_for(client, CLOSED_HANDSHAKE);
+}
+
+/* It goes on in TLS, of which `n` bytes have come already; it is admitted when the handshake is over. */
+static void secure(struct client *client, const char *data, size_t n)
+{
+    timeouts_begin_handshake(client);
+    if (!link_secure(&client->link, client->front->rules->tls, data, n))
+        handshake_failed(client, "out of memory");
+}
+
+/* Its address is known, and `n` bytes behind its header have come: returns how many of them are requests. */
+static size_t begin(struct client *client, const char *data, size_t n)
+{
+    if (!binding_arrive(client))
+        return 0;
+    if (client_entrance(client)->is_tls) {
+        secure(client, data, n);
+        return 0;
+    }
+    admit(client);
+    return n;
+}
+
+static void on_data(struct link *link, const char *data, size_t n)
+{
+    struct client *client = client_of_link(link);
+    timeouts_note_active(client);
+    if (client_is_shaking(client)) {
+        size_t used = proxied_take(client, data, n);
+        data += used;
+        n -= used;
+        if (!proxied_waits(client) && !client_is_closed(client)) {
+            if (!client_entrance(client)->is_tls)
+                client_admit(client);
+            n = binding_move(client) ? begin(client, data, n) : 0;
+        }
+    }
+    if (n > 0 && !client_is_closed(client))
+        feed(client, data, n);
+    if (client->front->drain.is_on)
+        client_drain_look(client);
+}
+
+static struct link *on_link_passing(struct link *link, size_t *most)
+{
+    return feed_passing(client_of_link(link), most);
+}
+
+static void on_link_passed(struct link *link, size_t n)
+{
+    struct client *client = client_of_link(link);
+    timeouts_note_active(client);
+    feed_passed(client, n);
+    if (client->front->drain.is_on)
+        client_drain_look(client);
+}
+
+static char *on_room(struct link *link, size_t *room)
+{
+    return feed_room(client_of_link(link), room);
+}
+
+/* A lane that has been stopped for the client goes on, if the client need not pay first. */
+static void catch_up(struct client *client)
+{
+    client->rider.is_paying = must_pay_first(client);
+    if (!client->rider.is_paying && (client_has_own_lane(client) || client->rider.in_flight > 0))
+        lane_catch_up(&client->rider);
+    places_catch_up(client);
+}
+
+static void on_wake(struct link *link)
+{
+    struct client *client = client_of_link(link);
+    if (client_is_closed(client))
+        return;
+    if (client->rider.is_paying) {
+        client->rider.is_paying = must_pay_first(client); /* for feed.c, which lets a lane go on once nothing is read */
+        if (!is_slow(client))
+            catch_up(client);
+    }
+    if (client->state == CLIENT_CLOSING)
+        return;
+    if (client->state == CLIENT_DRAINING) {
+        finish_when_answered(client);
+        half_close_check(client);
+        return;
+    }
+    client_resume_woken(client, WAIT_WORKER);
+    again_go_on(client);
+    places_go_on(client);
+    compounds_go_on(client);
+    carry_go_on(client);
+    lane_choice_release(client);
+    feed_again(client);
+    resubscribe_go_on(client);
+    half_close_check(client);
+    if (client->front->drain.is_on)
+        client_drain_look(client);
+}
+
+/* It reads no more, after it had ended its side: what came whole before that is carried out all the same. */
+static void go_on_unheard(struct client *client)
+{
+    client_drop_output(client);
+    if (client->rider.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &client->rider);
+    catch_up(client);
+    subscribe_catch_up(client);
+    if (client_is_leaving(client))
+        finish_when_answered(client);
+    else
+        half_close_check(client);
+}
+
+static void on_end_ahead(struct link *link)
+{
+    struct client *client = client_of_link(link);
+    half_close_foresee(client);
+    if (client->rider.is_paying)
+        catch_up(client);
+}
+
+static void on_end(struct link *link, int status)
+{
+    struct client *client = client_of_link(link);
+    if (client->is_eof && !pin_has(client, PIN_PASSTHROUGH) && client->state != CLIENT_CLOSING && status != 0) {
+        go_on_unheard(client);
+        return;
+    }
+    if (status != UV_EOF || client_is_parted(client) || client_is_shaking(client)) {
+        client_close(client);
+        return;
+    }
+    half_close_begin(client);
+    if (client->rider.is_paying && !client_is_closed(client))
+        catch_up(client);
+    if (client_is_leaving(client) && !client_is_closed(client))
+        end_raw(client);
+}
+
+/* Of a client that weir wanted to let go: what it had sent by then is served, and its end follows. */
+static void on_late(struct link *link)
+{
+    client_return(client_of_link(link));
+}
+
+static void on_drained(struct link *link)
+{
+    struct client *client = client_of_link(link);
+    if (client->rider.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &client->rider);
+    catch_up(client);
+    subscribe_catch_up(client);
+}
+
+/* The handshake of TLS has ended. */
+static void on_connected(struct link *link, int status)
+{
+    struct client *client = client_of_link(link);
+    timeouts_end_handshake(client);
+    if (status != 0) {
+        handshake_failed(client, link_why(link, status));
+        return;
+    }
+    admit(client);
+    (void)binding_arrive(client);
+}
+
+static const struct link_ops link_ops = {
+    .on_connected = on_connected,
+    .on_room = on_room,
+    .on_data = on_data,
+    .on_passing = on_link_passing,
+    .on_passed = on_link_passed,
+    .on_end_ahead = on_end_ahead,
+    .on_end = on_end,
+    .on_wake = on_wake,
+    .on_late = on_late,
+    .on_drained = on_drained,
+    .on_closed = on_closed,
+};
+
+const struct client_ops connection_client_ops = {
+    .log_closed = session_log_closed,
+    .answer_behind = decisions_answer_behind,
+    .put_behind = again_put_behind,
+    .on_not_run = taken_begin,
+    .on_place_lost = on_place_lost,
+    .by_keys = compound_by_keys,
+    .on_leaving = finish_when_answered,
+    .on_close = on_close,
+};
+
+void client_open(struct client *client, struct front *front, int fd, const struct link_peer *peer,
+                 const struct entrance *entrance)
+{
+    client->front = front;
+    client->generation = front->generation;
+    client->entrance = entrance->number;
+    client->state = entrance->has_proxy_header || entrance->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
+    client->rider.ops = upstream_keeps(front->nodes.commons.upstream) ? &rider_ops_kept : &rider_ops;
+    list_init(&client->rider.waiting);
+    list_init(&client->in_front);
+    link_adopt(&client->link, front->loop, RANK_CLIENT, fd, peer, &link_ops);
+    timeouts_enter(client);
+    vanished_watch(client->front);
+    if (!binding_enter(client) || !reads_open(client))
+        return;
+    if (entrance->has_proxy_header)
+        proxied_begin(client);
+    else
+        begin(client, "", 0);
+}

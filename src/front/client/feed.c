@@ -1,0 +1,424 @@
+#include "front/client/held_up.h"
+#include "front/client/feed.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "front/client/account.h"
+#include "front/client/binding.h"
+#include "front/route/express.h"
+#include "front/route/lane_choice.h"
+#include "front/route/fair_share.h"
+#include "front/route/route.h"
+#include "front/client/session.h"
+#include "front/client/timeouts.h"
+
+/* ---- taken ---- */
+
+static void protocol_error(struct client *client, const struct request_scan *scan)
+{
+    char text[ERR_EXPECTED_DOLLAR_ROOM];
+    struct slice reply = err_text(scan->error);
+    if (scan->error == ERR_PROTO_EXPECTED_DOLLAR)
+        reply = slice_of(text, err_expected_dollar(text, scan->got));
+    count_add(&client->front->counts.protocol_errors[scan->error], 1);
+    client_answer(client, reply);
+    client_leave_for(client, CLOSED_PROTOCOL);
+}
+
+/* Operators need no login for weir's own commands, which have more words than Redis takes before one. */
+static const struct request_limits *limits_of(const struct client *client)
+{
+    if (client_is_operator(client))
+        return &request_limits_normal;
+    return session_is_anonymous(client) ? &request_limits_before_auth : &request_limits_normal;
+}
+
+static bool is_large(const struct request_scan *scan)
+{
+    return !scan->is_inline && scan->at + scan->bulk_left > LARGE_REQUEST;
+}
+
+/* The time of its next requests begins: now, unless the next one has been held. */
+static void start_time(struct client *client, const struct intake *in)
+{
+    client->rider.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
+    client->rider.waited_us = 0;
+    client->front->nodes.commons.share_us = 0;
+    client->front->slow.waits = in->waits;
+}
+
+/* The next request has not gone since then, and waits for what the client waits for now, besides what it waited for. */
+static void hold(const struct client *client, struct intake *in, uint64_t since_ns)
+{
+    in->held_ns = since_ns;
+    in->waits = (uint16_t)(client->front->slow.waits | client->waits);
+}
+
+static void end_hold(struct intake *in)
+{
+    in->held_ns = 0;
+    in->waits = 0;
+}
+
+static void note_held(struct client *client, struct intake *in, bool is_held)
+{
+    if (is_held) {
+        hold(client, in, client->rider.arrived_ns);
+    } else if (in->held_ns != 0) {
+        end_hold(in);
+        start_time(client, in); /* for those that have waited behind it */
+    }
+}
+
+static void take_frame(struct intake *in, enum route result)
+{
+    in->has_frame = result == ROUTE_WAIT;
+    if (result != ROUTE_WAIT)
+        in->taken = in->scanned;
+}
+
+static bool can_go_on(const struct client *client)
+{
+    return client->state == CLIENT_OPEN && client->waits == 0 && client_extra(client)->passage == NULL;
+}
+
+/* Those that come next and can go the short way, if any. */
+static enum route take_plain(struct client *client, struct intake *in, const struct request_limits *limits,
+                             struct pace *pace)
+{
+    size_t used;
+    struct slice bytes = slice_of(in->data + in->taken, in->filled - in->taken);
+    enum route result = express_run(client, limits, bytes, &used, pace);
+    in->scanned += (uint32_t)used;
+    in->taken = in->scanned;
+    return result;
+}
+
+/* Take requests for as long as they can go. */
+static void take_all(struct client *client, struct intake *in)
+{
+    const struct request_limits *limits = limits_of(client);
+    enum route result = ROUTE_TAKEN;
+    struct pace pace;
+    start_time(client, in);
+    bool is_held_up = fair_share_is_held_up(client);
+    if (is_held_up)
+        end_hold(in);
+    fair_share_begin(client, &pace);
+    while (result == ROUTE_TAKEN && can_go_on(client)) {
+        assert(in->taken <= in->scanned && in->scanned <= in->filled && in->filled <= in->capacity);
+        bool is_next = in->taken == in->scanned;
+        if (is_next && in->taken < in->filled && !fair_share_may_go(client, &pace)) {
+            if (pace.is_used)
+                start_time(client, in);
+            hold(client, in, client->rider.arrived_ns);
+            break;
+        }
+        if (is_held_up && is_next && in->taken < in->filled)
+            held_up_end(client);
+        is_held_up &= !is_next;
+        if (is_next && take_plain(client, in, limits, &pace) == ROUTE_STOP)
+            break;
+        if (is_next && (pace.left == 0 || pace.left_ns <= 0) && in->taken < in->filled)
+            continue;
+        enum scan_result scanned = SCAN_FRAME;
+        if (!in->has_frame) {
+            size_t used;
+            scanned = request_scan(&in->scan, limits, in->data + in->scanned, in->filled - in->scanned, &used);
+            in->scanned += (uint32_t)used;
+        }
+        struct slice bytes = slice_of(in->data + in->taken, in->scanned - in->taken);
+        if (scanned == SCAN_BAD) {
+            protocol_error(client, &in->scan);
+            return;
+        }
+        if (scanned == SCAN_MORE && (bytes.len == 0 || !is_large(&in->scan)))
+            break;
+        if (scanned == SCAN_MORE) {
+            result = route_large(client, &in->scan, bytes);
+            if (result == ROUTE_TAKEN)
+                in->taken = in->scanned;
+            note_held(client, in, result == ROUTE_WAIT);
+            continue;
+        }
+        result = route_request(client, &in->scan, bytes);
+        pace_take_one(&pace);
+        take_frame(in, result);
+        note_held(client, in, result == ROUTE_WAIT);
+        limits = limits_of(client);
+    }
+}
+
+/* What of them goes to a lane is copied at the end: `in` is then moved, or goes. */
+static void take(struct client *client, struct intake *in)
+{
+    if (client->waits != 0) {
+        if (in->held_ns != 0)
+            in->waits |= client->waits;
+        if (!client_waits_for(client, WAIT_SHARE | WAIT_WORKER))
+            fair_share_stop(client); /* what it has been granted meanwhile is for others */
+        return;
+    }
+    if (client_has_old_rules(client) && !binding_renew(client))
+        return;
+    take_all(client, in);
+    client->front->nodes.commons.share_us = 0;
+    client->front->slow.waits = 0;
+    fair_share_end(client);
+    if (client_spread(client) != NULL)
+        spread_end_batch(client_spread(client), &client->extra->replies);
+    outbox_flush(&client->front->nodes.commons.outbox);
+}
+
+/* ---- passed on ---- */
+
+/*
+ * A large request ends in the middle. Half of it is in Redis, which waits for the rest on this client's own lane: what
+ * was asked before is still answered there, and the lane is closed with the client.
+ */
+static void abandon_passage(struct client *client)
+{
+    struct passage *passage = client->extra->passage;
+    client->extra->passage = NULL;
+    client->rider.is_sending = false;
+    if (passage->is_skipped) /* as to Redis, which never came to that request */
+        reply_mode_untake(&client->reply_mode);
+    if (!passage->is_refused)
+        lane_choice_withdraw(client);
+    if (!client_is_closed(client) && passage->scan.error != ERR_NONE)
+        protocol_error(client, &passage->scan);
+    free(passage);
+    client_leave(client);
+}
+
+static void wait_for_lane(struct client *client)
+{
+    lane_wait(client->rider.lane, &client->rider);
+    client_wait(client, WAIT_LANE);
+}
+
+/* The rest is not read while Redis does not take it, or the client has to pay for what has passed. */
+static void hold_passage(struct client *client)
+{
+    bool is_paying = account_is_paying(client, UNIT_BYTES_IN);
+    if (lane_is_congested(client->rider.lane))
+        wait_for_lane(client);
+    if (is_paying) {
+        client_wait(client, WAIT_BYTES);
+        timeouts_begin_request(client); /* it is weir that makes it late */
+    }
+    if (client->waits != 0)
+        link_pause(&client->link);
+}
+
+/* Pass on a piece of a large request. Returns how much of it was used; less than n: the request has ended. */
+static size_t pass(struct client *client, const char *data, size_t n)
+{
+    struct passage *passage = client->extra->passage;
+    size_t used;
+    enum scan_result result = request_scan(&passage->scan, limits_of(client), data, n, &used);
+    if (result == SCAN_BAD) {
+        abandon_passage(client);
+        return n;
+    }
+    if (!passage->is_refused && client->rider.lane != NULL) {
+        lane_send_more(&client->rider, data, used, result == SCAN_FRAME);
+        account_bytes_in(client, used, passage->counted);
+    }
+    if (result == SCAN_FRAME) {
+        free(passage);
+        client->extra->passage = NULL;
+        timeouts_end_request(client);
+    } else if (!passage->is_refused && !client_is_closed(client)) {
+        hold_passage(client);
+    }
+    return used;
+}
+
+/* ---- what waits in memory ---- */
+
+static void free_intake(struct client *client)
+{
+    if (client->intake == NULL)
+        return;
+    pool_note_less(&client->front->loop->pool, intake_free(client->intake));
+    client->intake = NULL;
+}
+
+/* Keep what a local intake, which points into the loop's read buffer, has left. */
+static void keep(struct client *client, const struct intake *local)
+{
+    if (intake_is_empty(local) || client_is_leaving(client))
+        return;
+    client->intake = intake_keep(local);
+    if (client->intake == NULL)
+        client_close_starved(client);
+    else
+        pool_note_more(&client->front->loop->pool, client->intake->capacity);
+}
+
+/* Move the rest of the client's own intake to the front where that is worth it, or give the memory back. */
+static void compact(struct client *client)
+{
+    if (intake_is_empty(client->intake) || client_is_leaving(client))
+        free_intake(client);
+    else if (client->intake->taken >= client->intake->filled - client->intake->taken)
+        intake_compact(client->intake);
+}
+
+/* Whoever cannot go on reads no more than a fixed number of bytes; who can, reads. */
+static void adjust_reading(struct client *client)
+{
+    if (client_is_leaving(client))
+        return;
+    uint32_t most = fair_share_is_held_up(client) ? INTAKE_READ : INTAKE_MAX - INTAKE_MIN_READ;
+    bool is_full = client->intake != NULL && client->intake->filled - client->intake->taken > most;
+    bool is_passing = client_extra(client)->passage != NULL;
+    bool is_stalled = client_waits_for(client, WAIT_MEMORY);
+    if (is_passing && account_is_paying(client, UNIT_BYTES_IN))
+        client_wait(client, WAIT_BYTES);
+    if (!is_full && !is_stalled && !(is_passing && client->waits != 0)) {
+        link_resume(&client->link);
+        return;
+    }
+    link_pause(&client->link);
+    if (!client->rider.is_gone)
+        link_watch_end(&client->link);
+    if (!is_stalled && !client->rider.is_paying && client_has_own_lane(client))
+        lane_catch_up(
+            &client->rider); /* it was stopped for a slow reader: see stop_if_slow in front/client/connection.c */
+}
+
+/* Is a part of a request here whose rest the client has still to send? */
+static bool has_begun(const struct client *client)
+{
+    if (client_extra(client)->passage != NULL)
+        return true;
+    return client->intake != NULL && !client->intake->has_frame && client->waits == 0;
+}
+
+/* `is_another`: some request has been taken meanwhile. */
+static void note_begun(struct client *client, bool is_another)
+{
+    bool is_waited_for = !list_is_empty(&client->waited_for.in_list);
+    bool is_begun = has_begun(client) && !client_is_leaving(client);
+    if (is_waited_for && (is_another || !is_begun))
+        timeouts_end_request(client);
+    if (is_begun && (is_another || !is_waited_for))
+        timeouts_begin_request(client);
+}
+
+/* ---- from the connection ---- */
+
+void feed(struct client *client, const char *data, size_t n)
+{
+    if (client_is_leaving(client))
+        return;
+    while (n > 0 && client_extra(client)->passage != NULL && !client_is_closed(client)) {
+        size_t used = pass(client, data, n);
+        data += used;
+        n -= used;
+    }
+    if (n == 0 || client_is_closed(client))
+        return;
+    bool is_another = true;
+    if (client->intake != NULL) {
+        uint32_t before = client->intake->taken;
+        client->intake->filled += (uint32_t)n;
+        take(client, client->intake);
+        is_another = client->intake->taken > before;
+        if (!client_is_closed(client))
+            compact(client);
+    } else {
+        struct intake local = {.data = (char *)(uintptr_t)data, .filled = (uint32_t)n, .capacity = (uint32_t)n};
+        take(client, &local);
+        keep(client, &local);
+    }
+    if (client_is_closed(client))
+        return;
+    note_begun(client, is_another);
+    binding_tell_top(client);
+    adjust_reading(client);
+}
+
+struct link *feed_passing(struct client *client, size_t *most)
+{
+    const struct passage *passage = client_extra(client)->passage;
+    if (passage == NULL || passage->is_refused || client->intake != NULL || client_is_leaving(client) ||
+        client->rider.lane == NULL)
+        return NULL;
+    *most = passage->scan.bulk_left;
+    return lane_passing(&client->rider);
+}
+
+void feed_passed(struct client *client, size_t n)
+{
+    struct passage *passage = client->extra->passage;
+    request_scan_skip(&passage->scan, n);
+    lane_passed(&client->rider, n);
+    account_bytes_in(client, n, passage->counted);
+    if (!client_is_closed(client))
+        hold_passage(client);
+}
+
+/* Nothing of a bulk that is passing will have to be kept: as much of it as there is room for is read at once. */
+static size_t read_room(const struct client *client, size_t most)
+{
+    const struct passage *passage = client_extra(client)->passage;
+    uint64_t left = passage != NULL ? passage->scan.bulk_left : 0;
+    size_t room = left < most ? (size_t)left : most;
+    return room > INTAKE_READ ? room : INTAKE_READ;
+}
+
+char *feed_room(struct client *client, size_t *room)
+{
+    struct intake *in = client->intake;
+    if (in == NULL) {
+        *room = read_room(client, *room);
+        return NULL;
+    }
+    uint32_t before = in->capacity;
+    *room = intake_make_room(in);
+    pool_note_more(&client->front->loop->pool, in->capacity - before);
+    if (*room == 0)
+        client_close_starved(client);
+    return in->data + in->filled;
+}
+
+void feed_again(struct client *client)
+{
+    if (client->intake != NULL) {
+        uint32_t before = client->intake->taken;
+        take(client, client->intake);
+        if (client_is_closed(client))
+            return;
+        bool is_another = client->intake->taken > before;
+        compact(client);
+        note_begun(client, is_another);
+        binding_tell_top(client);
+    }
+    adjust_reading(client);
+}
+
+void feed_stall(struct client *client, bool is_stalled)
+{
+    if (!is_stalled) {
+        client_resume(client, WAIT_MEMORY);
+        return;
+    }
+    client_wait(client, WAIT_MEMORY);
+    adjust_reading(client);
+}
+
+void feed_end(struct client *client)
+{
+    if (client_extra(client)->passage != NULL)
+        abandon_passage(client);
+}
+
+void feed_free(struct client *client)
+{
+    free_intake(client);
+}

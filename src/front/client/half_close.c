@@ -1,0 +1,106 @@
+#include "front/client/half_close.h"
+
+#include <stdlib.h>
+
+#include "front/client/account.h"
+#include "front/cluster/compound.h"
+#include "front/commands/decisions.h"
+#include "front/client/feed.h"
+#include "front/route/lane_choice.h"
+#include "front/client/meter.h"
+#include "front/route/fair_share.h"
+
+/* Has Redis come to a command of its that may block? */
+static bool waits_in_redis(const struct client *client)
+{
+    return client_has_own_lane(client) && client->rider.lane != NULL && lane_waits(client->rider.lane);
+}
+
+static void end_waiting(struct client *client);
+
+/*
+ * What Redis has not answered by now blocks, if it has had it all the time; on a connection of its own the client
+ * would be gone. Where it has answered the client has what follows answered too.
+ */
+static void on_probe_over(struct probe *probe)
+{
+    const struct ending *ending = container_of(probe, struct ending, probe);
+    struct client *client = ending->client;
+    if (!waits_in_redis(client))
+        return;
+    if (client->rider.lane->calls.head != ending->call) {
+        end_waiting(client);
+        return;
+    }
+    /* Nothing behind it is carried out: its answer would stand where this one's is missing. */
+    lane_choice_abandon(client);
+    fair_share_stop(client);
+    client_cut_for(client, CLOSED_BY_CLIENT);
+}
+
+/* Out of memory: NULL, and the client is closed. */
+static struct ending *need_ending(struct client *client)
+{
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL || extra->ending != NULL)
+        return extra != NULL ? extra->ending : NULL;
+    extra->ending = malloc(sizeof *extra->ending);
+    if (extra->ending == NULL) {
+        client_close_starved(client);
+        return NULL;
+    }
+    extra->ending->client = client;
+    extra->ending->probe.on_over = on_probe_over;
+    list_init(&extra->ending->probe.in_prober);
+    return extra->ending;
+}
+
+/* A command of a client that has gone must not wait in Redis: it could take an element for nobody. */
+static void end_waiting(struct client *client)
+{
+    struct ending *ending = waits_in_redis(client) ? need_ending(client) : NULL;
+    if (ending == NULL)
+        return;
+    ending->call = client->rider.lane->calls.head;
+    struct lane *lane = prober_start(&nodes_row_of(client->rider.lane)->prober, &ending->probe);
+    if (lane != NULL)
+        lane_wait(lane, &client->rider);
+}
+
+/* A limit delays its next command for long, or delays a client that reads no more: that one loses its place. */
+static bool waits_in_vain(const struct client *client)
+{
+    return account_waits_long(client) || (client->output == OUTPUT_DROPPED && meter_is_waiting(client));
+}
+
+void half_close_foresee(struct client *client)
+{
+    client->rider.is_gone = true;
+    end_waiting(client);
+}
+
+void half_close_check(struct client *client)
+{
+    if (client->rider.is_gone && !client->is_eof && !client_is_closed(client))
+        end_waiting(client); /* half_close_foresee */
+    if (!client->is_eof || client_is_closed(client))
+        return;
+    feed_end(client);
+    end_waiting(client);
+    compounds_hurry(client);
+    if (client_is_closed(client))
+        return;
+    if (!decisions_hurry(client) || waits_in_vain(client))
+        client_close(client);
+    if (client_is_leaving(client))
+        return;
+    if (!client_has_more(client) && (client->waits & ~WAIT_MEMORY) == 0 && !client->rider.wants_idle)
+        client_leave(client);
+}
+
+void half_close_begin(struct client *client)
+{
+    client->is_eof = client->rider.is_gone = true;
+    nodes_sweep(&client->front->nodes);
+    half_close_check(client);
+}

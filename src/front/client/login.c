@@ -1,0 +1,532 @@
+#include "front/client/login.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "front/client/binding.h"
+#include "front/route/lane_choice.h"
+#include "front/client/login_attempt.h"
+#include "front/route/outage.h"
+#include "front/client/session.h"
+#include "front/route/target.h"
+#include "upstream/lane/lend.h"
+#include "upstream/lane/own_words.h"
+#include "upstream/node/redirect.h"
+
+enum stage {
+    STAGE_WAITS,   /* for others of its address that are under way */
+    STAGE_BARRED,  /* too many of them have failed */
+    STAGE_ASKED,   /* the auth lane has not answered */
+    STAGE_JUDGED,  /* it has */
+    STAGE_AWAY,    /* no auth lane is to be had: it is asked again once one may be */
+    STAGE_ON_LANE, /* its own lane is being logged in */
+    STAGE_PASSED,
+};
+
+struct login_step {
+    struct question question;
+    struct login_attempt attempt;
+    struct alarm late; /* handshake-timeout while it waits; room for it is reserved if on_due is set */
+    struct front *front;
+    struct client *client; /* NULL: it is gone, and the answer is only charged */
+    enum stage stage;
+    enum judgement judgement;
+    bool is_proof;      /* the words of before are asked again */
+    bool is_waited_for; /* a proof: by a request */
+    char *reply;        /* Redis' words against it; heap; NULL: none */
+};
+
+static struct login_step *step_of(struct question *question)
+{
+    return container_of(question, struct login_step, question);
+}
+
+bool login_has_begun(const struct client *client)
+{
+    const struct login_step *step = client_extra(client)->login;
+    return step != NULL && !step->is_proof;
+}
+
+static void free_step(struct login_step *step)
+{
+    struct alarms *alarms = &step->front->timeouts.alarms;
+    if (step->late.on_due != NULL) {
+        alarm_stop(alarms, &step->late);
+        alarms_release(alarms, 1);
+    }
+    login_put(step->question.login);
+    proof_drop(&step->question.proof);
+    free(step->reply);
+    free(step);
+}
+
+/* An answer that is on its way is waited for without the client if it may have to be charged. */
+void login_end(struct client *client)
+{
+    struct login_step *step = client_extra(client)->login;
+    if (step == NULL)
+        return;
+    client->extra->login = NULL;
+    step->client = NULL;
+    if (login_attempt_is_counted(&step->attempt) && question_is_in_flight(&step->question)) {
+        doors_ask_once(&step->question);
+        return;
+    }
+    doors_forget(&step->question);
+    login_attempt_end(step->front, &step->attempt, question_was_lost(&step->question));
+    free_step(step);
+}
+
+/* ---- on an auth lane ---- */
+
+/* True if Redis has taken these words before: the client is who they say, and an error would not make it another. */
+static bool is_renewal(const struct login_step *step)
+{
+    return step->is_proof || session_login(step->client) == step->question.login;
+}
+
+static void end_check(struct login_step *step)
+{
+    struct client *client = step->client;
+    if (step->judgement == JUDGED_TRUE)
+        session_prove(client, &step->question.proof);
+    login_end(client);
+}
+
+static void refuse_lane(struct client *client, const char *why)
+{
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
+    login_end(client);
+    lane_choice_abandon(client);
+    client_leave_for(client, CLOSED_UPSTREAM);
+}
+
+/* What it was owed before is still told, unless that may be long in coming. */
+static void refuse_proof(struct client *client)
+{
+    const struct rider *rider = &client->rider;
+    static const char why[] = "Redis does not take it for its user any more";
+    if (rider->in_flight == 0 || rider->lane == NULL || lane_may_wait(rider->lane)) {
+        refuse_lane(client, why);
+        return;
+    }
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
+    login_end(client);
+    client_leave_for(client, CLOSED_UPSTREAM);
+}
+
+/*
+ * True if the words are refused by another node of a cluster than the home node, where the client has nothing: that
+ * is the answer to the command, and the client stays.
+ */
+static bool is_refused_elsewhere(const struct client *client)
+{
+    return client_is_on_cluster(client) && !client_has_own_lane(client) &&
+           session_row(client) != front_home(client->front);
+}
+
+static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
+{
+    struct login_step *step = step_of(question);
+    login_attempt_end(step->front, &step->attempt, judgement == JUDGED_FALSE || judgement == JUDGED_LOST);
+    if (step->client == NULL) {
+        free_step(step);
+        return;
+    }
+    step->stage = STAGE_JUDGED;
+    step->judgement = judgement;
+    if (is_renewal(step) && judgement == JUDGED_FALSE && !is_refused_elsewhere(step->client)) {
+        refuse_proof(step->client);
+        return;
+    }
+    if (step->is_proof && !step->is_waited_for) {
+        end_check(step);
+        return;
+    }
+    if (step->client->front->nodes.commons.upstream->is_cluster && redirect_is(reply))
+        reply = SLICE("-UPSTREAM moved\r\n"); /* a login has no slot: it is a lie, and no client hears it */
+    if (judgement == JUDGED_FALSE && memchr(reply.at, '\0', reply.len) == NULL) /* else weir's own words do */
+        step->reply = strndup(reply.at, reply.len);
+    client_resume(step->client, WAIT_LOGIN);
+}
+
+/* Takes over a reference on the login. NULL: there was no memory, and the client is closed. */
+static struct login_step *make_question(struct client *client, struct login *login, bool is_short)
+{
+    login_end(client); /* it has been asked about for its own sake */
+    struct extra *extra = client_need_extra(client);
+    struct login_step *step = extra != NULL ? calloc(1, sizeof *step) : NULL;
+    if (step == NULL) {
+        client_close_starved(client);
+        login_put(login);
+        return NULL;
+    }
+    step->front = client->front;
+    step->client = client;
+    step->question.login = login;
+    step->question.is_short = is_short;
+    step->question.on_judged = on_judged;
+    list_init(&step->question.in_doors);
+    extra->login = step;
+    return step;
+}
+
+static void ask_door(struct login_step *step)
+{
+    step->stage = STAGE_ASKED;
+    struct nodes_row *row = step->is_proof ? session_row(step->client) : front_home(step->front);
+    doors_ask(&row->doors, &step->question);
+}
+
+/* ---- before that: may its address log in now? ---- */
+
+static void on_late(struct alarm *alarm)
+{
+    struct client *client = container_of(alarm, struct login_step, late)->client;
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                       "its login has waited handshake-timeout for other logins from its address");
+    client_close_for(client, CLOSED_HANDSHAKE);
+}
+
+static void wait(struct login_step *step)
+{
+    struct front *front = step->front;
+    struct alarms *alarms = &front->timeouts.alarms;
+    step->stage = STAGE_WAITS;
+    if (front->rules->handshake_timeout_ns == 0)
+        return;
+    if (step->late.on_due == NULL && !alarms_reserve(alarms, 1)) {
+        client_close_starved(step->client);
+        return;
+    }
+    step->late.on_due = on_late;
+    alarm_set(alarms, &step->late, front->loop->now_ns + front->rules->handshake_timeout_ns);
+}
+
+static void be_barred(struct login_step *step)
+{
+    login_attempt_note_barred(step->front, &step->attempt);
+    step->stage = STAGE_BARRED;
+}
+
+static void proceed(struct login_step *step, enum attempt_state state)
+{
+    switch (state) {
+    case ATTEMPT_UNDER_WAY:
+        ask_door(step);
+        break;
+    case ATTEMPT_WAITS:
+        wait(step);
+        break;
+    case ATTEMPT_BARRED:
+        be_barred(step);
+        break;
+    case ATTEMPT_NONE:
+    case ATTEMPT_STARVED:
+        client_close_starved(step->client);
+        break;
+    }
+}
+
+static void begin(struct login_step *step)
+{
+    proceed(step, login_attempt_begin(step->client, &step->attempt));
+}
+
+void login_look(struct front *front)
+{
+    struct attempt *attempt;
+    while ((attempt = attempts_news(front->settings->attempts, front->index)) != NULL) {
+        struct login_step *step = container_of(attempt, struct login_step, attempt.base);
+        if (step->late.on_due != NULL)
+            alarm_stop(&front->timeouts.alarms, &step->late);
+        client_resume(step->client, WAIT_LOGIN);
+        proceed(step, attempt->state);
+    }
+}
+
+/* ---- and on a lane of its own ---- */
+
+/* Nobody hears the answer but weir. NULL: out of memory. */
+static struct call *call_lane(struct client *client, enum effect effect)
+{
+    struct call *call = lane_call_special(client->rider.lane, &client->rider, FLOW_ONE, 1, 0);
+    if (call == NULL)
+        return NULL;
+    call->flags = CALL_MUTE | CALL_LOOK;
+    call->effect = (uint8_t)effect;
+    call->arrived_ns = 0;
+    return call;
+}
+
+/* Whom Redis did not know it told no id; who has logged in may be named by it. False: out of memory. */
+static bool ask_id(struct client *client)
+{
+    static const char request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n"; /* which needs no rights */
+    if (client->rider.lane->id != 0)
+        return true;
+    if (call_lane(client, EFFECT_ID) == NULL)
+        return false;
+    lane_send(client->rider.lane, &client->rider, request, sizeof request - 1);
+    return true;
+}
+
+/* In weir's own words, too: nobody hears the answer but weir. False: out of memory. */
+static bool tell_lane(struct client *client, struct login *login)
+{
+    struct lane *lane = client->rider.lane;
+    if (!lane_vouch(lane, &client->rider))
+        return false;
+    char *request = malloc(login_room(login));
+    bool is_sent = request != NULL && call_lane(client, EFFECT_LOGIN) != NULL;
+    if (is_sent) {
+        size_t n = login_emit(login, SLICE("AUTH"), false, request);
+        lane_send(lane, &client->rider, request, n);
+        explicit_bzero(request, n);
+        lane_must_answer(lane, upstream_time(client->front->nodes.commons.upstream, DOORS_PATIENCE_NS));
+    }
+    free(request);
+    return is_sent && ask_id(client);
+}
+
+void login_lane_answered(struct client *client, const struct glimpse *reply)
+{
+    client->rider.lane->answer_by_ns = 0;
+    if (!glimpse_is(reply, SLICE("+OK\r\n"))) {
+        refuse_lane(client, "its own connection does not accept the login that Redis has just accepted");
+        return;
+    }
+    lend_note_login(client->rider.lane);
+    lane_choice_note_login(client);
+    client->extra->login->stage = STAGE_PASSED;
+    client_resume(client, WAIT_LOGIN);
+}
+
+/* ---- a request ---- */
+
+/* False: as that it is one too many, and is leaving; or there was no memory, and it is closed. */
+static bool become(struct client *client, const struct question *question)
+{
+    if (session_log_in(client, question->login, &question->proof))
+        return binding_bind(client);
+    client_close_starved(client);
+    return false;
+}
+
+static enum login_result pass(struct client *client, struct login_step *step)
+{
+    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
+    step->stage = STAGE_PASSED;
+    if (!become(client, &step->question))
+        return LOGIN_GONE;
+    if (!has_lane)
+        return LOGIN_PASSED;
+    step->stage = STAGE_ON_LANE;
+    client_wait(client, WAIT_LOGIN);
+    if (tell_lane(client, step->question.login))
+        return LOGIN_WAITS;
+    client_close_starved(client);
+    return LOGIN_GONE;
+}
+
+/* Redis has not been asked: no auth lane is to be had. */
+static enum login_result go_without(struct client *client, struct login_step *step)
+{
+    const struct lanes *lanes = &front_home(client->front)->lanes;
+    switch (outage_meet(client, lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_BUSY, true)) {
+    case OUTAGE_WAITS:
+        step->stage = STAGE_AWAY;
+        return LOGIN_WAITS;
+    case OUTAGE_ERROR:
+        if (!is_renewal(step))
+            return LOGIN_WRONG;
+        outage_close(client);
+        break;
+    case OUTAGE_CLOSES:
+        outage_close(client);
+        break;
+    case OUTAGE_STARVED:
+        break;
+    }
+    return LOGIN_GONE;
+}
+
+/* Redis has been asked, and its answer is lost. An operator's connection stays, unless it is another user's already. */
+static enum login_result lose(struct client *client, const struct login_step *step)
+{
+    if (client_is_operator(client) && !is_renewal(step))
+        return LOGIN_WRONG;
+    client_leave_for(client, CLOSED_UPSTREAM);
+    return LOGIN_GONE;
+}
+
+static enum login_result judged(struct client *client, struct login_step *step)
+{
+    switch (step->judgement) {
+    case JUDGED_TRUE:
+        return pass(client, step);
+    case JUDGED_FALSE:
+        return LOGIN_WRONG;
+    case JUDGED_LOST:
+        return lose(client, step);
+    case JUDGED_NOT:
+        break;
+    }
+    return go_without(client, step);
+}
+
+/*
+ * An auth lane that is being dialled is waited for as long as the outage may last, and no longer. What has come back
+ * has an end of its own. False: the client is closed, for want of memory.
+ */
+static bool watch_dial(struct client *client, struct login_step *step, bool is_handshake)
+{
+    struct nodes_row *row = step->is_proof ? session_row(client) : front_home(client->front);
+    if (step->stage != STAGE_ASKED || question_is_in_flight(&step->question) || lanes_is_taken(&row->lanes))
+        return true;
+    if (client->rider.is_returning) /* the outage is that of the next request */
+        return true;
+    outage_watch(client, is_handshake);
+    if (!client_is_closed(client) && outage_is_over(client, is_handshake))
+        doors_give_up(&step->question);
+    return !client_is_closed(client);
+}
+
+static enum login_result go_on(struct client *client, struct login_step *step)
+{
+    if (step->stage == STAGE_AWAY) {
+        begin(step);
+        if (client_is_closed(client))
+            return LOGIN_GONE;
+    }
+    if (!watch_dial(client, step, true))
+        return LOGIN_GONE;
+    switch (step->stage) {
+    case STAGE_BARRED:
+        return LOGIN_BARRED;
+    case STAGE_PASSED:
+        return LOGIN_PASSED;
+    case STAGE_JUDGED:
+        return judged(client, step);
+    case STAGE_AWAY:
+    case STAGE_WAITS:
+    case STAGE_ASKED:
+    case STAGE_ON_LANE:
+        break;
+    }
+    client_wait(client, WAIT_LOGIN);
+    return LOGIN_WAITS;
+}
+
+/* As go_on, of a step that has begun just now, or in which the client was closed. */
+static enum login_result begun(struct client *client, struct login_step *step)
+{
+    if (step == NULL)
+        return LOGIN_GONE;
+    begin(step);
+    return client_is_closed(client) ? LOGIN_GONE : go_on(client, step);
+}
+
+enum login_result login_ask(struct client *client, const struct hello *hello)
+{
+    if (login_has_begun(client))
+        return go_on(client, client->extra->login);
+    struct login *login = login_new(hello->user, hello->password);
+    if (login != NULL)
+        return begun(client, make_question(client, login, hello->is_short));
+    client_close_starved(client);
+    return LOGIN_GONE;
+}
+
+/* Asks again in a step that has begun for AUTH or HELLO, or in one for this alone. NULL: the client is gone. */
+static struct login_step *begin_proof(struct client *client)
+{
+    struct login_step *step = client_extra(client)->login;
+    if (step != NULL && step->stage != STAGE_PASSED)
+        return step;
+    if (step == NULL) {
+        step = make_question(client, login_get(session_login(client)), false);
+        if (step == NULL)
+            return NULL;
+        step->is_proof = true;
+    }
+    ask_door(step);
+    return step;
+}
+
+enum login_result login_prove(struct client *client, bool is_handshake)
+{
+    struct login_step *step = begin_proof(client);
+    if (step == NULL)
+        return LOGIN_GONE;
+    step->is_waited_for |= step->stage != STAGE_JUDGED;
+    if (!watch_dial(client, step, is_handshake))
+        return LOGIN_GONE;
+    if (step->stage != STAGE_JUDGED) {
+        client_wait(client, WAIT_LOGIN);
+        return LOGIN_WAITS;
+    }
+    if (step->judgement == JUDGED_TRUE) {
+        session_prove(client, &step->question.proof);
+        step->stage = STAGE_PASSED;
+        return LOGIN_PASSED;
+    }
+    if (step->judgement != JUDGED_FALSE || is_refused_elsewhere(client))
+        return LOGIN_WRONG;
+    refuse_proof(client);
+    return LOGIN_GONE;
+}
+
+enum login_result login_renew(struct client *client, bool is_handshake)
+{
+    if (!session_must_prove(client))
+        return LOGIN_PASSED;
+    if (session_is_proven(client))
+        lane_choice_keep_user(client);
+    do {
+        enum login_result result = login_prove(client, is_handshake);
+        if (result != LOGIN_PASSED)
+            return result;
+        if (!login_has_begun(client))
+            login_end(client);
+    } while (!session_is_proven(client));
+    return LOGIN_PASSED;
+}
+
+void login_prove_again(struct client *client)
+{
+    struct login_step *step = client_extra(client)->login;
+    if (step == NULL || step->stage != STAGE_JUDGED)
+        return;
+    if (step->is_proof)
+        login_end(client);
+    else
+        step->stage = STAGE_PASSED;
+}
+
+bool login_is_refused(const struct client *client)
+{
+    const struct login_step *step = client_extra(client)->login;
+    return step != NULL && step->stage == STAGE_JUDGED && step->judgement == JUDGED_FALSE;
+}
+
+bool login_is_unanswered(const struct client *client)
+{
+    const struct login_step *step = client_extra(client)->login;
+    return step != NULL && step->stage == STAGE_JUDGED && step->judgement == JUDGED_LOST;
+}
+
+void login_check(struct client *client)
+{
+    (void)begin_proof(client);
+}
+
+struct slice login_reply(const struct client *client)
+{
+    const struct login_step *step = client_extra(client)->login;
+    if (step->reply != NULL)
+        return slice_str(step->reply);
+    return err_text(lanes_why_away(&front_home(client->front)->lanes));
+}

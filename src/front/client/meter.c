@@ -1,0 +1,167 @@
+#include "front/client/meter.h"
+
+#include <stdlib.h>
+
+#define METER_ALARMS 3
+
+/* A limit delays its command no longer. */
+static void on_turn(struct alarm *delay)
+{
+    client_resume(container_of(delay, struct meter, delay)->client, WAIT_DELAY);
+}
+
+/* Its places may have been moved back meanwhile. */
+static uint64_t turn_by_now(struct alarm *delay)
+{
+    return gate_turn_due(&container_of(delay, struct meter, delay)->turn);
+}
+
+/* It owes no more than it may. */
+static void on_paid_in(struct alarm *payment)
+{
+    client_resume(container_of(payment, struct meter, payments[0])->client, WAIT_BYTES);
+}
+
+static void on_paid_out(struct alarm *payment)
+{
+    link_wake(&container_of(payment, struct meter, payments[1])->client->link);
+}
+
+/* With room for its alarms. NULL: out of memory. */
+struct meter *meter_make(struct client *client)
+{
+    if (client->meter != NULL)
+        return client->meter;
+    struct meter *meter = calloc(1, sizeof *meter);
+    if (meter == NULL || !alarms_reserve(&client->front->alarms, METER_ALARMS)) {
+        free(meter);
+        return NULL;
+    }
+    meter->delay.on_due = on_turn;
+    meter->delay.due_by_now = turn_by_now;
+    meter->payments[0].on_due = on_paid_in;
+    meter->payments[1].on_due = on_paid_out;
+    meter->client = client;
+    client->meter = meter;
+    return meter;
+}
+
+/* NULL: there was no memory, and the client is closed. */
+struct meter *meter_need(struct client *client)
+{
+    struct meter *meter = meter_make(client);
+    if (meter == NULL)
+        client_close_starved(client);
+    return meter;
+}
+
+void meter_free(struct client *client)
+{
+    struct meter *meter = client->meter;
+    client->meter = NULL;
+    if (meter == NULL)
+        return;
+    alarm_stop(&client->front->alarms, &meter->delay);
+    for (int i = 0; i < 2; i++)
+        alarm_stop(&client->front->alarms, &meter->payments[i]);
+    alarms_release(&client->front->alarms, METER_ALARMS);
+    while (meter->owns != NULL) {
+        struct subject *own = meter->owns;
+        meter->owns = own->next;
+        subject_free_detached(own);
+    }
+    free(meter);
+}
+
+/* ---- the connection's own funnels ---- */
+
+bool meter_has_funnels(const struct policy *policy)
+{
+    return policy != NULL && policy->of_scope[PER_CONNECTION] != 0;
+}
+
+/* The connection's own funnels under that policy. NULL: not made yet. */
+struct subject *meter_funnels(const struct client *client, const struct policy *policy)
+{
+    struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
+    while (own != NULL && own->record != policy->record)
+        own = own->next;
+    return own;
+}
+
+/* They are made once, so that going to and fro refills nothing. False: out of memory. */
+bool meter_make_funnels(struct client *client, const struct policy *policy)
+{
+    if (!meter_has_funnels(policy))
+        return true;
+    struct subject *own = meter_funnels(client, policy);
+    if (own != NULL)
+        return subject_grow(own);
+    own = meter_make(client) != NULL ? subject_new_detached(policy->record, PER_CONNECTION) : NULL;
+    if (own == NULL)
+        return false;
+    own->next = client->meter->owns;
+    client->meter->owns = own;
+    return true;
+}
+
+static const struct policy *policy_of(const struct policies *policies, const struct record *record)
+{
+    for (size_t i = 0; i < policies_count(policies); i++)
+        if (policies_at(policies, i)->record == record)
+            return policies_at(policies, i);
+    return NULL;
+}
+
+void meter_settle(struct client *client, const struct policies *policies)
+{
+    struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
+    for (; own != NULL; own = own->next) {
+        bool is_bound = client->bound != NULL && client->bound->record == own->record;
+        const struct policy *policy = is_bound ? client->bound : policy_of(policies, own->record);
+        if (policy != NULL)
+            gate_settle_holder(policy, own, PER_CONNECTION, client->front->loop->now_ns);
+    }
+}
+
+/* ---- waiting for a turn ---- */
+
+void meter_ring(struct client *client)
+{
+    struct meter *meter = client->meter;
+    struct alarms *alarms = &client->front->alarms;
+    if (meter == NULL)
+        return;
+    struct alarm *set[] = {&meter->delay, &meter->payments[0], &meter->payments[1]};
+    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) {
+        if (alarm_is_set(set[i]))
+            set[i]->on_due(set[i]);
+        alarm_stop(alarms, set[i]);
+    }
+}
+
+bool meter_is_waiting(const struct client *client)
+{
+    return client->meter != NULL && client->meter->headed_ns != 0;
+}
+
+void meter_forget_places(struct client *client)
+{
+    if (client->meter != NULL)
+        gate_forget_places(&client->meter->turn);
+}
+
+/* Its turn is used, or spent. */
+void meter_forget_turn(struct client *client)
+{
+    if (client->meter != NULL)
+        client->meter->turn.n = 0;
+}
+
+/* It will not go: nor does it need its turn. */
+void meter_leave_queue(struct client *client)
+{
+    if (client->meter != NULL)
+        gate_leave(&client->meter->turn, client->front->tallies);
+    meter_forget_turn(client);
+}

@@ -1,0 +1,313 @@
+#include "front/client/remains.h"
+
+#include <stdlib.h>
+
+#include "front/client/meter.h"
+#include "limit/gate.h"
+
+struct remains {
+    struct list in_front; /* front.remains */
+    struct rider rider;   /* hears of the calls */
+    struct link link;     /* hollow: woken when the last call has been answered, or the lane has gone */
+    struct front *front;
+    struct node *node;           /* where the calls are under way; one reference */
+    struct rules *rules;         /* that `policy` belongs to; one reference */
+    const struct policy *policy; /* whose limits are charged; NULL: none */
+    struct subject *subject;     /* that pays; one reference */
+    uint64_t counted;            /* calls in flight that limits on them count, ... */
+    uint64_t counted_shadow;     /* ... and that limits in shadow mode do */
+    uint64_t n_unanswered;       /* requests */
+    uint64_t left_bytes;         /* its part of node.left_bytes */
+};
+
+static struct remains *remains_of(struct rider *rider)
+{
+    return container_of(rider, struct remains, rider);
+}
+
+/* ---- whose limits ---- */
+
+/* The funnels `per connection` have ended with the connection. */
+static struct account account_of(const struct remains *remains)
+{
+    struct account account = {remains->policy, {[PER_SUBJECT] = remains->subject}};
+    if (remains->policy != NULL && remains->policy->of_scope[PER_POLICY] != 0)
+        account.holders[PER_POLICY] = remains->policy->record->everybody;
+    return account;
+}
+
+static void count_calls(const struct remains *remains, bool is_begun)
+{
+    const struct account account = account_of(remains);
+    if (account.policy == NULL)
+        return;
+    if (is_begun)
+        gate_calls_begin(&account, remains->counted, remains->counted_shadow);
+    else
+        gate_calls_end(&account, remains->counted, remains->counted_shadow);
+}
+
+/* The policy of that record under the rules that hold now. NULL: there is none any more. */
+static const struct policy *successor(const struct remains *remains)
+{
+    const struct rules *rules = remains->front->rules;
+    const struct record *record = remains->policy->record;
+    const struct policy *policy = policies_find(rules->policies, slice_of(record->name, record->name_len));
+    policy = exceptions_bind(rules->exceptions, policy, subject_name(remains->subject));
+    return policy != NULL && policy->record == record && subject_grow(remains->subject) ? policy : NULL;
+}
+
+/* Other rules may have come: bytes are charged at their rates. */
+static void keep_up(struct remains *remains)
+{
+    struct rules *rules = remains->front->rules;
+    if (remains->rules == rules)
+        return;
+    if (remains->policy != NULL) {
+        count_calls(remains, false);
+        remains->policy = successor(remains);
+        count_calls(remains, true);
+    }
+    rules_get(rules);
+    rules_put(remains->rules);
+    remains->rules = rules;
+}
+
+/* ---- how much is under way ---- */
+
+/*
+ * Of the reply that is being read as much counts as is known to be missing, where that is more than
+ * of one unknown.
+ */
+static uint64_t bytes_left(const struct remains *remains)
+{
+    const struct lane *lane = remains->rider.lane;
+    uint64_t missing = lane != NULL && lane_is_in_frame(lane) ? lane->scan.bulk_left : 0;
+    return remains->n_unanswered * REMAINS_CALL_BYTES + (missing > REMAINS_CALL_BYTES ? missing : 0);
+}
+
+static void note_left(struct remains *remains, uint64_t bytes)
+{
+    if (bytes == remains->left_bytes)
+        return;
+    node_add_left(remains->node, bytes - remains->left_bytes);
+    remains->left_bytes = bytes;
+}
+
+/* ---- from the lane ---- */
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct remains *remains = remains_of(rider);
+    struct front *front = remains->front;
+    (void)data;
+    keep_up(remains);
+    note_left(remains, bytes_left(remains));
+    const struct account account = account_of(remains);
+    if (account.policy != NULL)
+        gate_owe_bytes(&account, UNIT_BYTES_OUT, n, rider->counted, front->loop->now_ns, front->tallies);
+}
+
+static void on_unheard(struct rider *rider, size_t n)
+{
+    on_bytes(rider, NULL, n);
+}
+
+static void on_counted(struct rider *rider, uint8_t counted)
+{
+    struct remains *remains = remains_of(rider);
+    bool is_counted = (counted & COUNTED) != 0 && remains->counted > 0;
+    bool is_shadow = (counted & COUNTED_SHADOW) != 0 && remains->counted_shadow > 0;
+    keep_up(remains);
+    const struct account account = account_of(remains);
+    remains->counted -= is_counted;
+    remains->counted_shadow -= is_shadow;
+    if (account.policy != NULL)
+        gate_calls_end(&account, is_counted, is_shadow);
+}
+
+static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
+{
+    struct remains *remains = remains_of(rider);
+    (void)call;
+    remains->n_unanswered -= n < remains->n_unanswered ? n : remains->n_unanswered;
+    note_left(remains, bytes_left(remains));
+}
+
+/* Called for each of its calls on that lane. */
+static void on_lost(struct rider *rider, const struct lane *lane)
+{
+    (void)lane;
+    rider->lane = NULL;
+    link_wake(&remains_of(rider)->link);
+}
+
+static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
+{
+    (void)rider;
+    (void)call;
+    (void)reply;
+}
+
+static void on_refused(struct rider *rider, enum lane_end why, struct slice reply)
+{
+    (void)rider;
+    (void)why;
+    (void)reply;
+}
+
+static void on_unread(struct rider *rider, uint64_t bytes)
+{
+    (void)rider;
+    (void)bytes;
+}
+
+static void ignore(struct rider *rider)
+{
+    (void)rider;
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_unheard = on_unheard,
+    .on_run_end = ignore,
+    .on_counted = on_counted,
+    .on_timed = on_timed,
+    .on_answer = on_answer,
+    .on_refused = on_refused,
+    .on_heavy = ignore,
+    .on_blocking = ignore,
+    .on_unread = on_unread,
+    .on_lost = on_lost,
+    .to_link = (ptrdiff_t)offsetof(struct remains, link) - (ptrdiff_t)offsetof(struct remains, rider),
+};
+
+/* ---- from the client's end to the last answer ---- */
+
+static void end(struct remains *remains)
+{
+    struct front *front = remains->front;
+    count_calls(remains, false);
+    note_left(remains, 0);
+    subject_note_left(remains->subject, -1);
+    subject_put(front->settings->subjects, remains->subject);
+    rules_put(remains->rules);
+    node_put(remains->node);
+    list_take(&remains->in_front);
+    list_take(&remains->link.woken);
+    pool_note_less(&front->loop->pool, sizeof *remains);
+    free(remains);
+}
+
+/* Does the lane still have anything of its: calls, or itself? */
+static bool is_over(const struct remains *remains)
+{
+    const struct lane *lane = remains->rider.lane;
+    return lane == NULL || (lane->owner != &remains->rider && remains->rider.in_flight == 0);
+}
+
+static void on_wake(struct link *link)
+{
+    struct remains *remains = container_of(link, struct remains, link);
+    if (is_over(remains))
+        end(remains);
+    else
+        remains->rider.wants_idle = true;
+}
+
+static const struct link_ops link_ops = {.on_wake = on_wake};
+
+/* Requests whose end on_timed will tell. */
+static uint64_t count_unanswered(const struct lane *lane, const struct rider *rider)
+{
+    uint64_t n = 0;
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        const struct call *call = calls_at(&lane->calls, at);
+        if (call->rider == rider && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0)
+            n += call_requests(call);
+    }
+    return n;
+}
+
+/* What limits on calls in flight count for the rider alone is not the client's any more. */
+static void take_counted(struct remains *remains, struct meter *meter, const struct lane *lane,
+                         const struct rider *rider)
+{
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        const struct call *call = calls_at(&lane->calls, at);
+        if (call->rider != rider)
+            continue;
+        remains->counted += (call->counted & COUNTED) != 0;
+        remains->counted_shadow += (call->counted & COUNTED_SHADOW) != 0;
+    }
+    meter->counted -= (uint32_t)remains->counted;
+    meter->counted_shadow -= (uint32_t)remains->counted_shadow;
+}
+
+/* NULL: out of memory. */
+static struct remains *make(struct client *client, struct lane *lane, const struct rider *rider)
+{
+    struct front *front = client->front;
+    struct meter *meter = client->meter;
+    struct remains *remains = calloc(1, sizeof *remains);
+    if (remains == NULL)
+        return NULL;
+    pool_note_more(&front->loop->pool, sizeof *remains);
+    remains->front = front;
+    remains->node = node_get(lane_node(lane));
+    remains->rules = rules_get(client_rules(client));
+    remains->policy = client->bound;
+    remains->subject = client->subject;
+    subject_hold(remains->subject);
+    subject_note_left(remains->subject, 1);
+    if (meter != NULL && client_spread(client) != NULL) {
+        take_counted(remains, meter, lane, rider);
+    } else if (meter != NULL) {
+        remains->counted = meter->counted;
+        remains->counted_shadow = meter->counted_shadow;
+        meter->counted = meter->counted_shadow = 0;
+    }
+    remains->rider.ops = &rider_ops;
+    remains->rider.wants_idle = true;
+    remains->rider.is_gone = true;
+    list_init(&remains->rider.waiting);
+    link_init_hollow(&remains->link, front->loop, &link_ops);
+    list_push(&front->remains, &remains->in_front);
+    remains->n_unanswered = count_unanswered(lane, rider);
+    return remains;
+}
+
+void remains_leave(struct client *client)
+{
+    remains_leave_rider(client, &client->rider);
+}
+
+void remains_leave_rider(struct client *client, struct rider *rider)
+{
+    struct lane *lane = rider->lane;
+    bool is_under_way = rider->in_flight > 0 || (lane->owner == rider && !lane_is_clean(lane));
+    bool goes_on = lane_is_ready(lane) && is_under_way && client->subject != NULL;
+    struct remains *remains = goes_on ? make(client, lane, rider) : NULL;
+    if (remains == NULL) {
+        lane_forget(lane, rider);
+        return;
+    }
+    lane_bequeath(lane, rider, &remains->rider);
+    note_left(remains, bytes_left(remains));
+}
+
+void remains_renew(struct front *front)
+{
+    for (struct list *at = front->remains.next; at != &front->remains; at = at->next)
+        keep_up(container_of(at, struct remains, in_front));
+}
+
+void remains_close(struct front *front)
+{
+    while (!list_is_empty(&front->remains)) {
+        struct remains *remains = container_of(front->remains.next, struct remains, in_front);
+        if (remains->rider.lane != NULL)
+            lane_forget(remains->rider.lane, &remains->rider);
+        end(remains);
+    }
+}

@@ -1,0 +1,455 @@
+#include "front/client/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "front/client/read_side.h"
+#include "front/cluster/spread.h"
+#include "front/route/target.h"
+#include "upstream/login/login.h"
+#include "upstream/node/witness.h"
+
+struct text {
+    char *at; /* NULL: none */
+    size_t len;
+};
+
+struct session {
+    struct login *login; /* the client's own words; NULL: as it connected */
+    struct proof proof;  /* that Redis takes them */
+    struct text name;
+    struct library *library; /* counted; NULL: not known */
+    uint32_t database;
+    uint8_t protocol;
+    /* asked for by a request that is not answered yet */
+    struct text asked_name;
+    struct library *asked_library; /* counted; NULL: none is left if EXEC runs */
+    uint8_t asked_protocol;
+    bool has_asked_name;
+    bool has_asked_library;
+    bool was_doubted; /* no lane could be had by its user's passwords, nor has been since */
+};
+
+static struct slice known(const struct text *text)
+{
+    return text->at != NULL ? slice_of(text->at, text->len) : slice_of("", 0);
+}
+
+/* False: out of memory, and it is as it was. */
+static bool set_text(struct text *text, struct slice value)
+{
+    char *copy = value.len > 0 ? malloc(value.len) : NULL;
+    if (copy != NULL)
+        memcpy(copy, value.at, value.len);
+    else if (value.len > 0)
+        return false;
+    free(text->at);
+    *text = (struct text){copy, value.len};
+    return true;
+}
+
+/* NULL: out of memory. */
+static struct session *need_session(struct client *client)
+{
+    if (client->session == NULL && (client->session = calloc(1, sizeof *client->session)) != NULL)
+        client->session->protocol = 2;
+    return client->session;
+}
+
+/* ---- what is known ---- */
+
+/* As whom Redis sees it; NULL: as whomever it takes a stranger for. */
+static struct login *login_of(const struct client *client)
+{
+    const struct session *session = client->session;
+    return session != NULL && session->login != NULL ? session->login : commons_lent(&client->front->nodes.commons);
+}
+
+struct login *session_login(const struct client *client)
+{
+    return client->session != NULL ? client->session->login : NULL;
+}
+
+/*
+ * Epochs are a node's own. At another node than the home node a client is as if it had just come, or in the epoch in
+ * which it came there to read.
+ */
+static uint32_t epoch_at(const struct client *client, const struct node *node)
+{
+    const struct read_side *reading = read_side_of(client);
+    const struct place *place = spread_place_at(client_spread(client), node);
+    if (node == front_home_node(client->front))
+        return client->epoch;
+    if (place != NULL)
+        return place->epoch;
+    return reading != NULL && reading->node == node ? reading->epoch : node_epoch(node);
+}
+
+struct lane_key session_key(const struct client *client, const struct node *node)
+{
+    return (struct lane_key){.protocol = session_protocol(client),
+                             .database = session_database(client),
+                             .login = login_of(client),
+                             .epoch = epoch_at(client, node)};
+}
+
+uint32_t session_database(const struct client *client)
+{
+    return client->session != NULL ? client->session->database : 0;
+}
+
+struct slice session_name(const struct client *client)
+{
+    return client->session != NULL ? known(&client->session->name) : slice_of("", 0);
+}
+
+uint8_t session_protocol(const struct client *client)
+{
+    return client->session != NULL ? client->session->protocol : 2;
+}
+
+bool session_may_only_subscribe(const struct client *client)
+{
+    return client_is_subscribed(client) && session_protocol(client) == 2;
+}
+
+bool session_has_no_login(const struct client *client)
+{
+    return login_of(client) == NULL;
+}
+
+/* ---- its proof ---- */
+
+struct nodes_row *session_row(const struct client *client)
+{
+    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
+    if (has_lane)
+        return nodes_row_of(client->rider.lane);
+    return client_is_on_cluster(client) ? target_row(client) : front_home(client->front);
+}
+
+/* That Redis takes its words at this node; where it has none, that of the home node, which holds there alone. */
+static struct proof *proof_at(const struct client *client, const struct nodes_row *row)
+{
+    struct place *place = row != front_home(client->front) ? spread_place(client_extra(client)->spread, row) : NULL;
+    return place != NULL ? &place->proof : &client->session->proof;
+}
+
+const struct proof *session_proof(const struct client *client)
+{
+    return &client->session->proof;
+}
+
+static const struct auth_users *users_of(const struct client *client)
+{
+    return &session_row(client)->lanes.base.users;
+}
+
+bool session_is_proven(const struct client *client)
+{
+    struct session *session = client->session;
+    return session == NULL || session->login == NULL ||
+           proof_holds(proof_at(client, session_row(client)), users_of(client), session->login);
+}
+
+bool session_is_witnessed(const struct client *client)
+{
+    struct session *session = client->session;
+    return session == NULL || session->login == NULL ||
+           proof_is_witnessed(proof_at(client, session_row(client)), users_of(client), session->login);
+}
+
+bool session_must_prove(const struct client *client)
+{
+    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL && lane_is_ready(client->rider.lane);
+    return has_lane ? !session_is_witnessed(client) : !session_is_proven(client);
+}
+
+bool session_is_of(const struct client *client, const struct auth_user *user)
+{
+    return client->session != NULL && client->session->proof.user == user;
+}
+
+void session_prove(struct client *client, const struct proof *proof)
+{
+    const struct nodes *nodes = &client->front->nodes;
+    struct proof *at = &client->session->proof;
+    for (size_t i = 1; client_is_on_cluster(client) && i < nodes->n; i++)
+        if (proof->user != NULL && proof->user->users == &nodes->rows[i]->lanes.base.users)
+            at = proof_at(client, nodes->rows[i]);
+    proof_copy(at, proof);
+}
+
+bool session_doubt(struct client *client)
+{
+    struct session *session = client->session;
+    if (session == NULL || session->login == NULL || session->was_doubted)
+        return false;
+    proof_void(proof_at(client, session_row(client)));
+    lease_drop(&client->shared);
+    session->was_doubted = true;
+    return true;
+}
+
+/* At the node where its requests go. */
+static struct proof *proof_now(const struct client *client)
+{
+    if (client_is_on_cluster(client))
+        return proof_at(client, session_row(client));
+    return read_side_is_at_replica(client) ? &read_side_of(client)->proof : &client->session->proof;
+}
+
+bool session_suits(const struct client *client, const struct lane *lane)
+{
+    struct session *session = client->session;
+    return session == NULL || session->login == NULL || witness_suits(lane, proof_now(client), session->login);
+}
+
+bool session_ask_witness(struct client *client, struct lane *lane)
+{
+    struct session *session = client->session;
+    if (witness_ask(lane, proof_now(client), session->login))
+        return true;
+    proof_void(proof_now(client));
+    lease_drop(&client->shared);
+    return false;
+}
+
+void session_note_lane(struct client *client)
+{
+    if (client->session != NULL)
+        client->session->was_doubted = false;
+}
+
+bool session_is_anonymous(const struct client *client)
+{
+    if (login_of(client) != NULL)
+        return false;
+    /* Redis lets those stay who came before there was a password, and lets everybody in once there is none. */
+    return (client->epoch & node_epoch(front_home_node(client->front)) & EPOCH_NEEDS_AUTH) != 0;
+}
+
+bool session_must_log_in(const struct client *client)
+{
+    if (!session_is_anonymous(client))
+        return false;
+    node_doubt(front_home_node(client->front));
+    return true;
+}
+
+struct slice session_user(const struct client *client)
+{
+    const struct session *session = client->session;
+    if (session == NULL || session->login == NULL || slice_eq(login_user(session->login), SLICE("default")))
+        return slice_of("", 0);
+    return login_user(session->login);
+}
+
+const struct library *session_library(const struct client *client)
+{
+    return client->session != NULL ? client->session->library : NULL;
+}
+
+bool session_set_library(struct client *client, bool is_version, struct slice value)
+{
+    struct session *session = need_session(client);
+    return session != NULL && library_change(&client->front->libraries, &session->library, is_version, value);
+}
+
+void session_forget_library(struct client *client)
+{
+    if (client->session == NULL)
+        return;
+    library_put(client->session->library);
+    client->session->library = NULL;
+}
+
+/* ---- what is asked for ---- */
+
+bool session_has_asked_library(const struct client *client)
+{
+    return client->session != NULL && client->session->has_asked_library;
+}
+
+bool session_ask_library(struct client *client, bool is_version, struct slice value)
+{
+    struct session *session = need_session(client);
+    if (session == NULL)
+        return false;
+    if (!session->has_asked_library)
+        session->asked_library = library_get(session->library);
+    session->has_asked_library = true;
+    return library_change(&client->front->libraries, &session->asked_library, is_version, value);
+}
+
+void session_take_asked_library(struct client *client)
+{
+    struct session *session = client->session;
+    library_put(session->library);
+    session->library = session->asked_library;
+    session->asked_library = NULL;
+    session->has_asked_library = false;
+}
+
+void session_drop_asked_library(struct client *client)
+{
+    if (!session_has_asked_library(client))
+        return;
+    library_put(client->session->asked_library);
+    client->session->asked_library = NULL;
+    client->session->has_asked_library = false;
+}
+
+bool session_ask(struct client *client, uint8_t protocol, bool has_name, struct slice name)
+{
+    struct session *session = need_session(client);
+    if (session == NULL || (has_name && !set_text(&session->asked_name, name)))
+        return false;
+    session->asked_protocol = protocol != 0 ? protocol : session->protocol;
+    session->has_asked_name = has_name;
+    return true;
+}
+
+/* ---- what holds ---- */
+
+/* All that is memory of its own, but for what it has said of its library. */
+static void drop_texts(struct session *session)
+{
+    login_put(session->login);
+    proof_drop(&session->proof);
+    free(session->name.at);
+    free(session->asked_name.at);
+    library_put(session->asked_library);
+}
+
+/* The lane of its session is another now, unless it has a lane of its own, which has changed along. */
+/* The lane that is kept for the client would go on with the password from before. */
+static void drop_kept(struct client *client)
+{
+    struct lease *kept = client->extra != NULL ? &client->extra->kept : NULL;
+    if (kept != NULL && lease_holds(kept) && !login_same(kept->lane->key.login, client->session->login))
+        lease_drop(kept);
+}
+
+static void change_lane(struct client *client, bool has_logged_in)
+{
+    read_side_end_session(client);
+    spread_end_session(client_spread(client), has_logged_in);
+    lease_drop(&client->shared);
+    if (has_logged_in)
+        drop_kept(client);
+    if (client_has_own_lane(client) && client->rider.lane != NULL) {
+        struct lane *lane = client->rider.lane;
+        struct lane_key key = session_key(client, lane_node(lane));
+        if (!has_logged_in && login_same_user(key.login, lane->key.login))
+            key.login = lane->key.login; /* by whichever password it has */
+        lane_set_key(lane, &key);
+    }
+}
+
+bool session_log_in(struct client *client, struct login *login, const struct proof *proof)
+{
+    struct session *session = need_session(client);
+    if (session == NULL)
+        return false;
+    read_side_end_login(client);
+    login_get(login);
+    login_put(session->login);
+    session->login = login;
+    session->was_doubted = false;
+    proof_copy(&session->proof, proof);
+    change_lane(client, true);
+    return true;
+}
+
+void session_begin(struct client *client)
+{
+    client->epoch = node_epoch(front_home_node(client->front));
+    spread_renew_epochs(client_spread(client));
+}
+
+void session_reset(struct client *client)
+{
+    struct session *session = client->session;
+    read_side_reset(client);
+    if (session != NULL) {
+        drop_texts(session);
+        *session = (struct session){.protocol = 2, .library = session->library};
+    }
+    session_begin(client);
+    change_lane(client, false);
+}
+
+bool session_take_asked(struct client *client)
+{
+    struct session *session = client->session;
+    bool has_other_name = session->has_asked_name;
+    session->protocol = session->asked_protocol;
+    if (has_other_name) {
+        free(session->name.at);
+        session->name = session->asked_name;
+        session->asked_name = (struct text){NULL, 0};
+    }
+    session->has_asked_name = false;
+    change_lane(client, false);
+    return has_other_name;
+}
+
+bool session_select(struct client *client, uint32_t database)
+{
+    struct session *session = need_session(client);
+    if (session == NULL)
+        return false;
+    session->database = database;
+    change_lane(client, false);
+    return true;
+}
+
+void session_print_address(const struct client *client, char *out)
+{
+    const struct link_peer address = client->link.peer;
+    char ip[IP_TEXT_MAX];
+    if (address.ip.family == 0)
+        snprintf(out, SESSION_TEXT, "unix");
+    else
+        snprintf(out, SESSION_TEXT, address.ip.family == 6 ? "[%.*s]:%u" : "%.*s:%u", (int)ip_print(&address.ip, ip),
+                 ip, (unsigned)address.port);
+}
+
+void session_print(const struct client *client, char *out)
+{
+    session_print_address(client, out);
+    if (client->session == NULL || client->session->login == NULL)
+        return;
+    struct slice user = login_user(client->session->login);
+    size_t len = strlen(out);
+    snprintf(out + len, SESSION_TEXT - len, " user:%.*s", (int)(user.len < 128 ? user.len : 128), user.at);
+}
+
+void session_print_operator(const struct client *client, char *out, size_t room)
+{
+    char text[SESSION_TEXT] = "the operators' socket";
+    if (!client_entrance(client)->is_admin)
+        session_print(client, text);
+    snprintf(out, room, "%.*s", (int)(room - 1), text);
+}
+
+void session_log_closed(const struct client *client, enum log_site site, const char *why)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(site, LOG_WARN, "client %s is closed: %s", name, why);
+}
+
+void session_free(struct client *client)
+{
+    struct session *session = client->session;
+    client->session = NULL;
+    if (session == NULL)
+        return;
+    drop_texts(session);
+    library_put(session->library);
+    free(session);
+}

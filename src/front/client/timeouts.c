@@ -1,0 +1,396 @@
+#include "front/client/timeouts.h"
+
+#include "base/log.h"
+#include "front/client/binding.h"
+#include "front/client/client.h"
+#include "front/client/meter.h"
+#include "front/route/outage.h"
+#include "front/client/session.h"
+#include "front/client/unbound.h"
+#include "net/tls.h"
+
+#define LOOKS 8        /* at each client in idle-timeout; who is silent at so many in a row is closed */
+#define MI_BITS 20     /* of client.waited_for.active_mi */
+#define LOOKS_MAX 1024 /* in one go; the others have their turn in between */
+#define BINDS_MAX 128  /* the same: each may be an answer and a close */
+
+static struct client *waiting_at(struct list *at)
+{
+    return container_of(at, struct client, waited_for.in_list);
+}
+
+static struct client *client_at(struct list *at)
+{
+    return container_of(at, struct client, in_front);
+}
+
+uint32_t timeouts_now_ms(const struct front *front)
+{
+    return (uint32_t)(front->loop->now_ns / NS_PER_MS);
+}
+
+/* For what is noted at each read: a shift in the place of a division. */
+static uint32_t now_mi(const struct front *front)
+{
+    return (uint32_t)(front->loop->now_ns >> MI_BITS);
+}
+
+/* Both times are cut to milliseconds: one more has to pass, or it would be early. */
+static bool is_over(const struct front *front, uint32_t since_ms, uint64_t timeout_ns)
+{
+    return timeouts_now_ms(front) - since_ms > ns_to_ms_up(timeout_ns);
+}
+
+/* When is_over will be true. */
+static void wake_when_over(struct front *front, struct alarm *alarm, uint32_t since_ms, uint64_t timeout_ns)
+{
+    uint64_t passed_ms = timeouts_now_ms(front) - since_ms, wanted_ms = ns_to_ms_up(timeout_ns) + 1;
+    uint64_t left_ms = passed_ms < wanted_ms ? wanted_ms - passed_ms : 0;
+    if (!alarm_is_set(alarm))
+        alarm_set(&front->timeouts.alarms, alarm, front->loop->now_ns + left_ms * NS_PER_MS);
+}
+
+/* ---- for the end of a handshake, for the rest of a request ---- */
+
+/* For the first in the list, if there is a timeout. */
+static void arm(struct front *front, struct alarm *alarm, const struct list *list, uint64_t timeout_ns)
+{
+    if (timeout_ns > 0 && !list_is_empty(list))
+        wake_when_over(front, alarm, waiting_at(list->next)->waited_for.since_ms, timeout_ns);
+}
+
+static void begin(struct client *client, struct list *list, struct alarm *alarm, uint64_t timeout_ns)
+{
+    struct waited_for *waited_for = &client->waited_for;
+    list_take(&waited_for->in_list);
+    waited_for->since_ms = timeouts_now_ms(client->front);
+    list_push(list, &waited_for->in_list);
+    arm(client->front, alarm, list, timeout_ns);
+}
+
+/* The first in the list, if it has been there for so long. */
+static struct client *first_late(const struct front *front, const struct list *list, uint64_t timeout_ns)
+{
+    if (timeout_ns == 0 || list_is_empty(list))
+        return NULL;
+    struct client *client = waiting_at(list->next);
+    return is_over(front, client->waited_for.since_ms, timeout_ns) ? client : NULL;
+}
+
+static void on_handshake_late(struct alarm *alarm)
+{
+    struct front *front = container_of(alarm, struct front, timeouts.handshake);
+    uint64_t timeout_ns = front->rules->handshake_timeout_ns;
+    struct client *client;
+    while ((client = first_late(front, &front->timeouts.handshakes, timeout_ns)) != NULL)
+        client_close_for(client, CLOSED_HANDSHAKE);
+    arm(front, alarm, &front->timeouts.handshakes, timeout_ns);
+}
+
+bool timeouts_drop_handshake(struct front *front)
+{
+    if (list_is_empty(&front->timeouts.handshakes))
+        return false;
+    struct client *client = waiting_at(front->timeouts.handshakes.next);
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "its handshake is not done, and others want its place");
+    client_close_for(client, CLOSED_HANDSHAKE);
+    return true;
+}
+
+/* How many handshakes there may be at a time: a quarter of max-clients, and in memory of memory-limit. */
+static uint64_t share(const struct rules *rules)
+{
+    uint64_t n = rules->max_clients / 4;
+    uint64_t room = rules->memory_limit_bytes / 4 / TLS_SHAKING_BYTES;
+    return rules->memory_limit_bytes != 0 && room < n ? room : n;
+}
+
+/*
+ * Drops this worker's oldest handshake if the client's, the n-th on all workers, is beyond their share. A worker always
+ * has room for one: so each of the others leaves a place of the share free, and the share is not exceeded.
+ */
+static void keep_share(struct client *client, uint64_t n)
+{
+    struct front *front = client->front;
+    uint64_t others = front->settings->n_workers - 1;
+    if (n + others > share(front->rules) && waiting_at(front->timeouts.handshakes.next) != client)
+        (void)timeouts_drop_handshake(front);
+}
+
+/* Is it weir, or Redis, that does not take the rest? */
+static bool is_hindered(const struct client *client)
+{
+    return client->link.is_paused || client->waits != 0;
+}
+
+static void close_late_request(struct client *client)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
+           "client %s is closed: it has not finished a request within request-timeout", name);
+    client_close_for(client, CLOSED_REQUEST);
+}
+
+static void on_request_late(struct alarm *alarm)
+{
+    struct front *front = container_of(alarm, struct front, timeouts.request);
+    uint64_t timeout_ns = front->rules->request_timeout_ns;
+    struct client *client;
+    while ((client = first_late(front, &front->timeouts.unfinished, timeout_ns)) != NULL) {
+        timeouts_end_request(client);
+        if (is_hindered(client))
+            timeouts_begin_request(client);
+        else if (!client_is_leaving(client))
+            close_late_request(client);
+    }
+    arm(front, alarm, &front->timeouts.unfinished, timeout_ns);
+}
+
+void timeouts_begin_handshake(struct client *client)
+{
+    struct front *front = client->front;
+    begin(client, &front->timeouts.handshakes, &front->timeouts.handshake, front->rules->handshake_timeout_ns);
+    keep_share(client, atomic_fetch_add_explicit(&front->settings->shaking, 1, memory_order_relaxed) + 1U);
+}
+
+void timeouts_end_handshake(struct client *client)
+{
+    if (list_is_empty(&client->waited_for.in_list))
+        return;
+    list_take(&client->waited_for.in_list);
+    client->waited_for.since_ms = timeouts_now_ms(client->front);
+    atomic_fetch_sub_explicit(&client->front->settings->shaking, 1, memory_order_relaxed);
+}
+
+bool timeouts_is_new(const struct client *client, uint32_t since_ms)
+{
+    uint32_t now_ms = timeouts_now_ms(client->front);
+    return now_ms - client->waited_for.since_ms <= now_ms - since_ms;
+}
+
+void timeouts_begin_request(struct client *client)
+{
+    struct front *front = client->front;
+    begin(client, &front->timeouts.unfinished, &front->timeouts.request, front->rules->request_timeout_ns);
+}
+
+void timeouts_end_request(struct client *client)
+{
+    list_take(&client->waited_for.in_list);
+}
+
+/* ---- for a login, or a command ---- */
+
+static struct unbound *unbound_at(struct list *at)
+{
+    return container_of(at, struct unbound, in_list);
+}
+
+static uint64_t unbound_ns(const struct front *front)
+{
+    return upstream_time(front->nodes.commons.upstream, UNBOUND_NS);
+}
+
+static void arm_unbound(struct front *front)
+{
+    if (!list_is_empty(&front->timeouts.unbound))
+        wake_when_over(front, &front->timeouts.bind, unbound_at(front->timeouts.unbound.next)->since_ms,
+                       unbound_ns(front));
+}
+
+void timeouts_begin_unbound(struct client *client)
+{
+    struct front *front = client->front;
+    struct unbound *unbound = client->unbound;
+    list_take(&unbound->in_list);
+    unbound->since_ms = timeouts_now_ms(front);
+    list_push(&front->timeouts.unbound, &unbound->in_list);
+    arm_unbound(front);
+}
+
+/*
+ * One whose address is not known yet waits once more: nothing could bind it. So does one whose login Redis has still to
+ * answer, which is about to bind it.
+ */
+static void bind_late(struct client *client)
+{
+    if (client->subject == NULL || client_extra(client)->login != NULL)
+        timeouts_begin_unbound(client);
+    else if (client_is_leaving(client))
+        list_take(&client->unbound->in_list);
+    else
+        (void)binding_bind(client);
+}
+
+static void on_unbound_late(struct alarm *alarm)
+{
+    struct front *front = container_of(alarm, struct front, timeouts.bind);
+    struct list *list = &front->timeouts.unbound;
+    for (int n = 0; n < BINDS_MAX && !list_is_empty(list); n++) {
+        struct unbound *unbound = unbound_at(list->next);
+        if (!is_over(front, unbound->since_ms, unbound_ns(front)))
+            break;
+        bind_late(unbound->client);
+    }
+    arm_unbound(front);
+}
+
+/* ---- for anything at all ---- */
+
+static uint64_t period_ns(const struct front *front)
+{
+    return front->rules->idle_timeout_ns / LOOKS;
+}
+
+static void arm_idle(struct front *front)
+{
+    if (front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients))
+        wake_when_over(front, &front->timeouts.idle, client_at(front->clients.next)->waited_for.looked_ms,
+                       period_ns(front));
+}
+
+/* Frames may come to it unasked: it only listens. */
+static bool listens(const struct client *client)
+{
+    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    return pin_has(client, PIN_PASSTHROUGH) || client_is_subscribed(client) ||
+           (lane != NULL && lane_is_monitoring(lane));
+}
+
+/* Is it to be closed as soon as it has read what there is for it? */
+static bool only_reads(const struct client *client)
+{
+    bool has_lane = client->rider.in_flight > 0 || client_has_own_lane(client);
+    const struct lane *lane = has_lane ? client->rider.lane : NULL; /* else the lane may be gone */
+    bool is_its_turn = !client_is_owed(client) || (lane != NULL && lane->stalled == &client->rider);
+    return client->output == OUTPUT_CUT ||
+           (client_is_leaving(client) && is_its_turn && client_extra(client)->n_asked == 0);
+}
+
+/* Does it? */
+static bool reads_on(struct client *client)
+{
+    struct waited_for *waited_for = &client->waited_for;
+    uint32_t written = (uint32_t)client->link.n_written;
+    bool is_more = written != waited_for->written;
+    list_take(&waited_for->in_list); /* no request of its is waited for any more */
+    waited_for->written = written;
+    return is_more;
+}
+
+/* Is it waiting for an answer, for leave to go on, or to be read from? */
+static bool is_busy(struct client *client)
+{
+    if (only_reads(client))
+        return reads_on(client);
+    return client_is_shaking(client) || client_is_leaving(client) || client_has_calls(client) || listens(client) ||
+           is_hindered(client) || client_extra(client)->n_asked > 0 || client_extra(client)->order != NULL ||
+           link_is_sending(&client->link);
+}
+
+static void look_at(struct client *client)
+{
+    bool is_now_busy = is_busy(client);
+    client->waited_for.looked_ms = timeouts_now_ms(client->front);
+    client->silent_looks = is_now_busy || client->was_active ? 0 : (client->silent_looks + 1U) & 15U;
+    client->was_active = is_now_busy; /* it may be until just before the next look */
+    if (client->silent_looks == LOOKS)
+        client_close_for(client, CLOSED_IDLE);
+}
+
+static void on_look(struct alarm *alarm)
+{
+    struct front *front = container_of(alarm, struct front, timeouts.idle);
+    if (walk_is_on(&front->binding_walk) || walk_is_on(&front->round_walk) || walk_is_on(&front->vanished_walk))
+        return; /* timeouts_go_on follows */
+    for (int n = 0; n < LOOKS_MAX && front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients); n++) {
+        struct client *client = client_at(front->clients.next);
+        if (!is_over(front, client->waited_for.looked_ms, period_ns(front)))
+            break;
+        list_take(&client->in_front);
+        list_push(&front->clients, &client->in_front);
+        look_at(client);
+    }
+    arm_idle(front);
+}
+
+/* ---- coming and going ---- */
+
+void timeouts_init(struct front *front)
+{
+    struct timeouts *timeouts = &front->timeouts;
+    alarms_init(&timeouts->alarms, front->loop, 6);
+    list_init(&timeouts->handshakes);
+    list_init(&timeouts->unfinished);
+    list_init(&timeouts->unbound);
+    timeouts->bind.on_due = on_unbound_late;
+    timeouts->handshake.on_due = on_handshake_late;
+    timeouts->request.on_due = on_request_late;
+    timeouts->idle.on_due = on_look;
+    timeouts->look.on_due = outage_look;
+}
+
+void timeouts_enter(struct client *client)
+{
+    struct front *front = client->front;
+    list_init(&client->waited_for.in_list);
+    client->waited_for.looked_ms = client->waited_for.since_ms = timeouts_now_ms(front);
+    client->waited_for.came_s = (uint32_t)(front->loop->now_ns / NS_PER_S);
+    client->waited_for.active_mi = now_mi(front);
+    list_push(&front->clients, &client->in_front);
+    arm_idle(front);
+}
+
+void timeouts_note_active(struct client *client)
+{
+    client->was_active = true;
+    client->waited_for.active_mi = now_mi(client->front);
+}
+
+uint64_t timeouts_age_s(const struct client *client)
+{
+    return client->front->loop->now_ns / NS_PER_S - client->waited_for.came_s;
+}
+
+uint64_t timeouts_idle_s(const struct client *client)
+{
+    return ((uint64_t)(now_mi(client->front) - client->waited_for.active_mi) << MI_BITS) / NS_PER_S;
+}
+
+void timeouts_leave(struct client *client, enum client_state was)
+{
+    if (was == CLIENT_SHAKING)
+        timeouts_end_handshake(client);
+    list_take(&client->waited_for.in_list);
+    walk_skip(&client->front->binding_walk, &client->in_front);
+    walk_skip(&client->front->round_walk, &client->in_front);
+    walk_skip(&client->front->vanished_walk, &client->in_front);
+    list_take(&client->in_front);
+}
+
+void timeouts_go_on(struct front *front)
+{
+    arm_idle(front);
+}
+
+void timeouts_adopt(struct front *front)
+{
+    struct timeouts *timeouts = &front->timeouts;
+    alarm_stop(&timeouts->alarms, &timeouts->handshake);
+    alarm_stop(&timeouts->alarms, &timeouts->request);
+    alarm_stop(&timeouts->alarms, &timeouts->idle);
+    arm(front, &timeouts->handshake, &timeouts->handshakes, front->rules->handshake_timeout_ns);
+    arm(front, &timeouts->request, &timeouts->unfinished, front->rules->request_timeout_ns);
+    arm_idle(front);
+}
+
+void timeouts_close(struct front *front)
+{
+    alarms_close(&front->timeouts.alarms);
+}
+
+void timeouts_fini(struct front *front)
+{
+    alarms_fini(&front->timeouts.alarms);
+}

@@ -1,0 +1,161 @@
+#include "front/client/timing.h"
+
+#include <stdio.h>
+
+#include "front/client/session.h"
+#include "limit/figures/slowlog.h"
+#include "quota/quota.h"
+
+/*
+ * Entries of one worker in a second: where everything is slow, telling so must not make it slower.
+ */
+#define SLOW_PER_S 100
+
+static uint64_t now_ns(const struct client *client)
+{
+    return client->front->loop->now_ns;
+}
+
+/* ---- the slow log ---- */
+
+static bool may_log(struct slow *slow, uint64_t now)
+{
+    if (now - slow->since_ns >= NS_PER_S)
+        *slow = (struct slow){.since_ns = now, .table_ns = slow->table_ns, .waits = slow->waits};
+    return slow->n++ < SLOW_PER_S;
+}
+
+/* A tag of another command table than the one that holds now names nothing any more. */
+static struct slice name_of(const struct front *front, uint64_t tag, uint64_t arrived_ns)
+{
+    size_t id = tag >> 16 & UINT16_MAX;
+    if (id == 0 || arrived_ns <= front->slow.table_ns || id >= command_table_count(front->commands))
+        return SLICE("unknown");
+    const struct command *command = command_table_row(front->commands, id);
+    return slice_of(command->name, command->name_len);
+}
+
+static void print(char *out, size_t room, struct slice text)
+{
+    snprintf(out, room, "%.*s", (int)(text.len < room ? text.len : room), text.at);
+}
+
+/* What a limit makes a command wait is no slowness. */
+static uint64_t undelayed_ns(const struct timed *timed)
+{
+    uint64_t total_ns = timed->answered_ns - timed->arrived_ns;
+    uint64_t waited_ns = timed->waited_us * NS_PER_US;
+    return total_ns > waited_ns ? total_ns - waited_ns : 0;
+}
+
+static void add_entry(const struct client *client, const struct timed *timed, uint64_t tag, const struct node *node)
+{
+    const struct front *front = client->front;
+    uint64_t upstream_ns =
+        timed->sent_ns != 0 && timed->answered_ns > timed->sent_ns ? timed->answered_ns - timed->sent_ns : 0;
+    char address[SESSION_TEXT];
+    struct slow_entry entry = {
+        .unix_ms = clock_unix_ms(),
+        .total_us = undelayed_ns(timed) / NS_PER_US,
+        .waited_us = timed->waited_us,
+        .upstream_us = upstream_ns / NS_PER_US,
+        .share_us = timed->share_us,
+        .argc = tag & UINT16_MAX,
+        .waits = (uint16_t)(tag >> 32),
+    };
+    session_print_address(client, address);
+    print(entry.command, sizeof entry.command, name_of(front, tag, timed->arrived_ns));
+    print(entry.address, sizeof entry.address, slice_str(address));
+    print(entry.client, sizeof entry.client, session_name(client));
+    print(entry.node, sizeof entry.node, slice_str(node != NULL ? node->text : ""));
+    slowlog_add(front->settings->slowlog, &entry);
+}
+
+/* `node` has answered; NULL: none, or several. False: there have been enough in this second. */
+static bool log_slow(struct client *client, const struct timed *timed, uint64_t tag, const struct node *node)
+{
+    if (!may_log(&client->front->slow, timed->answered_ns))
+        return false;
+    add_entry(client, timed, tag, node);
+    return true;
+}
+
+/* ---- what has been answered ---- */
+
+/* True: it was slow. */
+static bool note(struct client *client, const struct timed *timed)
+{
+    struct front *front = client->front;
+    answered_add(&front->answered, &front->counts.times, timed);
+    return undelayed_ns(timed) >= front->rules->slow_ns;
+}
+
+/* Of requests that follow one another and are the same but for their arguments one entry says enough. */
+static void log_run(struct client *client, const struct lane *lane, const struct timed *timed)
+{
+    const struct tags *tags = &lane->tags;
+    bool goes_on = true;
+    for (uint32_t i = 0; i < timed->n && goes_on; i++)
+        if (i == 0 || tags_at(tags, i) != tags_at(tags, i - 1))
+            goes_on = log_slow(client, timed, tags_at(tags, i), lane_node(lane));
+}
+
+void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
+{
+    timing_note(container_of(rider, struct client, rider), rider->lane, call, n);
+}
+
+void timing_note(struct client *client, const struct lane *lane, const struct call *call, uint32_t n)
+{
+    const struct timed timed = {
+        .arrived_ns = call->arrived_ns,
+        /* What is large is written at once, and the answer may be here before anything else is. */
+        .sent_ns = call->sent_ns != 0 ? call->sent_ns : call->arrived_ns + call->waited_us * NS_PER_US,
+        .answered_ns = now_ns(client),
+        .waited_us = call->waited_us,
+        .share_us = (call->flags & CALL_LOOK) == 0 ? call->share_us : 0,
+        .n = n,
+    };
+    if (note(client, &timed))
+        log_run(client, lane, &timed);
+}
+
+void timing_not_sent(struct client *client, uint64_t tag, uint64_t arrived_ns, uint32_t waited_us)
+{
+    const struct timed timed = {
+        .arrived_ns = arrived_ns,
+        .sent_ns = arrived_ns + waited_us * NS_PER_US,
+        .answered_ns = now_ns(client),
+        .waited_us = waited_us,
+        .n = 1,
+    };
+    if (note(client, &timed))
+        (void)log_slow(client, &timed, tag, NULL);
+}
+
+void timing_local(struct client *client, uint64_t tag, uint32_t n)
+{
+    const struct timed timed = {
+        .arrived_ns = client->rider.arrived_ns,
+        .answered_ns = now_ns(client),
+        .waited_us = client->rider.waited_us,
+        .share_us = client->front->nodes.commons.share_us,
+        .n = n,
+    };
+    if (note(client, &timed)) /* of requests that are alike one entry says enough, as in log_run */
+        (void)log_slow(client, &timed, tag, NULL);
+}
+
+void timing_decided(struct client *client, const struct decision *call)
+{
+    const struct timed timed = {
+        .arrived_ns = call->arrived_ns,
+        .sent_ns = call->arrived_ns + call->waited_us * NS_PER_US,
+        .answered_ns = now_ns(client),
+        .waited_us = call->waited_us,
+        .share_us = call->share_us,
+        .n = 1,
+    };
+    if (call->arrived_ns != 0 && note(client, &timed))
+        (void)log_slow(client, &timed, call->tag, quota_node(call));
+}

@@ -1,0 +1,111 @@
+#include "front/client/unbound.h"
+
+#include <stdlib.h>
+
+#include "front/commands/stopped.h"
+#include "limit/gate.h"
+#include "limit/policy/identity.h"
+
+#define UNITS (1U << UNIT_CONNECTIONS)
+
+/* The policy is NULL where `unauthenticated` is 0. */
+static struct account account_of(const struct rules *rules, struct subject *address)
+{
+    return (struct account){address != NULL ? &rules->unbound_policy : NULL, {address, NULL, NULL}};
+}
+
+/* Takes a reference. NULL: `unauthenticated` is 0. */
+static struct subject *find_address(struct front *front, const struct ip *ip)
+{
+    char name[SUBJECT_NAME_MAX];
+    if (front->rules->unauthenticated == 0)
+        return NULL;
+    size_t len = identity_site(ip, name);
+    return subject_get(front->settings->addresses, front->rules->unbound_record, slice_of(name, len),
+                       front->loop->now_ns);
+}
+
+/* False: too many. */
+static bool count(struct client *client)
+{
+    struct front *front = client->front;
+    struct unbound *unbound = client->unbound;
+    struct verdict verdict = {0};
+    unbound->address = find_address(front, &client->link.peer.ip);
+    if (unbound->address == NULL)
+        return true;
+    const struct account account = account_of(front->rules, unbound->address);
+    bool is_welcome = gate_connect_units(&account, UNITS, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
+    unbound->counted = verdict.counted;
+    if (!is_welcome || verdict.is_shadowed)
+        stopped_note(front, &account, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
+    return is_welcome;
+}
+
+void unbound_release(struct client *client)
+{
+    struct unbound *unbound = client->unbound;
+    if (unbound == NULL || unbound->address == NULL)
+        return;
+    const struct account account = account_of(client_rules(client), unbound->address);
+    gate_disconnect(&account, unbound->counted);
+    subject_put(client->front->settings->addresses, unbound->address);
+    unbound->address = NULL;
+    unbound->counted = 0;
+}
+
+void unbound_retake(struct client *client)
+{
+    struct unbound *unbound = client->unbound;
+    if (unbound == NULL)
+        return;
+    unbound->address = find_address(client->front, &client->link.peer.ip);
+    if (unbound->address == NULL)
+        return;
+    const struct account account = account_of(client->front->rules, unbound->address);
+    unbound->counted = gate_reconnect(&account);
+}
+
+bool unbound_begin(struct client *client)
+{
+    struct unbound *unbound = calloc(1, sizeof *unbound);
+    if (unbound == NULL) {
+        client_close_starved(client);
+        return false;
+    }
+    unbound->client = client;
+    list_init(&unbound->in_list);
+    client->unbound = unbound;
+    return count(client);
+}
+
+bool unbound_move(struct client *client)
+{
+    unbound_release(client);
+    return count(client);
+}
+
+void unbound_end(struct client *client)
+{
+    if (client->unbound == NULL)
+        return;
+    unbound_release(client);
+    list_take(&client->unbound->in_list);
+    free(client->unbound);
+    client->unbound = NULL;
+}
+
+const char *unbound_refuser(struct front *front, const struct ip *ip)
+{
+    char name[SUBJECT_NAME_MAX];
+    const struct policy *policy = &front->rules->unbound_policy;
+    if (front->rules->unauthenticated == 0 || policy->shadows != 0)
+        return NULL;
+    struct subject *address = subject_find(front->settings->addresses, slice_of(name, identity_site(ip, name)));
+    if (address == NULL)
+        return NULL;
+    const struct account account = account_of(front->rules, address);
+    bool is_full = gate_standing(&account, 0, front->loop->now_ns).remaining == 0;
+    subject_put(front->settings->addresses, address);
+    return is_full ? policy->limits[0].label : NULL;
+}

@@ -1,0 +1,180 @@
+#include "front/cluster/emulated.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/num.h"
+#include "limit/command/slot.h"
+#include "resp/emit.h"
+
+#define ID_ROOM 41
+#define BUS 10000 /* from the port of clients to that of the bus, which nobody dials */
+
+/* ---- what weir says ---- */
+
+static void print_id(const struct emulated *emulated, char out[ID_ROOM])
+{
+    char place[512];
+    int n = snprintf(place, sizeof place, "%.*s:%u", (int)emulated->host.len, emulated->host.at, emulated->port);
+    struct slice text = slice_of(place, (size_t)n < sizeof place ? (size_t)n : sizeof place - 1);
+    uint64_t words[3];
+    for (uint64_t i = 0; i < 3; i++)
+        words[i] = hash_bytes((struct hash_key){i, ~i}, text);
+    snprintf(out, ID_ROOM, "%016llx%016llx%08llx", (unsigned long long)words[0], (unsigned long long)words[1],
+             (unsigned long long)(words[2] & 0xffffffff));
+}
+
+/* In RESP3 a text that is for people; a bulk else. */
+static void build_text(struct build *out, struct slice text)
+{
+    char header[EMIT_HEADER_MAX];
+    if (!out->is_resp3) {
+        build_bulk(out, text);
+        return;
+    }
+    build_raw(out, slice_of(header, emit_header(header, '=', (int64_t)text.len + 4)));
+    build_raw(out, SLICE("txt:"));
+    build_raw(out, text);
+    build_raw(out, SLICE("\r\n"));
+}
+
+static void build_slots(struct build *out, const struct emulated *emulated, const char *id)
+{
+    build_array(out, 1);
+    build_array(out, 3);
+    build_int(out, 0);
+    build_int(out, SLOT_COUNT - 1);
+    build_array(out, emulated->is_before_7 ? 3 : 4);
+    build_bulk(out, emulated->host);
+    build_int(out, emulated->port);
+    build_bulk_str(out, id);
+    if (!emulated->is_before_7)
+        build_array(out, 0);
+}
+
+static void build_shards(struct build *out, const struct emulated *emulated, const char *id)
+{
+    build_array(out, 1);
+    build_map(out, 2);
+    build_bulk_str(out, "slots");
+    build_array(out, 2);
+    build_int(out, 0);
+    build_int(out, SLOT_COUNT - 1);
+    build_bulk_str(out, "nodes");
+    build_array(out, 1);
+    build_map(out, 7);
+    build_bulk_str(out, "id");
+    build_bulk_str(out, id);
+    build_bulk_str(out, emulated->is_tls ? "tls-port" : "port");
+    build_int(out, emulated->port);
+    build_bulk_str(out, "ip");
+    build_bulk(out, emulated->host);
+    build_bulk_str(out, "endpoint");
+    build_bulk(out, emulated->host);
+    build_bulk_str(out, "role");
+    build_bulk_str(out, "master");
+    build_bulk_str(out, "replication-offset");
+    build_int(out, 0);
+    build_bulk_str(out, "health");
+    build_bulk_str(out, "online");
+}
+
+static void build_nodes(struct build *out, const struct emulated *emulated, const char *id)
+{
+    char text[512];
+    unsigned bus = emulated->port + (unsigned)BUS <= UINT16_MAX ? emulated->port + (unsigned)BUS : emulated->port;
+    int n = snprintf(text, sizeof text, "%s %.*s:%u@%u myself,master - 0 0 1 connected 0-%d\n", id,
+                     (int)emulated->host.len, emulated->host.at, emulated->port, bus, SLOT_COUNT - 1);
+    build_text(out, slice_of(text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1));
+}
+
+static void build_info(struct build *out)
+{
+    build_text(out, SLICE("cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_slots_ok:16384\r\n"
+                          "cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:1\r\n"
+                          "cluster_current_epoch:1\r\ncluster_my_epoch:1\r\ncluster_stats_messages_sent:0\r\n"
+                          "cluster_stats_messages_received:0\r\n"));
+}
+
+void emulated_reply(enum emulated_word word, const struct emulated *emulated, struct build *out)
+{
+    char id[ID_ROOM];
+    print_id(emulated, id);
+    switch (word) {
+    case EMULATED_SLOTS:
+        build_slots(out, emulated, id);
+        break;
+    case EMULATED_SHARDS:
+        build_shards(out, emulated, id);
+        break;
+    case EMULATED_NODES:
+        build_nodes(out, emulated, id);
+        break;
+    case EMULATED_INFO:
+        build_info(out);
+        break;
+    case EMULATED_MYID:
+        build_bulk_str(out, id);
+        break;
+    }
+}
+
+/* ---- what a node says ---- */
+
+/* Copy `text` with `now` in the place of the first `before`. False: there is none. */
+static bool replace(struct slice text, struct slice before, struct slice now, struct build *out)
+{
+    const char *at = memmem(text.at, text.len, before.at, before.len);
+    if (at == NULL)
+        return false;
+    size_t head = (size_t)(at - text.at);
+    build_raw(out, slice_of(text.at, head));
+    build_raw(out, now);
+    build_raw(out, slice_of(at + before.len, text.len - head - before.len));
+    return true;
+}
+
+bool emulated_hello(struct slice reply, struct build *out)
+{
+    return replace(reply, SLICE("$4\r\nmode\r\n$7\r\ncluster\r\n"), SLICE("$4\r\nmode\r\n$10\r\nstandalone\r\n"), out);
+}
+
+/* What a bulk or a text for people holds. False: it is neither. */
+static bool read_text(struct slice reply, struct slice *text)
+{
+    int64_t len;
+    const char *end = reply.len > 0 ? memchr(reply.at, '\r', reply.len) : NULL;
+    if (end == NULL || (reply.at[0] != '$' && reply.at[0] != '='))
+        return false;
+    size_t head = (size_t)(end - reply.at) + 2, skipped = reply.at[0] == '=' ? 4 : 0;
+    if (!num_parse(slice_of(reply.at + 1, head - 3), &len) || len < (int64_t)skipped ||
+        reply.len != head + (size_t)len + 2)
+        return false;
+    *text = slice_of(reply.at + head + skipped, (size_t)len - skipped);
+    return true;
+}
+
+bool emulated_info(struct slice reply, const char *node, struct build *out)
+{
+    struct slice text;
+    struct build whole;
+    if (!read_text(reply, &text))
+        return false;
+    build_init(&whole, false);
+    if (!replace(text, SLICE("redis_mode:cluster\r\n"), SLICE("redis_mode:standalone\r\n"), &whole) &&
+        !replace(text, SLICE("server_mode:cluster\r\n"), SLICE("server_mode:standalone\r\n"), &whole))
+        build_raw(&whole, text);
+    if (text.len > 0)
+        build_raw(&whole, SLICE("\r\n"));
+    build_raw(&whole, SLICE("# weir\r\nweir_node:"));
+    build_raw(&whole, slice_str(node));
+    build_raw(&whole, SLICE("\r\n"));
+    out->is_resp3 = reply.at[0] == '=';
+    if (whole.is_broken)
+        out->is_broken = true;
+    else
+        build_text(out, slice_of(whole.at, whole.len));
+    build_fini(&whole);
+    return true;
+}

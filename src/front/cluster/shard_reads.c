@@ -1,0 +1,191 @@
+#include "front/cluster/shard_reads.h"
+
+#include "base/clock.h"
+#include "front/route/place.h"
+#include "front/client/read_side.h"
+
+#define AVOID_NS (10 * NS_PER_S) /* a replica that takes no client is left alone for so long (chosen) */
+#define HOLD_NS NS_PER_S         /* a client is held at most once in so long, for 20 ms at most (commons_wake_soon) */
+#define NO_ROW SIZE_MAX
+
+static const struct topology *topology_of(const struct client *client)
+{
+    return client->front->nodes.topology;
+}
+
+static const struct reads_settings *settings_of(const struct client *client)
+{
+    return &client->front->nodes.commons.upstream->reads;
+}
+
+static size_t number_of(const struct client *client, const struct nodes_row *row)
+{
+    const struct nodes *nodes = &client->front->nodes;
+    for (size_t i = 0; i < nodes->n; i++)
+        if (nodes->rows[i] == row)
+            return i;
+    return NO_ROW;
+}
+
+static bool is_replica_of(const struct topology *topology, size_t row, size_t master)
+{
+    return row >= topology->n_masters && topology->rows[row].master == master;
+}
+
+static const struct place *place_at(const struct client *client, size_t row)
+{
+    return spread_place(client_spread(client), client->front->nodes.rows[row]);
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* When the client heard of the shard last elsewhere than from this replica, or from this one before it was in doubt. */
+static uint64_t heard_elsewhere(const struct client *client, size_t row, size_t master)
+{
+    const struct topology *topology = topology_of(client);
+    const struct read_side *reading = read_side_of(client);
+    const struct place *own = place_at(client, row);
+    uint64_t heard_ns = later(reading->seen_ns, reading->wrote_ns);
+    for (size_t i = 0; i < topology->n_rows; i++) {
+        bool is_other = i != row && (i == master || is_replica_of(topology, i, master));
+        const struct place *place = is_other ? place_at(client, i) : NULL;
+        if (place != NULL)
+            heard_ns = later(heard_ns, place->heard_ns);
+    }
+    const struct reach *reach = &lanes_node(&client->front->nodes.rows[row]->lanes)->reach;
+    return own != NULL && own->doubts != reach_doubts(reach) ? later(heard_ns, own->heard_ns) : heard_ns;
+}
+
+/* As of when its state is, if it is in sync and takes the client; else 0. */
+static uint64_t as_of(const struct client *client, size_t row)
+{
+    const struct nodes_row *at = client->front->nodes.rows[row];
+    const struct node *node = lanes_node(&at->lanes);
+    const struct place *place = place_at(client, row);
+    uint64_t now_ns = client->front->loop->now_ns;
+    if (!node_has_address(node) || at->lanes.down != ERR_NONE || (place != NULL && now_ns < place->avoided_until_ns))
+        return 0;
+    return reach_as_of(&node->reach, now_ns, settings_of(client)->lag_max_ns);
+}
+
+static bool may_read_at(const struct client *client, size_t row, size_t master)
+{
+    uint64_t as_of_ns = as_of(client, row);
+    return as_of_ns != 0 && as_of_ns > heard_elsewhere(client, row, master);
+}
+
+/* The n-th of the master's replicas, from `first` on, that may be read from; NO_ROW: none may. */
+static size_t find(const struct client *client, size_t master, size_t first, size_t n_replicas)
+{
+    const struct topology *topology = topology_of(client);
+    size_t seen = 0, best = NO_ROW;
+    for (size_t i = topology->n_masters; i < topology->n_rows; i++) {
+        if (!is_replica_of(topology, i, master))
+            continue;
+        bool is_first = seen++ % n_replicas == first;
+        if ((best != NO_ROW && !is_first) || !may_read_at(client, i, master))
+            continue;
+        best = i;
+        if (is_first)
+            return i;
+    }
+    return best;
+}
+
+static bool wants(const struct client *client, const struct request *request)
+{
+    const struct read_side *reading = read_side_of(client);
+    return request->command->reads_keys && !request->is_again &&
+           (settings_of(client)->reads == READS_REPLICAS || reading->has_asked);
+}
+
+/* Which of the master's replicas the client takes first; false: it reads from the master. */
+static bool choose(const struct client *client, const struct request *request, size_t master, size_t *first,
+                   size_t *n_replicas)
+{
+    const struct topology *topology = topology_of(client);
+    *n_replicas = 0;
+    if (!wants(client, request) || master >= topology->n_masters)
+        return false;
+    for (size_t i = topology->n_masters; i < topology->n_rows; i++)
+        *n_replicas += is_replica_of(topology, i, master);
+    if (*n_replicas == 0)
+        return false;
+    bool has_share = settings_of(client)->reads == READS_REPLICAS; /* the master has one, too */
+    size_t choice = read_side_of(client)->number % (*n_replicas + has_share);
+    *first = choice - has_share;
+    return !has_share || choice > 0;
+}
+
+struct nodes_row *shard_reads_row(const struct client *client, const struct request *request, struct nodes_row *master)
+{
+    size_t number = number_of(client, master), first, n_replicas;
+    if (!choose(client, request, number, &first, &n_replicas))
+        return master;
+    size_t replica = find(client, number, first, n_replicas);
+    return replica != NO_ROW ? client->front->nodes.rows[replica] : master;
+}
+
+bool shard_reads_hold(struct client *client, const struct request *request, const struct nodes_row *row)
+{
+    const struct topology *topology = topology_of(client);
+    struct read_side *reading = read_side_of(client);
+    size_t number = number_of(client, row), first, n_replicas;
+    uint64_t now_ns = client->front->loop->now_ns;
+    bool is_any = false;
+    if ((reading->held_ns != 0 && now_ns < reading->held_ns + HOLD_NS) || spread_in_flight(client_spread(client)) > 0 ||
+        !choose(client, request, number, &first, &n_replicas))
+        return false;
+    for (size_t i = topology->n_masters; i < topology->n_rows && !is_any; i++)
+        is_any = is_replica_of(topology, i, number) && as_of(client, i) != 0;
+    if (!is_any)
+        return false;
+    reading->held_ns = now_ns;
+    upstream_poll(client->front->nodes.commons.upstream);
+    lanes_wake_soon(&client->front->nodes.rows[number]->lanes, &client->rider);
+    client_wait(client, WAIT_LANE);
+    return true;
+}
+
+bool shard_reads_must_wait(const struct client *client, const struct nodes_row *row)
+{
+    const struct topology *topology = topology_of(client);
+    size_t number = number_of(client, row);
+    if (number == NO_ROW)
+        return false;
+    if (number >= topology->n_masters && client_spread(client)->n_hops > 0)
+        return true;
+    size_t master = topology->rows[number].master;
+    for (size_t i = 0; i < topology->n_rows; i++) {
+        bool is_other = i != number && (i == master || is_replica_of(topology, i, master));
+        const struct place *place = is_other ? place_at(client, i) : NULL;
+        if (place != NULL && (place->rider.in_flight > 0 || place->n_hops > 0))
+            return true;
+    }
+    return false;
+}
+
+bool shard_reads_are_under_way(const struct client *client)
+{
+    const struct topology *topology = topology_of(client);
+    for (size_t i = topology->n_masters; i < topology->n_rows; i++) {
+        const struct place *place = place_at(client, i);
+        if (place != NULL && (place->rider.in_flight > 0 || place->n_hops > 0))
+            return true;
+    }
+    return false;
+}
+
+bool shard_reads_give_up(struct place *place)
+{
+    const struct client *client = place->client;
+    size_t row = number_of(client, place->row);
+    if (row == NO_ROW || row < topology_of(client)->n_masters)
+        return false;
+    place_forget_refusal(place);
+    place->avoided_until_ns = client->front->loop->now_ns + AVOID_NS;
+    return true;
+}

@@ -1,0 +1,423 @@
+#include "front/cluster/spread.h"
+
+#include <stdlib.h>
+
+#define FIRST_TURNS 16
+
+struct spread *spread_new(void)
+{
+    struct spread *spread = calloc(1, sizeof *spread);
+    if (spread == NULL)
+        return NULL;
+    list_init(&spread->retired);
+    list_init(&spread->hops);
+    list_init(&spread->refused);
+    return spread;
+}
+
+static struct place *retired_at(const struct list *at)
+{
+    return container_of(at, struct place, in_retired);
+}
+
+uint32_t spread_in_flight(const struct spread *spread)
+{
+    if (spread == NULL)
+        return 0;
+    uint32_t n = spread->n_hops;
+    for (size_t i = 0; i < spread->n_places; i++)
+        n += spread->places[i] != NULL ? spread->places[i]->rider.in_flight : 0;
+    for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
+        n += retired_at(at)->rider.in_flight;
+    return n;
+}
+
+struct place *spread_place(const struct spread *spread, const struct nodes_row *row)
+{
+    for (size_t i = 0; spread != NULL && i < spread->n_places; i++)
+        if (spread->places[i] != NULL && spread->places[i]->row == row)
+            return spread->places[i];
+    return NULL;
+}
+
+struct place *spread_place_at(const struct spread *spread, const struct node *node)
+{
+    for (size_t i = 0; spread != NULL && i < spread->n_places; i++)
+        if (spread->places[i] != NULL && lanes_node(&spread->places[i]->row->lanes) == node)
+            return spread->places[i];
+    return NULL;
+}
+
+/* ---- the place that comes next ---- */
+
+static struct reply_turn *turn_at(const struct spread *spread, uint32_t position)
+{
+    return &spread->turns[position & (spread->capacity - 1)];
+}
+
+static void shed_turns(struct spread *spread, struct pool *pool)
+{
+    pool_note_less(pool, spread->capacity * sizeof *spread->turns);
+    free(spread->turns);
+    spread->turns = NULL;
+    spread->capacity = 0;
+}
+
+/* Room for a turn, and for the end of its stretch. False: out of memory. */
+static bool make_room(struct spread *spread, struct pool *pool)
+{
+    if (spread->tail - spread->head + 2 <= spread->capacity)
+        return true;
+    uint32_t capacity = spread->capacity == 0 ? FIRST_TURNS : 2 * spread->capacity;
+    struct reply_turn *turns = malloc(capacity * sizeof *turns);
+    if (turns == NULL)
+        return false;
+    for (uint32_t at = spread->head; at != spread->tail; at++)
+        turns[at & (capacity - 1)] = *turn_at(spread, at);
+    shed_turns(spread, pool);
+    pool_note_more(pool, capacity * sizeof *turns);
+    spread->turns = turns;
+    spread->capacity = capacity;
+    return true;
+}
+
+bool spread_turn_slowly(struct spread *spread, struct replies *replies, struct place *place, uint32_t n)
+{
+    if (!make_room(spread, replies->pool))
+        return false;
+    if (spread->head == spread->tail && !spread->is_run)
+        spread->is_open = false;
+    if (!spread->is_open) {
+        spread->is_run = !replies_are_idle(replies);
+        if (spread->is_run && !replies_begin(replies, &spread->source, false))
+            return false;
+        spread->is_open = true;
+    }
+    *turn_at(spread, spread->tail++) = (struct reply_turn){place, n, spread->order};
+    place->n_turns += n;
+    spread->order += n;
+    return true;
+}
+
+/* The stretch is a run of replies, and ends with the newest turn. */
+static void end_run(struct spread *spread, struct replies *replies)
+{
+    spread->is_open = spread->is_run = false;
+    replies_close(replies, &spread->source);
+    if (spread->head != spread->tail)
+        *turn_at(spread, spread->tail++) = (struct reply_turn){NULL, 0, spread->order};
+    else
+        replies_end(replies, &spread->source);
+}
+
+bool spread_end_run(struct spread *spread, struct replies *replies)
+{
+    if (!spread->is_open)
+        return true;
+    if (!spread->is_run && spread->head == spread->tail) {
+        spread->is_open = false;
+        return true;
+    }
+    if (!spread->is_run && !replies_begin(replies, &spread->source, spread_is_in_frame(spread)))
+        return false;
+    end_run(spread, replies);
+    return true;
+}
+
+void spread_end_batch(struct spread *spread, struct replies *replies)
+{
+    if (spread->is_open && spread->is_run)
+        end_run(spread, replies);
+}
+
+bool spread_is_in_frame(const struct spread *spread)
+{
+    if (spread->head == spread->tail)
+        return false;
+    const struct reply_turn *turn = turn_at(spread, spread->head);
+    return turn->place != NULL && turn->place->is_in_frame;
+}
+
+static struct slice behind(struct slice bytes, size_t n)
+{
+    return slice_of(bytes.at + n, bytes.len - n);
+}
+
+/* How many replies these bytes end, which follow those that have been scanned. */
+static uint32_t count_replies(struct reply_scan *scan, struct slice bytes)
+{
+    uint32_t n = 0;
+    for (size_t used; bytes.len > 0; bytes = behind(bytes, used)) {
+        enum scan_result result = reply_scan(scan, bytes.at, bytes.len, &used);
+        if (result == SCAN_BAD)
+            return n;
+        n += result == SCAN_FRAME;
+    }
+    return n;
+}
+
+/* Of those in the strand. It ends where a reply does. */
+static uint32_t count_kept(const struct place *place)
+{
+    struct reply_scan scan = place->scan;
+    const struct early_piece *at = NULL;
+    struct slice bytes;
+    uint32_t n = 0;
+    for (;;) {
+        switch (strand_look(&place->strand, &at, &bytes)) {
+        case STRAND_EMPTY:
+            return n;
+        case STRAND_BYTES:
+            n += count_replies(&scan, bytes);
+            break;
+        case STRAND_REPLY:
+        case STRAND_OPEN:
+            n++;
+            break;
+        }
+    }
+}
+
+uint32_t spread_order_of(const struct spread *spread, const struct place *place)
+{
+    uint32_t n = count_kept(place);
+    for (uint32_t at = spread->head; at != spread->tail; at++) {
+        const struct reply_turn *turn = turn_at(spread, at);
+        if (turn->place != place)
+            continue;
+        if (n < turn->n)
+            return turn->order + n;
+        n -= turn->n;
+    }
+    return spread->order;
+}
+
+/* ---- what comes, and goes ---- */
+
+/* What is being put out, while it is. */
+struct going {
+    struct spread *spread;
+    struct replies *replies;
+    const struct spread_outlet *outlet;
+    bool is_over; /* nothing more can go */
+    bool is_starved;
+};
+
+/* Some bytes of replies, and how many these end. */
+struct part {
+    size_t len;
+    uint32_t n;
+};
+
+/* At most `most` replies. */
+static struct part scan_part(struct place *place, struct slice bytes, uint32_t most)
+{
+    struct part part = {0, 0};
+    while (part.n < most && part.len < bytes.len) {
+        const struct slice rest = behind(bytes, part.len);
+        size_t used;
+        if (!place->is_in_frame) {
+            part.n += reply_scan_plain(&place->scan, rest.at, rest.len, most - part.n, &used);
+            part.len += used;
+            if (used > 0)
+                continue;
+        }
+        enum scan_result result = reply_scan(&place->scan, rest.at, rest.len, &used);
+        part.len += result == SCAN_BAD ? rest.len : used; /* never: the lane has scanned it */
+        part.n += result == SCAN_FRAME;
+        place->is_in_frame = result != SCAN_FRAME;
+    }
+    return part;
+}
+
+/* False: no more. */
+static bool put(struct going *going, struct slice bytes, bool is_whole)
+{
+    const struct spread_outlet *outlet = going->outlet;
+    enum replies_verdict verdict = REPLIES_PASS;
+    if (bytes.len == 0)
+        return true;
+    if (!replies_are_idle(going->replies))
+        verdict = replies_take(going->replies, &going->spread->source, bytes.at, bytes.len, is_whole);
+    going->is_starved = verdict == REPLIES_FULL;
+    going->is_over =
+        verdict == REPLIES_FULL || (verdict == REPLIES_PASS && !outlet->put(outlet->arg, bytes.at, bytes.len));
+    return !going->is_over;
+}
+
+/* What waited for the end of what has gone. */
+static bool end_going(struct going *going)
+{
+    struct spread *spread = going->spread;
+    if (!going->is_over && !replies_are_idle(going->replies))
+        replies_flush(going->replies, going->outlet->put, going->outlet->arg);
+    if (spread->head == spread->tail && spread->capacity > SPREAD_TURNS_KEPT)
+        shed_turns(spread, going->replies->pool);
+    return !going->is_starved;
+}
+
+/* The place that came next has given n replies. */
+static void note_given(struct spread *spread, uint32_t n)
+{
+    struct reply_turn *turn = turn_at(spread, spread->head);
+    turn->n -= n;
+    turn->order += n;
+    turn->place->n_turns -= n;
+    spread->head += turn->n == 0;
+}
+
+/* The oldest stretch has been answered. False: no more. */
+static bool end_stretch(struct going *going)
+{
+    struct spread *spread = going->spread;
+    spread->head++;
+    if (spread->source.n_runs == 0)
+        return true;
+    replies_end(going->replies, &spread->source);
+    replies_flush(going->replies, going->outlet->put, going->outlet->arg);
+    return spread->head != spread->tail;
+}
+
+/* Of the strand of the place that comes next. False: no more. */
+static bool put_strand(struct going *going)
+{
+    struct spread *spread = going->spread;
+    const struct reply_turn *turn = turn_at(spread, spread->head);
+    struct place *place = turn->place;
+    const struct early_piece *at = NULL;
+    struct slice bytes;
+    enum strand_next next = strand_look(&place->strand, &at, &bytes);
+    if (next == STRAND_EMPTY || next == STRAND_OPEN)
+        return false;
+    struct part part = {bytes.len, 1};
+    if (next == STRAND_BYTES)
+        part = scan_part(place, bytes, turn->n);
+    if (!put(going, slice_of(bytes.at, part.len), !place->is_in_frame))
+        return false;
+    strand_drop(going->replies, &place->strand, part.len);
+    note_given(spread, part.n);
+    return true;
+}
+
+static void put_strands(struct going *going)
+{
+    const struct spread *spread = going->spread;
+    bool goes_on = true;
+    while (goes_on && spread->head != spread->tail)
+        goes_on = turn_at(spread, spread->head)->place == NULL ? end_stretch(going) : put_strand(going);
+}
+
+bool spread_go_on(struct spread *spread, struct replies *replies, const struct spread_outlet *outlet)
+{
+    struct going going = {.spread = spread, .replies = replies, .outlet = outlet};
+    put_strands(&going);
+    return end_going(&going);
+}
+
+/* True if it is the turn of the place, and nothing of its has come before. */
+static bool may_go(const struct spread *spread, const struct place *place)
+{
+    return spread->head != spread->tail && turn_at(spread, spread->head)->place == place && place->strand.first == NULL;
+}
+
+bool spread_take(struct spread *spread, struct replies *replies, struct place *place, struct slice bytes, bool is_whole,
+                 const struct spread_outlet *outlet)
+{
+    struct going going = {.spread = spread, .replies = replies, .outlet = outlet};
+    while (bytes.len > 0 && place->n_turns > 0) {
+        if (!may_go(spread, place))
+            return strand_keep(replies, &place->strand, bytes.at, bytes.len);
+        struct part part = {bytes.len, 1};
+        if (is_whole && place->n_turns == 1) {
+            place->scan = (struct reply_scan){0};
+            place->is_in_frame = false;
+        } else {
+            part = scan_part(place, bytes, turn_at(spread, spread->head)->n);
+        }
+        if (!put(&going, slice_of(bytes.at, part.len), !place->is_in_frame))
+            break;
+        note_given(spread, part.n);
+        bytes = behind(bytes, part.len);
+        if (part.n > 0)
+            put_strands(&going);
+    }
+    return end_going(&going);
+}
+
+bool spread_may_pass(const struct spread *spread, const struct replies *replies, const struct place *place)
+{
+    return replies_are_idle(replies) && may_go(spread, place) && place->is_in_frame;
+}
+
+void spread_passed(struct place *place, size_t n)
+{
+    place->scan.bulk_left -= n;
+}
+
+static void forget_strand(struct replies *replies, struct place *place)
+{
+    strand_clear(replies, &place->strand);
+    place->scan = (struct reply_scan){0};
+    place->is_in_frame = false;
+    place->n_turns = 0;
+}
+
+void spread_forget(struct spread *spread, struct replies *replies)
+{
+    for (size_t i = 0; i < spread->n_places; i++)
+        if (spread->places[i] != NULL)
+            forget_strand(replies, spread->places[i]);
+    for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
+        forget_strand(replies, retired_at(at));
+    spread->head = spread->tail = 0;
+    shed_turns(spread, replies->pool);
+    spread->is_open = spread->is_run = false;
+}
+
+/* ---- all of them ---- */
+
+static void want_idle(struct place *place)
+{
+    place->rider.wants_idle |= place->rider.in_flight > 0;
+}
+
+void spread_want_idle(struct spread *spread)
+{
+    for (size_t i = 0; i < spread->n_places; i++)
+        if (spread->places[i] != NULL)
+            want_idle(spread->places[i]);
+    for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
+        want_idle(retired_at(at));
+}
+
+void spread_end_question(struct place *place)
+{
+    if (place->question.login == NULL)
+        return;
+    doors_forget(&place->question);
+    login_put(place->question.login);
+    place->question.login = NULL;
+    proof_drop(&place->question.proof);
+}
+
+void spread_end_session(struct spread *spread, bool has_logged_in)
+{
+    for (size_t i = 0; spread != NULL && i < spread->n_places; i++) {
+        struct place *place = spread->places[i];
+        if (place == NULL)
+            continue;
+        lease_drop(&place->shared);
+        if (!has_logged_in)
+            continue;
+        spread_end_question(place);
+        proof_drop(&place->proof);
+        place->was_proven = false;
+    }
+}
+
+void spread_renew_epochs(struct spread *spread)
+{
+    for (size_t i = 0; spread != NULL && i < spread->n_places; i++)
+        if (spread->places[i] != NULL)
+            spread->places[i]->epoch = node_epoch(lanes_node(&spread->places[i]->row->lanes));
+}

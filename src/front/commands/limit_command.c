@@ -1,0 +1,500 @@
+#include "front/commands/limit_command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/near.h"
+#include "base/num.h"
+#include "base/why.h"
+#include "front/client/answer.h"
+#include "front/route/destination.h"
+#include "front/commands/limit_people.h"
+#include "front/commands/limit_words.h"
+#include "front/commands/orders.h"
+#include "front/client/payer.h"
+#include "front/client/session.h"
+#include "front/client/unbound.h"
+#include "limit/policy/named_subject.h"
+#include "limit/command/own.h"
+#include "quota/quota.h"
+#include "quota/report.h"
+#include "quota/slow_report.h"
+#include "resp/argv.h"
+#include "resp/build.h"
+#include "resp/emit.h"
+
+#define ROWS_MAX 128 /* of TOP */
+#define OUT_OF_MEMORY SLICE("ERR out of memory")
+
+/* ---- who may ---- */
+
+static bool is_operator(const struct client *client)
+{
+    if (client_entrance(client)->is_admin)
+        return true;
+    return client->bound != NULL && client->bound->is_admin;
+}
+
+bool limit_command_needs_proof(const struct client *client, const struct request *request)
+{
+    return own_row(request->command->own - 1U)->is_operators && !client_entrance(client)->is_admin &&
+           session_login(client) != NULL;
+}
+
+static bool fits_arity(int arity, uint32_t argc)
+{
+    return arity >= 0 ? argc == (uint32_t)arity : argc >= (uint32_t)-arity;
+}
+
+static struct slice subcommand_at(const void *arg, size_t i)
+{
+    const char *bar = strchr(own_row(i)->name, '|');
+    (void)arg;
+    return bar != NULL ? slice_str(bar + 1) : SLICE("");
+}
+
+static int print_unknown(struct slice word, char *out)
+{
+    struct slice near = near_name(word, own_count(), subcommand_at, NULL);
+    if (near.len == 0)
+        return snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s'. Try LIMIT HELP.",
+                        (int)(word.len < 128 ? word.len : 128), word.at);
+    int len = snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s' (did you mean ", (int)word.len, word.at);
+    for (size_t i = 0; i < near.len; i++)
+        out[len++] = ascii_upper(near.at[i]);
+    return len + snprintf(out + len, OWN_ERROR_ROOM - (size_t)len, "?). Try LIMIT HELP.");
+}
+
+size_t limit_command_check(const struct client *client, const struct request *request, char *out)
+{
+    const struct own *own = own_row(request->command->own - 1U);
+    int len = 0;
+    if (!client_is_operator(client) && session_must_log_in(client))
+        len = snprintf(out, OWN_ERROR_ROOM, "-NOAUTH Authentication required.");
+    else if (request->command->has_subcommands && request->argc > 1)
+        len = print_unknown(request->args[0], out);
+    else if (!fits_arity(own->arity, request->argc))
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR wrong number of arguments for '%s' command%s", own->name,
+                       request->command->has_subcommands ? ". Try LIMIT HELP." : "");
+    else if (session_may_only_subscribe(client))
+        len = snprintf(out, OWN_ERROR_ROOM,
+                       "-ERR Can't execute '%s': only (%s)SUBSCRIBE / (%s)UNSUBSCRIBE / PING / QUIT / RESET are "
+                       "allowed in this context",
+                       own->name, answer_subscriber_kinds(client), answer_subscriber_kinds(client));
+    else if (own->is_operators && !is_operator(client))
+        len = snprintf(out, OWN_ERROR_ROOM,
+                       "-NOPERM this command is for operators: a policy with admin = yes, or the admin socket");
+    else if (request->is_large)
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR the arguments are too long");
+    else if (request->argc > LIMIT_WORDS_MAX && !quota_decides(request->command))
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR too many arguments");
+    else if (transaction_is_open(&client->transaction))
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR LIMIT is not allowed in transactions");
+    for (int i = 0; i < len; i++)
+        if ((unsigned char)out[i] < ' ')
+            out[i] = ' ';
+    if (len > 0) {
+        out[len++] = '\r';
+        out[len++] = '\n';
+    }
+    return (size_t)len;
+}
+
+/* ---- answering at once ---- */
+
+/* The client itself, or who is named behind FOR: `tell` it about that one. */
+static void about(struct client *client, struct build *out, struct slice other, bool has_other,
+                  void (*tell)(struct client *client, struct build *out, const struct report_subject *subject,
+                               void *arg),
+                  void *arg)
+{
+    struct report_subject subject = {.account = payer_of(client), .name = subject_name(client->subject)};
+    if (!has_other) {
+        subject.block = blocks_find(exceptions_blocks(client->front->rules->exceptions), subject.name);
+        tell(client, out, &subject, arg);
+        return;
+    }
+    struct found found;
+    if (!is_operator(client)) {
+        build_error(out, SLICE("NOPERM only operators may ask about others"));
+        return;
+    }
+    if (!limit_people_find(client, other, &found, out))
+        return;
+    tell(client, out, &found.subject, arg);
+    limit_people_forget(&found);
+}
+
+static void tell_status(struct client *client, struct build *out, const struct report_subject *subject, void *arg)
+{
+    (void)arg;
+    report_status(out, client->front->rules->policies, subject, client->front->loop->now_ns);
+}
+
+static void status(struct client *client, const struct limit_words *words, struct build *out)
+{
+    if (limit_people_may_name(words, out))
+        about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status, NULL);
+}
+
+/* NULL as well where the subject's name tells no address. */
+static const char *refuser_of(struct client *client, const struct report_subject *subject)
+{
+    char why[256];
+    struct named_subject named;
+    struct front *front = client->front;
+    if (subject->account.holders[PER_SUBJECT] == client->subject)
+        return client_is_operator(client) ? NULL : unbound_refuser(front, &client->link.peer.ip);
+    if (!named_subject_read(&named, &front->rules->identity, subject->name, why, sizeof why) || !named.is_whole)
+        return NULL;
+    bool is_unix = slice_eq(subject->name, SLICE("ip:unix"));
+    return is_unix || named.facts.ip.family != 0 ? unbound_refuser(front, &named.facts.ip) : NULL;
+}
+
+static void tell_explained(struct client *client, struct build *out, const struct report_subject *subject, void *arg)
+{
+    struct front *front = client->front;
+    const struct request *request = arg;
+    struct report_subject explained = *subject;
+    if (subject->account.holders[PER_SUBJECT] == client->subject)
+        explained.account = payer_for(client, request);
+    if (explained.account.holders[PER_SUBJECT] != subject->account.holders[PER_SUBJECT] &&
+        explained.account.holders[PER_SUBJECT] != NULL) { /* its key has named another */
+        explained.name = subject_name(explained.account.holders[PER_SUBJECT]);
+        explained.block = blocks_find(exceptions_blocks(front->rules->exceptions), explained.name);
+    }
+    struct explained_call call = {
+        .command = request->command,
+        .request = request->bytes,
+        .argc = request->argc,
+        .lane = report_lane(request->command, client_has_own_lane(client) || front->settings->lanes_private),
+        .now_ns = front->loop->now_ns,
+        .refuser = refuser_of(client, subject),
+    };
+    if (subject->account.holders[PER_SUBJECT] == client->subject)
+        destination_tell(client, request, &call);
+    report_explain(out, front->rules->policies, front->commands, &explained, &call);
+}
+
+/* FOR and a subject, where they are not the end, or all there is. False: `out` is an error. */
+static bool is_explicable(struct client *client, const struct limit_words *words, struct build *out)
+{
+    char why[256];
+    struct named_subject named;
+    for (size_t i = 2; is_operator(client) && i + 1 < words->n; i++) {
+        if (!limit_word_is(words, i, "for") || (i > 2 && i + 2 == words->n) ||
+            !named_subject_read(&named, &client->front->rules->identity, words->at[i + 1], why, sizeof why))
+            continue;
+        if (i == 2)
+            build_error(out, SLICE("ERR syntax error, a command is missing in front of 'FOR'"));
+        else
+            limit_words_error(words, i + 2, out);
+        return false;
+    }
+    return true;
+}
+
+/* LIMIT EXPLAIN command [arg ...] [FOR subject] */
+static void explain(struct client *client, const struct limit_words *words, struct build *out)
+{
+    size_t n = words->n - 2;
+    bool has_other = n >= 3 && is_operator(client) && limit_word_is(words, words->n - 2, "for");
+    if (has_other)
+        n -= 2;
+    if (!is_explicable(client, words, out))
+        return;
+    size_t room = EMIT_HEADER_MAX * (n + 1);
+    for (size_t i = 0; i < n; i++)
+        room += words->at[2 + i].len + 2;
+    char *bytes = malloc(room);
+    if (bytes == NULL) {
+        out->is_broken = true;
+        return;
+    }
+    struct request request = {.argc = (uint32_t)n, .name = words->at[2]};
+    request.bytes = slice_of(bytes, emit_array(bytes, words->at + 2, n));
+    request.command = limit_command_as_configured(
+        client->front, command_find(client->front->commands, words->at[2], n > 1 ? words->at[3] : SLICE("")));
+    about(client, out, words->at[words->n - 1], has_other, tell_explained, &request);
+    free(bytes);
+}
+
+static bool take_by(struct slice word, enum top_by *by)
+{
+    *by = TOP_SHARE;
+    if (slice_eq_nocase(word, SLICE("turns"))) /* its old name */
+        return true;
+    for (unsigned i = 0; i < TOP_BY_COUNT; i++)
+        if (slice_eq_nocase(word, slice_str(top_name((enum top_by)i)))) {
+            *by = (enum top_by)i;
+            return true;
+        }
+    return false;
+}
+
+/* What is wrong from word i on. */
+static void refuse_top(const struct limit_words *words, size_t i, struct build *out)
+{
+    const char *known[TOP_BY_COUNT + 1] = {"limited"};
+    for (unsigned by = 0; by < TOP_BY_COUNT; by++)
+        known[by + 1] = top_name((enum top_by)by);
+    if (!limit_word_is(words, i, "by") || words->n > i + 2)
+        limit_words_error(words, limit_word_is(words, i, "by") ? i + 2 : i, out);
+    else
+        limit_words_unknown(words, i + 1, known, TOP_BY_COUNT + 1, out);
+}
+
+/* LIMIT TOP [n] [BY what] */
+static void top(struct client *client, const struct limit_words *words, struct build *out)
+{
+    enum top_by by = TOP_COMMANDS;
+    size_t n = 10;
+    size_t i = 2;
+    if (i < words->n && !limit_word_is(words, i, "by") && !limit_words_count(words, i++, n, &n, out))
+        return;
+    bool has_by = words->n == i + 2 && limit_word_is(words, i, "by");
+    bool is_of_keys = has_by && limit_word_is(words, i + 1, "limited");
+    n = n < ROWS_MAX ? n : ROWS_MAX;
+    if (i < words->n && !is_of_keys && !(has_by && take_by(words->at[i + 1], &by)))
+        refuse_top(words, i, out);
+    else
+        orders_give_report(client, ORDER_TOP, &(struct report_wanted){.by = is_of_keys ? TOP_BY_COUNT : by, .n = n},
+                           SLICE(""), out);
+}
+
+/* LIMIT LOG [n] */
+static void tell_log(struct client *client, const struct limit_words *words, struct build *out)
+{
+    size_t n;
+    if (words->n > 3)
+        limit_words_error(words, 3, out);
+    else if (limit_words_count(words, 2, 10, &n, out))
+        report_log(out, client->front->settings->journal, n < JOURNAL_EVENTS ? n : JOURNAL_EVENTS);
+}
+
+/* LIMIT SLOWLOG subcommand [count] */
+static void tell_slow(struct client *client, const struct limit_words *words, struct build *out)
+{
+    _Static_assert(CLIENT_WAITS_ROOM <= SLOW_WAITS_ROOM, "the names of all waits have room");
+    slow_report(out, client->front->settings->slowlog, words->at + 2, words->n - 2, client_waits_print);
+}
+
+/* A pattern that is a policy's name, or begins as REFUSING does, fits nothing: say what is meant. False: `out` is an error. */
+static bool is_name_of_limits(const struct rules *rules, const struct limit_words *words, struct build *out)
+{
+    char text[160];
+    const struct policy *policy = policies_find(rules->policies, words->at[2]);
+    if (named_find(rules->named, words->at[2]) != NULL)
+        return true;
+    if (policy != NULL) {
+        int len =
+            snprintf(text, sizeof text, "ERR no limit is called %s (did you mean %s/*?)", policy->name, policy->name);
+        build_error(out, slice_of(text, (size_t)len));
+        return false;
+    }
+    if (words->at[2].len < 5 || !slice_eq_nocase(slice_of(words->at[2].at, 5), SLICE("refus")))
+        return true;
+    limit_words_token_meant(words, 2, "REFUSING", out);
+    return false;
+}
+
+/* LIMIT LIST [pattern] [REFUSING] */
+static void list(struct client *client, const struct limit_words *words, struct build *out)
+{
+    size_t n = words->n;
+    bool is_refusing = n > 2 && limit_word_is(words, n - 1, "refusing");
+    n -= is_refusing;
+    const struct report_filter filter = {.glob = n > 2 ? words->at[2] : SLICE("")};
+    if (n > 3)
+        limit_words_error(words, 3, out);
+    else if (n == 3 && !is_name_of_limits(client->front->rules, words, out))
+        return;
+    else if (!report_filter_is_good(&filter))
+        build_error(out, SLICE("ERR a pattern is at most 128 bytes, and a [ in it has its ]"));
+    else
+        orders_give_report(client, ORDER_LIST, &(struct report_wanted){.is_refusing = is_refusing}, filter.glob, out);
+}
+
+static void help(struct client *client, const struct limit_words *words, struct build *out)
+{
+    (void)client;
+    (void)words;
+    report_help(out);
+}
+
+#define SHOWN 100 /* bytes of what an operator has typed */
+
+static void note_forgiven(const struct client *client, struct slice name, size_t n)
+{
+    char by[ORDER_BY_ROOM];
+    char text[SHOWN + sizeof by + 64];
+    session_print_operator(client, by, sizeof by);
+    snprintf(text, sizeof text, "forgiven: %.*s (%zu subject%s), by %s", (int)(name.len < SHOWN ? name.len : SHOWN),
+             name.at, n, n == 1 ? "" : "s", by);
+    log_at(LOG_SITE_OPERATOR, LOG_INFO, "%s", text);
+    journal_add(client->front->settings->journal, clock_unix_ms(), "forgive", "%s", text);
+}
+
+static void forgive(struct client *client, const struct limit_words *words, struct build *out)
+{
+    const struct front_settings *settings = client->front->settings;
+    size_t n =
+        subjects_forgive(settings->subjects, words->at[2]) + subjects_forgive(settings->key_subjects, words->at[2]);
+    if (n == 0 && !limit_people_is_name(client, words->at[2], out))
+        return;
+    note_forgiven(client, words->at[2], n);
+    build_int(out, (int64_t)n);
+}
+
+/* LIMIT MODE alone */
+static void mode(struct client *client, const struct limit_words *words, struct build *out)
+{
+    (void)words;
+    build_bulk_str(out, policies_is_shadow(client->front->rules->policies) ? "shadow" : "enforce");
+}
+
+/* ---- carried out by the main thread ---- */
+
+/* LIMIT UNSET LIMIT name FOR key, LIMIT UNSET policy what FOR subject */
+static void unset_for(struct client *client, const struct limit_words *words, struct build *out)
+{
+    enum order_kind kind = limit_word_is(words, 2, "limit") ? ORDER_UNSET_KEY : ORDER_UNSET;
+    if (words->n == 6 && limit_word_is(words, 4, "for"))
+        orders_give(client, kind, words, out);
+    else
+        limit_words_error(words, !limit_word_is(words, 4, "for") ? 4 : words->n < 6 ? 5 : 6, out);
+}
+
+/* LIMIT SET policy what expression ..., LIMIT SET LIMIT name line ..., each with [FOR subject] [EX time] */
+static void set(struct client *client, const struct limit_words *words, struct build *out)
+{
+    struct limit_span span;
+    bool is_named = limit_word_is(words, 2, "limit");
+    size_t fault = limit_words_span(words, LIMIT_SET_SPAN, &span);
+    if (fault == 0 && is_named && span.time > 0 && span.subject == 0)
+        build_error(out, SLICE("ERR EX is for the rates of one key: FOR key is missing"));
+    else if (fault > 0)
+        limit_words_span_error(words, fault, &span, out);
+    else if (is_named || span.subject == 0 || limit_people_is_one(client, words->at[span.subject], out))
+        orders_give(client, is_named ? ORDER_SET_LIMIT : ORDER_SET, words, out);
+}
+
+/* PERCENTILE, and the names behind EXCEPT. False: `out` is an error. */
+static bool is_suggestible(const struct client *client, const struct limit_words *words,
+                           const struct limit_suggest *found, struct build *out)
+{
+    int64_t percentile;
+    char text[160];
+    struct slice word = found->percentile > 0 ? words->at[found->percentile] : SLICE("1");
+    if (!num_parse(word, &percentile) || percentile < 1 || percentile > 100) {
+        int len = snprintf(text, sizeof text, "ERR value is not an integer or out of range: '%.*s' must be 1 to 100",
+                           WHY_SLICE(word));
+        build_error(out, slice_of(text, (size_t)len));
+        return false;
+    }
+    for (size_t i = found->except; i > 0 && i < words->n; i++)
+        if (!limit_people_is_name(client, words->at[i], out))
+            return false;
+    return true;
+}
+
+/* LIMIT SUGGEST [policy] [CLASS class] [PERCENTILE n] [EXCEPT subject ...] */
+static void suggest(struct client *client, const struct limit_words *words, struct build *out)
+{
+    struct limit_suggest found;
+    bool is_policy = words->n > 2 && policies_find(client->front->rules->policies, words->at[2]) != NULL;
+    size_t fault = limit_words_suggest(words, is_policy, &found);
+    if (fault == 3 && words->n == 4 && found.policy > 0)
+        limit_words_token_missing(words, fault, "CLASS", out);
+    else if (fault > 0)
+        limit_words_error(words, fault, out);
+    else if (is_suggestible(client, words, &found, out))
+        orders_give_suggest(client, words, &found, out);
+}
+
+/* ---- which is which ---- */
+
+static const struct {
+    const char *name;
+    void (*tell)(struct client *client, const struct limit_words *words, struct build *out); /* NULL: an order */
+    enum order_kind order;
+} subcommands[] = {
+    {"help", help, 0},
+    {"status", status, 0},
+    {"explain", explain, 0},
+    {"list", list, 0},
+    {"top", top, 0},
+    {"log", tell_log, 0},
+    {"slowlog", tell_slow, 0},
+    {"forgive", forgive, 0},
+    {"block", limit_people_block, 0},
+    {"unblock", limit_people_unblock, 0},
+    {"blocks", limit_people_blocks, 0},
+    {"clients", limit_people_clients, 0},
+    {"kick", limit_people_kick, 0},
+    {"suggest", suggest, 0},
+    {"upstream", NULL, ORDER_UPSTREAM},
+    {"mode", NULL, ORDER_MODE},
+    {"set", set, 0},
+    {"unset", NULL, ORDER_UNSET},
+    {"diff", NULL, ORDER_DIFF},
+    {"reload", NULL, ORDER_RELOAD},
+};
+
+static void run(struct client *client, const struct limit_words *words, struct build *out)
+{
+    for (size_t i = 0; i < sizeof subcommands / sizeof subcommands[0]; i++) {
+        if (!limit_word_is(words, 1, subcommands[i].name))
+            continue;
+        bool is_order = subcommands[i].tell == NULL;
+        if (is_order && subcommands[i].order == ORDER_MODE && words->n == 2)
+            mode(client, words, out);
+        else if (is_order && subcommands[i].order == ORDER_UNSET && words->n > 4)
+            unset_for(client, words, out);
+        else if (is_order)
+            orders_give(client, subcommands[i].order, words, out);
+        else
+            subcommands[i].tell(client, words, out);
+        return;
+    }
+}
+
+bool limit_command_is_info(const struct client *client, const struct request *request)
+{
+    static const char *const sections[] = {"limits", "clients", "upstream"};
+    bool is_info = !request->is_large && !pin_has(client, PIN_PASSTHROUGH) &&
+                   transaction_is_none(&client->transaction) && !session_may_only_subscribe(client) &&
+                   strcmp(request->command->name, "info") == 0;
+    for (size_t i = 0; is_info && request->argc == 2 && i < sizeof sections / sizeof sections[0]; i++)
+        if (slice_eq_nocase(request->args[0], slice_str(sections[i])))
+            return true;
+    return is_info && request->argc == 1;
+}
+
+void limit_command_info(struct client *client, const struct request *request)
+{
+    struct build out;
+    struct limit_words words;
+    limit_words_read(&words, request->bytes);
+    build_init(&out, session_protocol(client) == 3);
+    orders_give(client, ORDER_INFO, &words, &out);
+    if (client_extra(client)->order == NULL)
+        answer_built(client, &out);
+    else
+        build_fini(&out);
+}
+
+void limit_command_run(struct client *client, const struct request *request)
+{
+    struct build out;
+    struct limit_words words;
+    limit_words_read(&words, request->bytes);
+    build_init(&out, session_protocol(client) == 3);
+    run(client, &words, &out);
+    if (client_extra(client)->order == NULL)
+        answer_built(client, &out);
+    else
+        build_fini(&out);
+}

@@ -1,0 +1,288 @@
+#include "front/commands/orders.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/split.h"
+#include "base/why.h"
+#include "front/client/answer.h"
+#include "front/client/session.h"
+
+#define OUT_OF_MEMORY SLICE("ERR out of memory")
+
+/* ---- given ---- */
+
+/* The words from `first` to `end`, as they would stand behind the '=' of a line. NULL: out of memory. */
+static char *joined(const struct limit_words *words, size_t first, size_t end)
+{
+    size_t len = 0;
+    for (size_t i = first; i < end; i++)
+        len += words->at[i].len + 1;
+    char *text = malloc(len + 1);
+    char *at = text;
+    if (text == NULL)
+        return NULL;
+    for (size_t i = first; i < end; i++) {
+        memcpy(at, words->at[i].at, words->at[i].len);
+        at += words->at[i].len;
+        *at++ = ' ';
+    }
+    at[at > text ? -1 : 0] = '\0';
+    return text;
+}
+
+/* One word alone, whatever its bytes. */
+static void take_word(struct order *order, char **to, struct slice word)
+{
+    char *text = malloc(word.len + 1);
+    order->is_starved |= text == NULL;
+    *to = text;
+    if (text == NULL)
+        return;
+    memcpy(text, word.at, word.len);
+    text[word.len] = '\0';
+}
+
+static void take_key(struct order *order, struct slice word)
+{
+    take_word(order, &order->key, word);
+    order->key_len = word.len;
+}
+
+/* Behind LIMIT SET policy what expression ..., LIMIT SET LIMIT name line ...: how many words are in front of it. */
+static size_t take_span(struct order *order, const struct limit_words *words)
+{
+    struct limit_span span;
+    if (limit_words_span(words, LIMIT_SET_SPAN, &span) > 0)
+        return words->n;
+    if (span.time > 0)
+        take_word(order, &order->lives, words->at[span.time]);
+    if (span.subject > 0)
+        take_key(order, words->at[span.subject]);
+    return span.end;
+}
+
+static void take_rest(struct order *order, const struct limit_words *words, size_t first, size_t end)
+{
+    order->expression = joined(words, first, end);
+    order->is_starved |= order->expression == NULL;
+}
+
+/* "10/s", and as the file has it "= 10/s". */
+static void take_value(struct order *order, const struct limit_words *words, size_t end)
+{
+    struct limit_words rest = *words;
+    bool has_sign = words->at[4].len > 0 && words->at[4].at[0] == '=';
+    if (has_sign)
+        rest.at[4] = slice_of(words->at[4].at + 1, words->at[4].len - 1);
+    take_rest(order, &rest, has_sign && rest.at[4].len == 0 ? 5 : 4, end);
+}
+
+/* LIMIT BLOCK subject [EX time] [REASON text ...] [EX time] */
+static void take_block(struct order *order, const struct limit_words *words)
+{
+    size_t first = 3, end = words->n;
+    take_key(order, words->at[2]);
+    size_t time = limit_word_is(words, first, "ex") ? first + 1 : limit_word_is(words, end - 2, "ex") ? end - 1 : 0;
+    if (time > 0)
+        take_word(order, &order->lives, words->at[time]);
+    if (time == first + 1)
+        first += 2;
+    else if (time > 0)
+        end -= 2;
+    if (first < end)
+        take_rest(order, words, first + 1, end);
+}
+
+/* Out of memory it is starved already. */
+static void fill(struct order *order, const struct limit_words *words)
+{
+    enum order_kind kind = order->kind;
+    if (kind == ORDER_SET || kind == ORDER_UNSET) {
+        take_word(order, &order->policy, words->at[2]);
+        take_word(order, &order->what, words->at[3]);
+    }
+    if (kind == ORDER_UNSET && words->n > 4)
+        take_key(order, words->at[5]);
+    if (kind == ORDER_INFO && words->n > 1)
+        take_word(order, &order->what, words->at[1]);
+    if (kind == ORDER_SET)
+        take_value(order, words, take_span(order, words));
+    if (kind == ORDER_SET_LIMIT) {
+        take_word(order, &order->policy, words->at[3]);
+        take_rest(order, words, 4, take_span(order, words));
+        order->kind = order->key != NULL ? ORDER_SET_KEY : ORDER_SET_LIMIT;
+    }
+    if (kind == ORDER_UNSET_KEY) {
+        take_word(order, &order->policy, words->at[3]);
+        take_key(order, words->at[5]);
+    }
+    if (kind == ORDER_CLIENTS && words->n > 3)
+        take_key(order, words->at[3]);
+    if (kind == ORDER_BLOCK)
+        take_block(order, words);
+    if (kind == ORDER_UNBLOCK || kind == ORDER_KICK)
+        take_key(order, words->at[2]);
+    if (kind == ORDER_MODE)
+        take_word(order, &order->expression, words->at[2]);
+}
+
+/* To the main thread; or an error, without memory for it. */
+static void give(struct client *client, struct order *order, struct build *out)
+{
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL || order == NULL || order->is_starved) {
+        build_error(out, OUT_OF_MEMORY);
+        order_free(order);
+        return;
+    }
+    order->client = client;
+    build_init(&order->rows, session_protocol(client) == 3);
+    session_print_operator(client, order->by, sizeof order->by);
+    extra->order = order;
+    client_wait(client, WAIT_ADMIN);
+    client->front->settings->give(client->front->worker, order);
+}
+
+void orders_give(struct client *client, enum order_kind kind, const struct limit_words *words, struct build *out)
+{
+    struct order *order = order_new(kind);
+    if (order != NULL)
+        fill(order, words);
+    give(client, order, out);
+}
+
+void orders_give_report(struct client *client, enum order_kind kind, const struct report_wanted *wanted,
+                        struct slice pattern, struct build *out)
+{
+    struct order *order = order_new(kind);
+    if (order != NULL) {
+        order->wanted = *wanted;
+        take_key(order, pattern);
+    }
+    give(client, order, out);
+}
+
+void orders_give_suggest(struct client *client, const struct limit_words *words, const struct limit_suggest *found,
+                         struct build *out)
+{
+    int64_t percentile = 0;
+    struct order *order = order_new(ORDER_SUGGEST);
+    if (order != NULL && found->policy > 0)
+        take_word(order, &order->policy, words->at[found->policy]);
+    if (order != NULL && found->class > 0)
+        take_word(order, &order->what, words->at[found->class]);
+    if (order != NULL && found->except > 0)
+        take_rest(order, words, found->except, words->n);
+    if (order != NULL && found->percentile > 0 && num_parse(words->at[found->percentile], &percentile))
+        order->wanted.percentile = (unsigned)percentile;
+    give(client, order, out);
+}
+
+/* ---- carried out ---- */
+
+/* What came of the workers' rows; behind them how many more there are. */
+static void tell_clients(struct build *out, const struct order *order)
+{
+    build_array(out, order->n_rows + (order->n_more > 0));
+    build_raw(out, slice_of(order->rows.at, order->rows.len));
+    out->is_broken |= order->rows.is_broken;
+    if (order->n_more == 0)
+        return;
+    build_map(out, 1);
+    build_bulk_str(out, "more");
+    build_int(out, (int64_t)order->n_more);
+}
+
+static void tell_lines(struct build *out, const struct order *order)
+{
+    struct slice rest = slice_of(order->lines, order->lines_len);
+    struct slice line;
+    size_t n = 0;
+    for (size_t i = 0; i < rest.len; i++)
+        n += rest.at[i] == '\n';
+    build_array(out, n);
+    for (; n > 0 && split_next(&rest, '\n', &line); n--)
+        build_bulk(out, line);
+}
+
+/* As Redis answers INFO: clients show it as it is. */
+static void tell_text(struct build *out, const struct order *order)
+{
+    struct slice text = slice_of(order->text, order->text_len);
+    char head[48];
+    if (!out->is_resp3) {
+        build_bulk(out, text);
+        return;
+    }
+    snprintf(head, sizeof head, "=%zu\r\ntxt:", text.len + 4);
+    build_raw(out, slice_str(head));
+    build_raw(out, text);
+    build_raw(out, SLICE("\r\n"));
+}
+
+static void tell_restart(struct build *out, const struct order *order)
+{
+    char text[512];
+    int len = snprintf(text, sizeof text, "OK, but needs a restart: %.400s", order->text);
+    build_status(out, slice_of(text, (size_t)len));
+}
+
+/* A name with a slip in it is a good name, too: the answer says that no subject bears it yet. */
+static void tell_block(struct build *out, const struct front *front, const struct order *order)
+{
+    char text[512];
+    struct slice subject = slice_of(order->key, order->key_len);
+    if (subjects_have(front->settings->subjects, subject) || subjects_have(front->settings->key_subjects, subject)) {
+        build_status(out, SLICE("OK"));
+        return;
+    }
+    int len = snprintf(text, sizeof text,
+                       "OK, but %.*s was never seen, as far as weir remembers: it is blocked when it comes",
+                       WHY_SLICE(subject));
+    build_status(out, slice_of(text, (size_t)len));
+}
+
+/* Its reply has been made. */
+static bool is_report(const struct order *order)
+{
+    return order->kind == ORDER_LIST || order->kind == ORDER_TOP || order->kind == ORDER_BLOCKS ||
+           order->kind == ORDER_DIFF || order->kind == ORDER_UPSTREAM;
+}
+
+void front_order_done(struct front *front, struct order *order)
+{
+    struct client *client = order->client;
+    if (client != NULL && is_report(order) && !order->is_starved && order->error == NULL) {
+        client->extra->order = NULL;
+        answer_built(client, &order->rows);
+        client_resume(client, WAIT_ADMIN);
+    } else if (client != NULL) {
+        struct build out;
+        build_init(&out, session_protocol(client) == 3);
+        client->extra->order = NULL;
+        if (order->is_starved)
+            build_error(&out, OUT_OF_MEMORY);
+        else if (order->error != NULL)
+            build_error(&out, slice_str(order->error));
+        else if (order->kind == ORDER_INFO)
+            tell_text(&out, order);
+        else if (order->kind == ORDER_RELOAD && order->text != NULL)
+            tell_restart(&out, order);
+        else if (order->kind == ORDER_BLOCK)
+            tell_block(&out, front, order);
+        else if (order->kind == ORDER_CLIENTS)
+            tell_clients(&out, order);
+        else if (order->kind == ORDER_KICK)
+            build_int(&out, (int64_t)order->n_rows);
+        else if (order->kind == ORDER_SUGGEST)
+            tell_lines(&out, order);
+        else
+            build_status(&out, SLICE("OK"));
+        answer_built(client, &out);
+        client_resume(client, WAIT_ADMIN);
+    }
+    order_free(order);
+}

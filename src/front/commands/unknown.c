@@ -1,0 +1,70 @@
+#include "front/commands/unknown.h"
+
+#include "resp/argv.h"
+
+/* How Redis quotes what it repeats. */
+struct marks {
+    struct slice before, after;
+};
+
+static const struct marks new_marks = {{"'", 1}, {"' ", 2}};
+static const struct marks old_marks = {{"`", 1}, {"`, ", 3}};
+
+static size_t append(char *out, struct slice text)
+{
+    memcpy(out, text.at, text.len);
+    return text.len;
+}
+
+/* At most `max` bytes, up to a NUL. */
+static size_t append_printable(char *out, struct slice text, size_t max)
+{
+    size_t n = text.len < max ? text.len : max;
+    size_t len = 0;
+    for (; len < n && text.at[len] != '\0'; len++)
+        out[len] = text.at[len] == '\r' || text.at[len] == '\n' ? ' ' : text.at[len];
+    return len;
+}
+
+/* "'one' 'two' ": each in quotation marks, until UNKNOWN_SHOWN bytes are shown. */
+static size_t append_args(char *out, const struct request *request, const struct marks *marks)
+{
+    struct argv_walk walk;
+    struct slice arg;
+    size_t len = 0;
+    argv_walk_init(&walk, request->bytes);
+    if (request->is_large || !argv_next(&walk, &arg))
+        return 0;
+    while (len < UNKNOWN_SHOWN && argv_next(&walk, &arg)) {
+        size_t left = UNKNOWN_SHOWN - len;
+        len += append(out + len, marks->before);
+        len += append_printable(out + len, arg, left);
+        len += append(out + len, marks->after);
+    }
+    return len;
+}
+
+struct slice unknown_command(const struct request *request, bool is_before_7, char *out)
+{
+    const struct marks *marks = is_before_7 ? &old_marks : &new_marks;
+    size_t len = append(out, SLICE("-ERR unknown command "));
+    len += append(out + len, marks->before);
+    len += append_printable(out + len, request->name, UNKNOWN_SHOWN);
+    len += append(out + len, marks->before);
+    len += append(out + len, SLICE(", with args beginning with: "));
+    len += append_args(out + len, request, marks);
+    len += append(out + len, SLICE("\r\n"));
+    return slice_of(out, len);
+}
+
+struct slice unknown_subcommand(const struct request *request, bool is_before_7, char *out)
+{
+    size_t len = append(out, is_before_7 ? SLICE("-ERR Unknown subcommand or wrong number of arguments for '")
+                                         : SLICE("-ERR unknown subcommand '"));
+    len += append_printable(out + len, request->args[0], UNKNOWN_SHOWN);
+    len += append(out + len, SLICE("'. Try "));
+    for (size_t i = 0; i < request->name.len; i++)
+        out[len++] = ascii_upper(request->name.at[i]);
+    len += append(out + len, SLICE(" HELP.\r\n"));
+    return slice_of(out, len);
+}

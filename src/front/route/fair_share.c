@@ -1,0 +1,302 @@
+#include "front/route/fair_share.h"
+
+#include <assert.h>
+
+#define TICK_MS 10 /* while requests wait */
+
+/* One for all nodes of the upstream. */
+static struct fair_queue *queue_of_worker(const struct front *front)
+{
+    return front_home(front)->lanes.base.fair;
+}
+
+static struct fair_queue *queue_of(const struct client *client)
+{
+    return queue_of_worker(client->front);
+}
+
+static struct sender *sender_of(const struct client *client)
+{
+    return client->rider.sender != 0 ? fair_sender(queue_of(client), client->rider.sender) : NULL;
+}
+
+/* ---- a client ---- */
+
+static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
+{
+    struct contention *contention = front_home_node(client->front)->contention;
+    bool are_riders = mixture_note(&contention->riders, client, now_ns);
+    if (mixture_note(&contention->subjects, client->subject, now_ns))
+        return PACE_SEVERAL;
+    return are_riders ? PACE_SAME : PACE_ALONE;
+}
+
+/* Does Redis hold back the answer that comes next, or the client its reading? Then what is behind that waits anyway. */
+static bool is_blocked(const struct client *client)
+{
+    const struct lane *lane = client->rider.lane;
+    if (client->rider.in_flight == 0 || calls_is_empty(&lane->calls))
+        return false;
+    return lane->stalled == &client->rider || (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
+}
+
+/* True if a node where commands of clients go holds back writes. */
+static bool is_any_paused(const struct front *front, uint64_t now_ns)
+{
+    const struct nodes *nodes = &front->nodes;
+    for (size_t i = 0; i < nodes->topology->n_masters; i++)
+        if (node_is_paused(lanes_node(&nodes->rows[i]->lanes), now_ns))
+            return true;
+    return false;
+}
+
+/* Nobody is to wait behind operators, nor where Redis holds back what some send and not what others do. */
+static bool is_free(const struct client *client, uint64_t now_ns)
+{
+    return client_entrance(client)->is_admin || client->subject == NULL || transaction_is_open(&client->transaction) ||
+           is_any_paused(client->front, now_ns);
+}
+
+/* Its next request waits for its share: its replies need not hurry before those of clients that wait for nothing. */
+static void set_held_up(struct client *client, bool is_held_up)
+{
+    client->link.is_patient = is_held_up;
+}
+
+void fair_share_begin(struct client *client, struct pace *pace)
+{
+    uint64_t now_ns = client->front->loop->now_ns;
+    bool has_shares = client->front->rules->has_shares;
+    set_held_up(client, false);
+    *pace = (struct pace){.kind = has_shares && client->subject != NULL ? kind_of(client, now_ns) : PACE_ALONE};
+    client->front->fair.are_several = pace->kind == PACE_SEVERAL;
+    if (pace->kind == PACE_ALONE) {
+        pace->left = UINT32_MAX;
+        pace->left_ns = FAIR_ALL;
+    }
+}
+
+static void start_timer(struct front *front);
+
+/* Out of memory: NULL, and it is not counted. */
+static struct sender *need_sender(struct client *client, uint64_t now_ns)
+{
+    struct sender *sender = sender_of(client);
+    if (sender == NULL)
+        sender = fair_enter(queue_of(client), &client->rider, client->subject, now_ns);
+    if (sender == NULL)
+        return NULL;
+    const struct policy *policy = client->bound;
+    fair_set(sender, policy != NULL ? policy->weight : POLICY_WEIGHT, policy != NULL && policy->is_low);
+    return sender;
+}
+
+static void hold_up(struct client *client, struct sender *sender, enum pace_kind kind)
+{
+    set_held_up(client, true);
+    client_wait(client, WAIT_SHARE);
+    if (kind == PACE_SEVERAL)
+        fair_wait(sender);
+    else
+        fair_wait_for_own(sender);
+    start_timer(client->front);
+}
+
+/* Other clients of this worker are served first: on_wake of front/client/connection.c resumes it. */
+static void give_way(struct client *client)
+{
+    set_held_up(client, true);
+    client_wait(client, WAIT_WORKER);
+    link_wake_again(&client->link);
+}
+
+/* So that a client with many requests here does not keep other clients of this worker waiting. */
+static bool has_had_its_time(struct client *client, struct pace *pace)
+{
+    if (!pace->is_used) {
+        pace->began_ns = client->front->loop->now_ns;
+        pace->left = FAIR_SLICE;
+        return false;
+    }
+    if (pace->left > 0)
+        return false;
+    pace->left = FAIR_SLICE;
+    if (clock_ns() - pace->began_ns < FAIR_TURN_NS)
+        return false;
+    give_way(client);
+    return true;
+}
+
+/* The same for all clients of a subject: each of many has few requests here. Clients that go on have waited for that already. */
+static bool has_subject_had_its_time(struct client *client, const struct sender *sender)
+{
+    const struct loop *loop = client->front->loop;
+    const struct fair_flow *flow = sender->flow;
+    if (flow->turn_ns != loop->turn_ns || flow->taken_ns < FAIR_SUBJECT_NS || loop->goes_on || sender->granted_ns > 0)
+        return false;
+    give_way(client);
+    return true;
+}
+
+static void note_time(struct front *front, struct fair_flow *flow)
+{
+    uint64_t began_ns = front->loop->now_ns > front->fair.taken_ns ? front->loop->now_ns : front->fair.taken_ns;
+    front->fair.taken_ns = clock_ns();
+    if (flow->turn_ns != front->loop->turn_ns)
+        flow->taken_ns = 0;
+    flow->turn_ns = front->loop->turn_ns;
+    flow->taken_ns += front->fair.taken_ns - began_ns;
+}
+
+bool fair_share_ask(struct client *client, struct pace *pace)
+{
+    uint64_t now_ns = client->front->loop->now_ns;
+    if (has_had_its_time(client, pace))
+        return false;
+    bool is_first = !pace->is_used;
+    pace->is_used = true;
+    pace->left_ns = FAIR_ALL;
+    /* A few requests of a subject that is alone are not worth counting. */
+    if (is_free(client, now_ns) || (is_first && pace->kind == PACE_SAME && client->rider.sender == 0))
+        return true;
+    struct sender *sender = need_sender(client, now_ns);
+    if (sender == NULL)
+        return true;
+    if (is_first && pace->kind == PACE_SEVERAL && has_subject_had_its_time(client, sender)) {
+        pace->is_used = false;
+        return false;
+    }
+    pace->left_ns = pace->kind == PACE_SEVERAL ? fair_room(sender, now_ns) : fair_room_alone(sender);
+    pace->is_used = !is_first || pace->left_ns > 0;
+    if (pace->left_ns == 0)
+        hold_up(client, sender, pace->kind);
+    return pace->left_ns > 0;
+}
+
+void fair_share_end(struct client *client)
+{
+    struct sender *sender = sender_of(client);
+    if (sender == NULL)
+        return;
+    if (client->front->fair.are_several)
+        note_time(client->front, sender->flow);
+    fair_settle(sender);
+    if (!fair_share_is_held_up(client)) /* it was let go before its share allowed it */
+        fair_stop_waiting(sender);
+}
+
+void fair_share_stop(struct client *client)
+{
+    set_held_up(client, false);
+    fair_share_end(client);
+}
+
+/* What is blocked is paid for, but nothing is to wait for its answer. */
+void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns)
+{
+    struct sender *sender = sender_of(client);
+    fair_sent(sender, n, work_ns, client->front->loop->now_ns);
+    if (is_blocked(client))
+        fair_forget(sender);
+}
+
+/* MULTI ... EXEC: Redis does at EXEC what it has queued. */
+void fair_share_count_in_transaction(struct client *client, const struct command *command, uint64_t work_ns)
+{
+    struct sender *sender = sender_of(client);
+    if (transaction_queues(&client->transaction, command->effect)) {
+        fair_queued(sender, work_ns, client->front->loop->now_ns);
+        return;
+    }
+    fair_share_count(client, 1, work_ns);
+    if (command_is_bracket(command))
+        fair_ends_transaction(sender, command->effect == EFFECT_EXEC);
+}
+
+void fair_share_note_answered(struct client *client, uint64_t sent_ns, uint32_t n)
+{
+    struct sender *sender = sender_of(client);
+    if (sender != NULL)
+        fair_answered(sender, n, sent_ns, client->front->loop->now_ns);
+}
+
+void fair_share_charge(struct client *client, uint64_t work_ns)
+{
+    struct sender *sender = sender_of(client);
+    if (sender != NULL)
+        fair_charge(sender, work_ns);
+}
+
+void fair_share_note_bytes(struct client *client, size_t bytes)
+{
+    fair_share_charge(client, fair_share_bytes_ns(bytes));
+}
+
+void fair_share_forget(struct client *client)
+{
+    struct sender *sender = sender_of(client);
+    if (sender != NULL)
+        fair_forget(sender);
+}
+
+void fair_share_leave(struct client *client)
+{
+    struct sender *sender = sender_of(client);
+    if (sender == NULL)
+        return;
+    fair_leave(queue_of(client), sender);
+    if (client_waits_for(client, WAIT_SHARE))
+        client_resume(client, WAIT_SHARE);
+}
+
+/* ---- a worker ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct front *front = timer->data;
+    struct fair_queue *queue = queue_of_worker(front);
+    loop_tick(front->loop);
+    fair_tick(queue, front->loop->now_ns);
+    if (fair_is_waited_for(queue))
+        start_timer(front);
+}
+
+static void start_timer(struct front *front)
+{
+    if (!uv_is_active((uv_handle_t *)&front->fair.timer))
+        uv_timer_start(&front->fair.timer, on_tick, TICK_MS, 0);
+}
+
+void fair_share_init(struct front *front)
+{
+    uv_timer_init(&front->loop->uv, &front->fair.timer);
+    front->fair.timer.data = front;
+}
+
+void fair_share_close(struct front *front)
+{
+    uv_close((uv_handle_t *)&front->fair.timer, NULL);
+}
+
+/* Where requests wait somebody else is there, even if Redis has been at work on one request for longer than CONTENTION_NS. */
+static bool is_shared(const struct front *front, const struct fair_queue *queue, uint64_t now_ns)
+{
+    return front->rules->has_shares && !is_any_paused(front, now_ns) &&
+           (mixture_is(&queue->contention->subjects, now_ns) || fair_is_shared(queue));
+}
+
+/* True: several subjects send, and clients that had to wait do not keep the others waiting. */
+bool fair_share_on_turn(struct loop *loop)
+{
+    struct front *front = loop->owner;
+    struct fair_queue *queue = queue_of_worker(front);
+    bool is_open = !is_shared(front, queue, loop->now_ns);
+    assert(queue->granted_ns == 0); /* what was granted was woken at once, and has settled */
+    fair_turn(queue, is_open);
+    return !is_open;
+}
+
+bool fair_share_is_unsettled(struct loop *loop)
+{
+    return fair_is_unsettled(queue_of_worker(loop->owner));
+}

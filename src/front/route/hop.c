@@ -1,0 +1,871 @@
+#include "front/route/hop.h"
+
+#include <stdlib.h>
+
+#include "front/route/fair_share.h"
+#include "front/route/overtaken.h"
+#include "front/client/read_side.h"
+#include "front/client/remains.h"
+#include "front/client/session.h"
+#include "front/client/timing.h"
+#include "limit/command/keys.h"
+#include "upstream/node/redirect.h"
+
+#define ASKING "*1\r\n$6\r\nASKING\r\n"
+#define GIVEN_UP SLICE("-UPSTREAM moved\r\n")
+#define UNSERVED SLICE("-CLUSTERDOWN Hash slot not served\r\n")
+
+/* Before the next sending: doubled each time, from FIRST to MOST. */
+#define AGAIN_FIRST_NS (1 * NS_PER_MS)
+#define AGAIN_MOST_NS (50 * NS_PER_MS)
+#define AWAY_FIRST_NS (10 * NS_PER_MS)
+#define AWAY_MOST_NS (100 * NS_PER_MS)
+/*
+ * Nodes that name each other for a slot agree within a few messages of theirs: from the second
+ * redirect on the hop waits so long, three times as long for each.
+ */
+#define REDIRECT_NS (3 * NS_PER_MS)
+
+static struct hop *hop_of(struct rider *rider)
+{
+    return container_of(rider, struct hop, rider);
+}
+
+static struct hop *hop_at(struct list *at)
+{
+    return container_of(at, struct hop, in_spread);
+}
+
+static struct spread *spread_of(const struct hop *hop)
+{
+    return client_spread(hop->client);
+}
+
+static uint64_t now_ns(const struct hop *hop)
+{
+    return hop->client->front->loop->now_ns;
+}
+
+static struct alarms *alarms_of(const struct client *client)
+{
+    return &client->front->timeouts.alarms;
+}
+
+static struct upstream *upstream_of(const struct client *client)
+{
+    return client->front->nodes.commons.upstream;
+}
+
+/* False: the client is closed, or about to be. */
+static bool is_going(const struct client *client)
+{
+    return client->state < CLIENT_CLOSING;
+}
+
+/* ---- held ---- */
+
+/* Nothing newer is taken from the client until it is over. */
+static void hold(struct hop *hop)
+{
+    if (hop->is_held)
+        return;
+    hop->is_held = true;
+    spread_of(hop)->n_held++;
+    client_wait(hop->client, WAIT_AGAIN);
+}
+
+static void end_hold(struct hop *hop)
+{
+    if (!hop->is_held)
+        return;
+    hop->is_held = false;
+    if (--spread_of(hop)->n_held == 0)
+        client_resume(hop->client, WAIT_AGAIN);
+}
+
+static void tell(struct hop *hop, enum hop_news news)
+{
+    hop->news = (uint8_t)news;
+    link_wake(&hop->client->link);
+}
+
+static bool set_reply(struct hop *hop, struct slice reply)
+{
+    hop->reply.len = 0;
+    return bytes_add(&hop->reply, reply, SIZE_MAX);
+}
+
+/* It is answered so, when the client's link is woken. */
+static void answer(struct hop *hop, struct slice reply)
+{
+    if (set_reply(hop, reply))
+        tell(hop, HOP_ANSWERED);
+    else
+        client_close_starved(hop->client);
+}
+
+/* By `from`: it is looked at again once all that is in flight there is answered. */
+static void note_refused(struct hop *hop)
+{
+    hop->refused.from = hop->from;
+    hop->refused.slot = hop->slot;
+    hop->refused.request = bytes_slice(&hop->request);
+    hop->refused.is_overtaken = false;
+    list_push(&spread_of(hop)->refused, &hop->refused.in_spread);
+    hold(hop);
+    tell(hop, HOP_REFUSED);
+}
+
+/* ---- from its lane ---- */
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct hop *hop = hop_of(rider);
+    if (client_is_closed(hop->client))
+        return;
+    if (!bytes_add(&hop->reply, slice_of(data, n), SIZE_MAX)) {
+        client_close_starved(hop->client);
+        return;
+    }
+    hop->n_counted += n;
+    client_note_kept(hop->client, n);
+    fair_share_note_bytes(hop->client, n);
+}
+
+/* What has come of its reply is its owner's from now on, or is thrown away. */
+static void uncount(struct hop *hop)
+{
+    client_note_kept_less(hop->client, hop->n_counted);
+    hop->n_counted = 0;
+}
+
+static void leave_place(struct hop *hop)
+{
+    if (hop->place == NULL)
+        return;
+    hop->from = hop->place->row;
+    hop->place->n_hops--;
+    hop->place = NULL;
+}
+
+/* Its reply is whole; of a train: that to the next request. */
+static void on_run_end(struct rider *rider)
+{
+    struct hop *hop = hop_of(rider);
+    if (hop->place == NULL)
+        return;
+    fair_share_note_answered(hop->client, 0, 1);
+    if (hop->n_train > 0) {
+        hop->ops->on_one(hop);
+        if (--hop->n_train > 0)
+            return;
+    } else if (!list_is_empty(&spread_of(hop)->refused)) {
+        overtaken_note_run(hop->place, bytes_slice(&hop->request));
+    }
+    leave_place(hop);
+    tell(hop, HOP_ANSWERED);
+}
+
+static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
+{
+    struct hop *hop = hop_of(rider);
+    timing_note(hop->client, rider->lane, call, n);
+    hop->arrived_ns = 0;
+}
+
+static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row, struct slice reply)
+{
+    struct hop *hop = hop_of(rider);
+    if ((call->flags & CALL_ENDS_RUN) == 0)
+        return false; /* ASKING's */
+    fair_share_note_answered(hop->client, call->sent_ns, 1);
+    if (hop->n_train > 0) {
+        hop->ops->on_not_run(hop, row, reply);
+        return true;
+    }
+    hop->place->rider.wants_idle |= hop->place->rider.in_flight > 0;
+    leave_place(hop);
+    hop->why = (uint8_t)row;
+    if (!set_reply(hop, reply)) {
+        client_close_starved(hop->client);
+        return true;
+    }
+    note_refused(hop);
+    return true;
+}
+
+static void on_heavy(struct rider *rider)
+{
+    client_note_heavy(hop_of(rider)->client);
+    lane_choice_note_huge(hop_of(rider)->client);
+}
+
+/* What of the reply that stops its lane has still to come. */
+static uint64_t left_of_reply(const struct hop *hop)
+{
+    const struct rider *rider = &hop->rider;
+    bool is_stopped = rider->in_flight > 0 && rider->lane->stalled == rider;
+    return is_stopped ? rider->lane->scan.bulk_left : 0;
+}
+
+/* Hops of one request stop a lane each: they count together. */
+static void on_unread(struct rider *rider, uint64_t bytes)
+{
+    struct client *client = hop_of(rider)->client;
+    struct list *hops = &client_spread(client)->hops;
+    uint64_t left = 0;
+    (void)bytes;
+    for (struct list *at = hops->next; at != hops; at = at->next)
+        left += left_of_reply(hop_at(at));
+    client_limit_unread(client, client->extra->kept_bytes + left);
+}
+
+/* Of its one or two calls. */
+static void on_lost(struct rider *rider, const struct lane *lane)
+{
+    struct client *client = hop_of(rider)->client;
+    (void)lane;
+    if (rider->lane != NULL)
+        client->front->client_ops->on_place_lost(client);
+}
+
+static void on_resume(struct rider *rider, enum rider_wait what)
+{
+    (void)what;
+    link_wake(&hop_of(rider)->client->link);
+}
+
+static struct link *link_of(struct rider *rider)
+{
+    return &hop_of(rider)->client->link;
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_run_end = on_run_end,
+    .on_timed = on_timed,
+    .on_not_run = on_not_run,
+    .on_heavy = on_heavy,
+    .on_unread = on_unread,
+    .on_lost = on_lost,
+    .on_resume = on_resume,
+    .holds_replies = true,
+    .link = link_of,
+};
+
+/* ---- sending ---- */
+
+static void set_alarm(struct hop *hop, uint64_t due_ns)
+{
+    alarm_stop(alarms_of(hop->client), &hop->alarm);
+    if (hop->over_ns != 0 && hop->over_ns < due_ns)
+        due_ns = hop->over_ns;
+    if (due_ns != UINT64_MAX)
+        alarm_set(alarms_of(hop->client), &hop->alarm, due_ns);
+}
+
+static void on_due(struct alarm *alarm)
+{
+    link_wake(&container_of(alarm, struct hop, alarm)->client->link);
+}
+
+/* Both in one append: ASKING holds for the next command of the connection. False: out of memory. */
+static bool write_asking(struct hop *hop, struct lane *lane)
+{
+    struct bytes both = {0};
+    struct call *asking = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, 0);
+    if (asking == NULL || !bytes_add(&both, SLICE(ASKING), SIZE_MAX) ||
+        !bytes_add(&both, bytes_slice(&hop->request), SIZE_MAX)) {
+        bytes_fini(&both);
+        return false;
+    }
+    asking->flags = CALL_MUTE;
+    asking->arrived_ns = 0;
+    struct call *call = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, hop->tag);
+    if (call != NULL) {
+        call->flags = CALL_ENDS_RUN;
+        lane_send(lane, &hop->rider, both.at, both.len);
+    }
+    bytes_fini(&both);
+    return call != NULL;
+}
+
+static bool write_alone(struct hop *hop, struct lane *lane)
+{
+    struct call *call = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, hop->tag);
+    if (call == NULL)
+        return false;
+    call->flags = CALL_ENDS_RUN;
+    lane_send(lane, &hop->rider, hop->request.at, hop->request.len);
+    return true;
+}
+
+/* False: out of memory, and the lane is lost: what it is asked is not what it would answer. */
+static bool write_train(struct hop *hop, struct lane *lane, struct slice requests)
+{
+    for (uint32_t i = 0; i < hop->n_train; i++) {
+        struct call *call = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, hop->tag);
+        if (call == NULL) {
+            lane_fail(lane, END_LOST, "out of memory");
+            return false;
+        }
+        call->flags = CALL_ENDS_RUN;
+    }
+    lane_send(lane, &hop->rider, requests.at, requests.len);
+    return true;
+}
+
+/* It is in flight there from now on. */
+static void note_place(struct hop *hop, struct place *place, struct lane *lane)
+{
+    hop->place = place;
+    place_note_write(place, timing_command(hop->client->front, hop->tag));
+    place->n_hops++;
+    place->hop_lane = lane;
+}
+
+static void send_now(struct hop *hop, struct place *place, struct lane *lane)
+{
+    struct client *client = hop->client;
+    hop->rider.arrived_ns = hop->arrived_ns;
+    hop->rider.waited_us = hop->waited_us;
+    uncount(hop);
+    hop->reply.len = 0;
+    note_place(hop, place, lane);
+    alarm_stop(alarms_of(client), &hop->alarm);
+    if (!(hop->is_asking ? write_asking(hop, lane) : write_alone(hop, lane))) {
+        client_close_starved(client);
+        return;
+    }
+    fair_share_note_call(client, timing_command(client->front, hop->tag), 0);
+    if (hop->away_ns != 0 || hop->moving_ns != 0)
+        front_count_fate(client->front, FATE_AGAIN);
+}
+
+/* ---- why it was not run ---- */
+
+/* When the slot's redirects, or its TRYAGAIN, have gone on for too long. */
+static uint64_t moving_until_ns(struct hop *hop)
+{
+    if (hop->moving_ns == 0)
+        hop->moving_ns = now_ns(hop);
+    return hop->moving_ns + upstream_of(hop->client)->redirect_timeout_ns;
+}
+
+static uint64_t next_pause_ns(struct hop *hop, uint64_t first_ns, uint64_t most_ns)
+{
+    uint64_t pause_ns = first_ns << (hop->n_tries < 16 ? hop->n_tries : 16);
+    hop->n_tries++;
+    return pause_ns < most_ns ? pause_ns : most_ns;
+}
+
+static void wait_for_topology(struct hop *hop)
+{
+    upstream_ask_topology(upstream_of(hop->client));
+    if (hop->away_ns == 0)
+        hop->away_ns = now_ns(hop);
+    hop->moving_ns = 0;
+    hop->n_redirects = 0;
+    hop->over_ns = hop->away_ns + hop->client->front->rules->failover_wait_ns;
+    hop->look_ns = now_ns(hop) + next_pause_ns(hop, AWAY_FIRST_NS, AWAY_MOST_NS);
+}
+
+static void forget_target(struct hop *hop)
+{
+    hop->is_asking = false;
+    if (!hop->is_fixed)
+        hop->row = NULL;
+}
+
+static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        if (nodes->rows[i] == row)
+            return i;
+    return SLOT_UNSERVED;
+}
+
+/* Where it was refused; the home node's row, where that has left the topology. */
+static struct nodes_row *row_of_refusal(const struct hop *hop)
+{
+    const struct nodes *nodes = &hop->client->front->nodes;
+    return number_of(nodes, hop->from) != SLOT_UNSERVED ? hop->from : nodes_home(nodes);
+}
+
+static struct nodes_row *target_of(const struct hop *hop, const struct redirect *redirect)
+{
+    return redirect_row(redirect, &hop->client->front->nodes, lanes_node(&row_of_refusal(hop)->lanes));
+}
+
+/* No redirect of its is followed any more. */
+static void answer_given_up(struct hop *hop)
+{
+    count_add(&row_of_refusal(hop)->lanes.base.counts.redirects[REDIRECT_GIVEN_UP], 1);
+    answer(hop, GIVEN_UP);
+}
+
+static void redirect(struct hop *hop)
+{
+    struct redirect to;
+    struct client *client = hop->client;
+    const struct nodes *nodes = &client->front->nodes;
+    bool is_whole = redirect_parse(bytes_slice(&hop->reply), &to);
+    bool is_own = is_whole && hop->slot >= 0 && to.slot == hop->slot;
+    if (!is_whole)
+        node_note_bad_redirect(lanes_node(&row_of_refusal(hop)->lanes));
+    struct nodes_row *row = is_own ? target_of(hop, &to) : NULL;
+    if (row != NULL)
+        hop->n_redirects++;
+    if (!is_own || hop->n_redirects > HOPS_MAX || now_ns(hop) >= moving_until_ns(hop)) {
+        answer_given_up(hop);
+        return;
+    }
+    forget_target(hop);
+    upstream_note_redirected(upstream_of(client), to.slot, now_ns(hop));
+    if (!to.is_ask || row == NULL)
+        upstream_ask_topology(upstream_of(client));
+    uint64_t pause_ns = 0;
+    for (uint8_t i = 1; i < hop->n_redirects; i++)
+        pause_ns = pause_ns == 0 ? REDIRECT_NS : 3 * pause_ns;
+    hop->over_ns = 0; /* the way there takes as long as it takes */
+    hop->look_ns = now_ns(hop) + pause_ns;
+    if (row == NULL)
+        wait_for_topology(hop);
+    else if (!to.is_ask)
+        slot_map_set(nodes->topology->slots, to.slot, (uint16_t)number_of(nodes, row));
+    else if (!hop->is_fixed)
+        hop->row = row;
+    hop->is_asking = to.is_ask && row != NULL && !hop->is_fixed;
+}
+
+static bool is_taken_over(struct hop *hop);
+static void give_up(struct hop *hop);
+
+/* False: its owner goes on without it, and its memory may be gone. */
+static bool take_refusal(struct hop *hop)
+{
+    if (hop->refused.is_overtaken) {
+        give_up(hop);
+        return true;
+    }
+    switch (hop->why) {
+    case NOT_RUN_MOVED:
+    case NOT_RUN_ASK:
+        redirect(hop);
+        return true;
+    case NOT_RUN_TRYAGAIN:
+        if (hop->slot >= 0)
+            upstream_note_redirected(upstream_of(hop->client), (uint16_t)hop->slot, now_ns(hop));
+        if (hop->ops->on_try_again != NULL && is_taken_over(hop))
+            return false;
+        hop->n_redirects = 0; /* the node that an ASK has named is asked again */
+        hop->over_ns = moving_until_ns(hop);
+        hop->look_ns = now_ns(hop) + next_pause_ns(hop, AGAIN_FIRST_NS, AGAIN_MOST_NS);
+        return true;
+    default:
+        forget_target(hop);
+        wait_for_topology(hop);
+        return true;
+    }
+}
+
+/* ---- looking ---- */
+
+/* It is not sent again: the client hears why it was not run; a redirect never. */
+static void give_up(struct hop *hop)
+{
+    bool is_redirect = hop->why == NOT_RUN_MOVED || hop->why == NOT_RUN_ASK;
+    front_count_fate(hop->client->front, FATE_REFUSED);
+    if (is_redirect)
+        answer_given_up(hop);
+    else if (hop->reply.len == 0)
+        answer(hop, UNSERVED);
+    else
+        tell(hop, HOP_ANSWERED);
+}
+
+/*
+ * No lane to its node is to be had: it waits for one, or is answered with the reason, or the client
+ * is closed.
+ */
+static void go_without(struct hop *hop, struct place *place)
+{
+    struct client *client = hop->client;
+    enum err why = place_lack(place);
+    if (why == ERR_NONE) {
+        answer(hop, place_why_none(place));
+        place_forget_refusal(place);
+        return;
+    }
+    forget_target(hop);
+    wait_for_topology(hop);
+    lanes_hurry(&place->row->lanes);
+    bool is_over = now_ns(hop) >= hop->over_ns;
+    if (is_over && !client->front->rules->tells_outage && !client_may_administer(client)) {
+        place_forget_refusal(place);
+        client->front->client_ops->on_place_lost(client);
+        return;
+    }
+    if (!set_reply(hop, place_why_none(place)))
+        client_close_starved(client);
+    hop->why = NOT_RUN_ROWS;
+    place_forget_refusal(place);
+}
+
+/* True if an earlier hop of its slot is not on its way in order: it goes behind that. */
+static bool must_follow(const struct hop *hop)
+{
+    const struct list *hops = &spread_of(hop)->hops;
+    if (hop->slot < 0 || spread_of(hop)->n_held == 0)
+        return false;
+    for (struct list *at = hops->next; at != &hop->in_spread; at = at->next)
+        if (hop_at(at)->slot == hop->slot && hop_at(at)->is_held)
+            return true;
+    return false;
+}
+
+/*
+ * True if an older call of its slot may be in flight at another node than `row`. What has been
+ * refused has none before it. Called after the row was read: slot_map.h.
+ */
+static bool must_settle(struct hop *hop, const struct nodes_row *row)
+{
+    struct spread *spread = spread_of(hop);
+    if (hop->from != NULL || hop->slot < 0)
+        return false;
+    for (struct list *at = spread->hops.next; at != &hop->in_spread; at = at->next)
+        if ((hop_at(at)->slot == hop->slot || hop_at(at)->n_train > 0) && hop_at(at)->place != NULL &&
+            hop_at(at)->place->row != row)
+            return true; /* its end wakes the client */
+    if (!spread_is_outdated(spread, &hop->client->front->nodes) || spread_in_flight(spread) == spread->n_hops)
+        return false;
+    spread_want_idle(spread);
+    return true;
+}
+
+/* NULL: no node serves its slot. */
+static struct nodes_row *row_of(const struct hop *hop)
+{
+    if (hop->row != NULL)
+        return hop->row;
+    return hop->slot >= 0 ? nodes_slot_row(&hop->client->front->nodes, (uint16_t)hop->slot)
+                          : front_home(hop->client->front);
+}
+
+/* It is sent, or waits. */
+static void find_lane(struct hop *hop)
+{
+    struct client *client = hop->client;
+    struct nodes_row *row = row_of(hop);
+    struct place *place = row != NULL ? place_get(client, row) : NULL;
+    struct lane *lane = NULL;
+    if (hop->is_fixed && hop->row == NULL) {
+        answer(hop, err_text(ERR_UPSTREAM_UNAVAILABLE)); /* its node has left the cluster */
+        return;
+    }
+    if (row == NULL) {
+        wait_for_topology(hop);
+        hop->why = NOT_RUN_ROWS;
+        if (!set_reply(hop, UNSERVED))
+            client_close_starved(client);
+    }
+    if (place == NULL || must_settle(hop, row))
+        return;
+    enum finding finding = place_find_lane(place, NULL, &lane);
+    if (finding == LANE_FOUND)
+        send_now(hop, place, lane);
+    else if (finding == LANE_NONE && is_going(client))
+        go_without(hop, place);
+}
+
+static void look(struct hop *hop)
+{
+    struct client *client = hop->client;
+    if (hop->over_ns != 0 && now_ns(hop) >= hop->over_ns) {
+        give_up(hop);
+        return;
+    }
+    if (must_follow(hop) || now_ns(hop) < hop->look_ns) {
+        hold(hop);
+        set_alarm(hop, now_ns(hop) < hop->look_ns ? hop->look_ns : UINT64_MAX);
+        return;
+    }
+    find_lane(hop);
+    if (is_going(client) && hop->place == NULL && hop->news == HOP_NO_NEWS) {
+        hold(hop);
+        set_alarm(hop, hop->look_ns > now_ns(hop) ? hop->look_ns : UINT64_MAX);
+    }
+}
+
+/* ---- its beginning and its end ---- */
+
+/* Behind the hops of requests that are as old or older; an heir stands where the one stood that it replaces. */
+static void put_in_order(struct hop *hop)
+{
+    struct spread *spread = spread_of(hop);
+    struct list *at = spread->hops.prev;
+    while (spread->heir_next == NULL && at != &spread->hops && (int32_t)(hop_at(at)->order - hop->order) > 0)
+        at = at->prev;
+    list_push(spread->heir_next != NULL ? spread->heir_next : at->next, &hop->in_spread);
+    spread->n_hops++;
+}
+
+static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *client, struct slice request,
+                  uint32_t order)
+{
+    struct spread *spread = client_need_spread(client);
+    if (spread == NULL)
+        return false;
+    *hop = (struct hop){.client = client, .ops = ops, .why = NOT_RUN_ROWS, .slot = KEYS_NO_SLOT};
+    hop->order = spread->heir_next != NULL ? spread->heir_order : order;
+    hop->rider.ops = &rider_ops;
+    hop->alarm.on_due = on_due;
+    list_init(&hop->rider.waiting);
+    list_init(&hop->in_spread);
+    list_init(&hop->refused.in_spread);
+    bool is_reserved = alarms_reserve(alarms_of(client), 1);
+    if (!is_reserved || (request.len > 0 && !bytes_add(&hop->request, request, SIZE_MAX))) {
+        if (is_reserved)
+            alarms_release(alarms_of(client), 1);
+        client_close_starved(client);
+        return false;
+    }
+    put_in_order(hop);
+    return true;
+}
+
+/* Neither the spread nor the alarms know it any more; its request and its reply stay. */
+static void end(struct hop *hop)
+{
+    struct spread *spread = spread_of(hop);
+    alarm_stop(alarms_of(hop->client), &hop->alarm);
+    list_take(&hop->in_spread);
+    spread->n_hops -= spread->n_hops > 0;
+    uncount(hop);
+    end_hold(hop);
+}
+
+static void free_texts(struct hop *hop)
+{
+    bytes_fini(&hop->request);
+    bytes_fini(&hop->reply);
+}
+
+/* TRYAGAIN: false: it is sent again. */
+static bool is_taken_over(struct hop *hop)
+{
+    struct client *client = hop->client;
+    struct spread *spread = spread_of(hop);
+    struct bytes request = hop->request, reply = hop->reply;
+    hop->request = hop->reply = (struct bytes){0};
+    spread->heir_next = hop->in_spread.next;
+    spread->heir_order = hop->order;
+    end(hop);
+    bool is_over = hop->ops->on_try_again(hop, bytes_slice(&request));
+    if (is_over) {
+        bytes_fini(&request);
+        bytes_fini(&reply);
+        alarms_release(alarms_of(client), 1);
+    } else {
+        hop->request = request;
+        hop->reply = reply;
+        put_in_order(hop);
+        hold(hop);
+    }
+    spread->heir_next = NULL;
+    return is_over;
+}
+
+/* Whatever waits for the end of calls looks again. */
+static void note_over(struct client *client)
+{
+    if (client_is_closed(client))
+        return;
+    if (client_waits_for(client, WAIT_REPLIES) && !client_has_calls(client))
+        client_resume(client, WAIT_REPLIES);
+    else if (client_is_leaving(client))
+        link_wake(&client->link);
+}
+
+static void over(struct hop *hop)
+{
+    struct client *client = hop->client;
+    struct bytes reply = hop->reply;
+    hop->reply = (struct bytes){0};
+    end(hop);
+    free_texts(hop);
+    alarms_release(alarms_of(client), 1);
+    read_side_note_answered(hop->client, true);
+    if (hop->ops->on_replies != NULL)
+        hop->ops->on_replies(hop, &reply);
+    else
+        hop->ops->on_reply(hop, bytes_slice(&reply));
+    bytes_fini(&reply);
+    note_over(client);
+}
+
+bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client, const struct hop_request *request)
+{
+    if (!begin(hop, ops, client, request->bytes, request->order))
+        return false;
+    hop->slot = request->slot;
+    hop->row = request->row;
+    hop->is_fixed = request->row != NULL;
+    hop->tag = request->tag;
+    if (request->is_held)
+        hold(hop);
+    look(hop);
+    return !client_is_closed(client);
+}
+
+bool hop_start_train(struct hop *hop, const struct hop_ops *ops, struct place *place, struct lane *lane,
+                     const struct hop_request *request, uint32_t n)
+{
+    struct client *client = place->client;
+    if (!begin(hop, ops, client, slice_of("", 0), request->order))
+        return false;
+    hop->n_train = n;
+    hop->tag = request->tag;
+    note_place(hop, place, lane);
+    if (write_train(hop, lane, request->bytes)) {
+        uint32_t cost_ns = command_cost_ns(timing_command(client->front, hop->tag));
+        fair_share_note_sent(client, n, (uint64_t)n * cost_ns + fair_share_bytes_ns(request->bytes.len));
+    }
+    return !client_is_closed(client);
+}
+
+bool hop_start_refused(struct hop *hop, const struct hop_ops *ops, struct client *client,
+                       const struct hop_request *request, const struct hop_refusal *refusal)
+{
+    bool is_redirect = refusal->why == NOT_RUN_MOVED || refusal->why == NOT_RUN_ASK;
+    if (!begin(hop, ops, client, request->bytes, request->order))
+        return false;
+    hop->slot = request->slot;
+    hop->tag = request->tag;
+    hop->from = refusal->place->row;
+    hop->why = (uint8_t)refusal->why;
+    if (request->bytes.len == 0 && is_redirect)
+        answer_given_up(hop);
+    else if (request->bytes.len == 0)
+        answer(hop, refusal->reply);
+    else if (set_reply(hop, refusal->reply))
+        note_refused(hop);
+    else
+        client_close_starved(client);
+    hold(hop);
+    refusal->place->rider.wants_idle = true;
+    return true;
+}
+
+/* ---- all of a client ---- */
+
+/* True if nothing of the client's is in flight at this row. */
+static bool is_idle_at(const struct spread *spread, const struct nodes_row *row)
+{
+    const struct place *place = spread_place(spread, row);
+    if (place != NULL && (place->rider.in_flight > 0 || place->n_hops > 0))
+        return false;
+    for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next) {
+        place = container_of((struct list *)(uintptr_t)at, struct place, in_retired);
+        if (place->row == row && (place->rider.in_flight > 0 || place->n_hops > 0))
+            return false;
+    }
+    return true;
+}
+
+/* Before any of them is sent, and is in flight there again. */
+static void note_returned(struct spread *spread)
+{
+    struct list *next;
+    for (struct list *at = spread->refused.next; at != &spread->refused; at = next) {
+        struct hop *hop = container_of(at, struct hop, refused.in_spread);
+        next = at->next;
+        if (!is_idle_at(spread, hop->from))
+            continue;
+        list_take(at);
+        hop->news = HOP_RETURNED;
+    }
+}
+
+void hops_go_on(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    struct list *next;
+    note_returned(spread);
+    for (struct list *at = spread->hops.next; at != &spread->hops && is_going(client); at = next) {
+        struct hop *hop = hop_at(at);
+        enum hop_news news = (enum hop_news)hop->news;
+        next = at->next;
+        if (news == HOP_REFUSED)
+            continue;
+        hop->news = HOP_NO_NEWS;
+        if (news == HOP_RETURNED && !take_refusal(hop))
+            continue;
+        if (is_going(client) && news != HOP_ANSWERED && hop->place == NULL && hop->news == HOP_NO_NEWS)
+            look(hop);
+        if (is_going(client) && (news == HOP_ANSWERED || hop->news == HOP_ANSWERED))
+            over(hop);
+    }
+}
+
+void hops_adopt(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
+        struct hop *hop = hop_at(at);
+        hop->look_ns = 0;
+        if (hop->row == NULL || number_of(&client->front->nodes, hop->row) != SLOT_UNSERVED)
+            continue;
+        hop->row = NULL;
+        hop->is_asking = false;
+    }
+    if (spread->n_hops > 0)
+        link_wake(&client->link);
+}
+
+void hops_catch_up(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
+        struct rider *rider = &hop_at(at)->rider;
+        if (rider->in_flight > 0)
+            lane_catch_up(rider);
+    }
+}
+
+static void leave(struct hop *hop)
+{
+    struct rider *rider = &hop->rider;
+    if (rider->lane != NULL && rider->in_flight > 0)
+        remains_leave_rider(hop->client, rider);
+    rider->lane = NULL;
+    rider->in_flight = 0;
+    leave_place(hop);
+    alarm_stop(alarms_of(hop->client), &hop->alarm);
+    list_take(&hop->refused.in_spread);
+}
+
+/* A lane may be telling its riders that it is lost: their memory stays until hops_free. */
+void hops_leave(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
+        leave(hop_at(at));
+        hop_at(at)->is_held = false;
+    }
+    spread->n_hops = spread->n_held = 0;
+    client_resume_woken(client, WAIT_AGAIN);
+}
+
+void hops_free(struct client *client)
+{
+    struct spread *spread = client_spread(client);
+    while (!list_is_empty(&spread->hops)) {
+        struct hop *hop = hop_at(spread->hops.next);
+        list_take(&hop->in_spread);
+        uncount(hop);
+        free_texts(hop);
+        alarms_release(alarms_of(client), 1);
+        hop->ops->on_lost(hop);
+    }
+}

@@ -1,0 +1,52 @@
+#include "front/route/overtaken.h"
+
+#include "front/route/describe.h"
+#include "front/route/keep.h"
+#include "limit/command/keys.h"
+
+/* False: it cannot be told. */
+static bool describe(const struct client *client, struct slice bytes, struct request *request)
+{
+    struct request_scan scan = {0};
+    size_t used;
+    *request = (struct request){0};
+    if (bytes.len == 0 || request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used) != SCAN_FRAME)
+        return false;
+    describe_request(request, client->front, &scan, bytes);
+    return true;
+}
+
+static bool is_read(const struct request *request)
+{
+    return keep_kind(request->command) == KEPT_READ;
+}
+
+static bool is_overtaken_by(const struct client *client, struct slice refused, const struct request *request)
+{
+    struct request own;
+    if (!describe(client, refused, &own))
+        return true;
+    return !(is_read(&own) && is_read(request)) &&
+           keys_overlap(own.command, own.bytes, own.argc, request->command, request->bytes, request->argc);
+}
+
+int32_t overtaken_slot_of(const struct client *client, struct slice bytes)
+{
+    struct request request;
+    return describe(client, bytes, &request) ? keys_slot(request.command, bytes, request.argc) : KEYS_NO_SLOT;
+}
+
+void overtaken_note_run(const struct place *place, struct slice bytes)
+{
+    const struct client *client = place->client;
+    const struct spread *spread = client_spread(client);
+    struct request request;
+    bool is_known = describe(client, bytes, &request);
+    int32_t slot = is_known ? keys_slot(request.command, bytes, request.argc) : KEYS_NO_SLOT;
+    for (struct list *at = spread->refused.next; at != &spread->refused; at = at->next) {
+        struct refused *refused = container_of(at, struct refused, in_spread);
+        if (refused->from == place->row && refused->slot >= 0 && !refused->is_overtaken)
+            refused->is_overtaken =
+                !is_known || (refused->slot == slot && is_overtaken_by(client, refused->request, &request));
+    }
+}

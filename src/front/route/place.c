@@ -1,0 +1,626 @@
+#include "front/route/place.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "front/client/account.h"
+#include "front/route/fair_share.h"
+#include "front/route/keep.h"
+#include "front/route/lane_claim.h"
+#include "front/route/overtaken.h"
+#include "front/client/read_side.h"
+#include "front/client/remains.h"
+#include "front/client/session.h"
+#include "front/client/timeouts.h"
+#include "front/client/timing.h"
+#include "front/session/wait_coverage.h"
+#include "upstream/lane/shared.h"
+#include "upstream/lane/stall.h"
+#include "upstream/node/witness.h"
+
+#define UNKNOWN_CALLS 64 /* as in lane_choice.c: of a client that pays for replies by size */
+
+static struct place *place_of(struct rider *rider)
+{
+    return container_of(rider, struct place, rider);
+}
+
+static struct pool *pool_of(const struct place *place)
+{
+    return &place->client->front->loop->pool;
+}
+
+static struct lanes *lanes_of_place(const struct place *place)
+{
+    return &place->row->lanes;
+}
+
+/* ---- from its lane ---- */
+
+/* False: nobody hears of these bytes. */
+static bool note_bytes(struct place *place, size_t n)
+{
+    struct client *client = place->client;
+    if (client_is_leaving(client) && !client_is_owed(client))
+        return false;
+    account_bytes_out(client, n, place->rider.counted);
+    if (client_is_closed(client))
+        return false;
+    timeouts_note_active(client);
+    return true;
+}
+
+/*
+ * A shared lane is not stopped for one client, but where a large reply comes that no other client
+ * waits behind.
+ */
+static void note_paying(struct place *place)
+{
+    struct client *client = place->client;
+    place->rider.is_paying = !client->rider.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
+}
+
+static void put_in_order(struct place *place, struct slice bytes, bool is_whole)
+{
+    struct client *client = place->client;
+    struct extra *extra = client->extra;
+    const struct spread_outlet outlet = {client_put_out, client};
+    if (!spread_take(extra->spread, &extra->replies, place, bytes, is_whole, &outlet))
+        client_close_starved(client);
+    else if (!client_is_closed(client) && replies_bytes(&extra->replies) > 0)
+        client_limit_unread(client, 0);
+}
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct place *place = place_of(rider);
+    struct client *client = place->client;
+    if (!note_bytes(place, n))
+        return;
+    fair_share_note_bytes(client, n);
+    const struct extra *extra = client->extra;
+    const bool is_whole = !lane_is_in_frame(rider->lane);
+    if (is_whole && spread_take_only(extra->spread, &extra->replies, place))
+        client_output(client, data, n);
+    else
+        put_in_order(place, slice_of(data, n), is_whole);
+    note_paying(place);
+}
+
+static void on_unheard(struct rider *rider, size_t n)
+{
+    if (note_bytes(place_of(rider), n))
+        note_paying(place_of(rider));
+}
+
+static struct link *on_passing(struct rider *rider)
+{
+    struct client *client = place_of(rider)->client;
+    const struct extra *extra = client->extra;
+    bool passes = !client_is_leaving(client) && spread_may_pass(extra->spread, &extra->replies, place_of(rider));
+    return passes ? &client->link : NULL;
+}
+
+static void on_passed(struct rider *rider, size_t n)
+{
+    spread_passed(place_of(rider), n);
+    if (!note_bytes(place_of(rider), n))
+        return;
+    client_limit_unread(place_of(rider)->client, 0);
+    note_paying(place_of(rider));
+}
+
+static void on_counted(struct rider *rider, uint8_t counted)
+{
+    account_answered(place_of(rider)->client, counted);
+}
+
+void place_keep_heard(const struct place *place)
+{
+    struct read_side *reading = read_side_of(place->client);
+    if (reading != NULL && reading->seen_ns < place->heard_ns)
+        reading->seen_ns = place->heard_ns;
+}
+
+/* For front/cluster/shard_reads.h. The loop's time is that of its turn: the master may have told an offset since, and then answered. */
+static void note_heard(struct place *place)
+{
+    place->heard_ns = clock_ns();
+    if (!list_is_empty(&place->in_retired))
+        place_keep_heard(place);
+    place->doubts = reach_doubts(&lanes_node(lanes_of_place(place))->reach);
+}
+
+static void drop_answered(struct place *place, uint32_t n)
+{
+    struct unanswered *unanswered = &place->unanswered;
+    for (; n > 0 && !list_is_empty(&client_spread(place->client)->refused); n--) {
+        overtaken_note_run(place, unanswered_oldest(unanswered));
+        unanswered_drop(unanswered, pool_of(place), 1);
+    }
+    unanswered_drop(unanswered, pool_of(place), n);
+}
+
+static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
+{
+    struct place *place = place_of(rider);
+    fair_share_note_answered(place->client, call->sent_ns, n);
+    timing_note(place->client, rider->lane, call, n);
+    drop_answered(place, n);
+    if (read_side_of(place->client) != NULL)
+        note_heard(place);
+}
+
+static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row, struct slice reply)
+{
+    struct client *client = place_of(rider)->client;
+    return client->front->client_ops->on_not_run(place_of(rider), call, row, reply);
+}
+
+static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+{
+    struct place *place = place_of(rider);
+    if (end == END_LOGIN_REFUSED && place->proof.generation != 0) {
+        proof_void(&place->proof); /* the client's own words are asked again */
+        lease_drop(&place->shared);
+        return;
+    }
+    if (end == END_LOGIN_REFUSED)
+        reply = SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    else if (end == END_LATE)
+        reply = err_text(ERR_UPSTREAM_TIMEOUT);
+    else if (end == END_LOST)
+        reply = err_text(ERR_UPSTREAM_UNAVAILABLE);
+    place_forget_refusal(place);
+    place->was_refused = true;
+    if (reply.len > 0 && memchr(reply.at, '\0', reply.len) == NULL)
+        place->refusal = strndup(reply.at, reply.len); /* without memory weir's own words do */
+}
+
+static void on_heavy(struct rider *rider)
+{
+    client_note_heavy(place_of(rider)->client);
+    lane_choice_note_huge(place_of(rider)->client);
+}
+
+static void on_unread(struct rider *rider, uint64_t bytes)
+{
+    if (!rider->is_paying)
+        client_limit_unread(place_of(rider)->client, bytes);
+}
+
+static void on_blocking(struct rider *rider)
+{
+    struct client *client = place_of(rider)->client;
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "other clients wait behind a reply that it does not read");
+    client_close_for(client, CLOSED_BUFFER);
+}
+
+/* Called for each of its calls on that lane. */
+static void on_lost(struct rider *rider, const struct lane *lane)
+{
+    struct client *client = place_of(rider)->client;
+    (void)lane;
+    if (rider->lane != NULL && rider->in_flight > 0)
+        client->front->client_ops->on_place_lost(client);
+}
+
+static void on_resume(struct rider *rider, enum rider_wait what)
+{
+    struct client *client = place_of(rider)->client;
+    const struct spread *spread = client_spread(client);
+    if (what == RIDER_LANE)
+        client_resume(client, WAIT_LANE);
+    else if (what == RIDER_REPLIES && spread_in_flight(spread) == 0)
+        client_resume(client, WAIT_REPLIES);
+    else if (spread->n_hops > 0)
+        link_wake(&client->link);
+}
+
+static struct room_share share(const struct rider *rider)
+{
+    return lane_claim_share_of(container_of((struct rider *)(uintptr_t)rider, struct place, rider)->client);
+}
+
+static void audit(const struct rider *rider, const struct lane *lane)
+{
+    struct place *place = container_of((struct rider *)(uintptr_t)rider, struct place, rider);
+    struct login *login = session_login(place->client);
+    struct lane_key key = session_key(place->client, lane_node(lane));
+    key.is_apart = lane->key.is_apart;
+    assert(lane->role == LANE_SHARED && lane_key_eq(&lane->key, &key) && nodes_row_of(lane) == place->row);
+    assert(login == NULL || proof_is_witnessed(&place->proof, &lane->base->users, login));
+    assert(login == NULL || witness_suits(lane, &place->proof, login));
+    assert(place->client->rider.in_flight == 0);
+    (void)login;
+}
+
+static struct link *link_of(struct rider *rider)
+{
+    return &place_of(rider)->client->link;
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_unheard = on_unheard,
+    .on_passing = on_passing,
+    .on_passed = on_passed,
+    .on_counted = on_counted,
+    .on_timed = on_timed,
+    .on_not_run = on_not_run,
+    .on_refused = on_refused,
+    .on_heavy = on_heavy,
+    .on_blocking = on_blocking,
+    .on_unread = on_unread,
+    .on_lost = on_lost,
+    .on_resume = on_resume,
+    .share = share,
+    .audit = audit,
+    .link = link_of,
+};
+
+/* ---- it comes and goes ---- */
+
+static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
+{
+    size_t i = 0;
+    while (nodes->rows[i] != row)
+        i++;
+    return i;
+}
+
+static bool grow(struct spread *spread, size_t n)
+{
+    if (n <= spread->n_places)
+        return true;
+    struct place **places = realloc(spread->places, n * sizeof(struct place *));
+    if (places == NULL)
+        return false;
+    for (size_t i = spread->n_places; i < n; i++)
+        places[i] = NULL;
+    spread->places = places;
+    spread->n_places = n;
+    return true;
+}
+
+struct place *place_get(struct client *client, struct nodes_row *row)
+{
+    struct spread *spread = client_need_spread(client);
+    if (spread == NULL)
+        return NULL;
+    struct place *place = spread_place(spread, row);
+    if (place != NULL)
+        return place;
+    const struct nodes *nodes = &client->front->nodes;
+    place = grow(spread, nodes->n) ? calloc(1, sizeof *place) : NULL;
+    if (place == NULL) {
+        client_close_starved(client);
+        return NULL;
+    }
+    place->client = client;
+    place->row = row;
+    place->epoch = node_epoch(lanes_node(&row->lanes));
+    place->rider.ops = &rider_ops;
+    list_init(&place->rider.waiting);
+    list_init(&place->in_retired);
+    list_init(&place->question.in_doors);
+    spread->places[number_of(nodes, row)] = place;
+    pool_note_more(&client->front->loop->pool, sizeof *place);
+    return place;
+}
+
+void place_leave(struct place *place)
+{
+    struct rider *rider = &place->rider;
+    struct commons *commons = &place->client->front->nodes.commons;
+    if (rider->absorbed > 0)
+        stall_absorbed(commons, rider);
+    if (rider->lane != NULL && rider->in_flight > 0)
+        remains_leave_rider(place->client, rider);
+    list_take(&rider->waiting);
+    rider->lane = NULL;
+    rider->in_flight = 0;
+    rider->wants_idle = false;
+    unanswered_clear(&place->unanswered, pool_of(place));
+    spread_end_question(place);
+    proof_drop(&place->proof);
+    lease_drop(&place->shared);
+}
+
+void place_free(struct place *place)
+{
+    place_leave(place);
+    pool_note_less(pool_of(place), sizeof *place);
+    free(place->refusal);
+    free(place);
+}
+
+/* ---- why there is none ---- */
+
+void place_forget_refusal(struct place *place)
+{
+    free(place->refusal);
+    place->refusal = NULL;
+    place->was_refused = false;
+}
+
+enum err place_lack(const struct place *place)
+{
+    static const enum err weirs[] = {ERR_UPSTREAM_UNAVAILABLE, ERR_UPSTREAM_TIMEOUT};
+    const struct lanes *lanes = lanes_of_place(place);
+    if (place->refusal == NULL)
+        return lanes->down != ERR_NONE       ? lanes->down
+               : lanes->why_none == ERR_NONE ? ERR_UPSTREAM_UNAVAILABLE
+                                             : ERR_UPSTREAM_BUSY;
+    for (size_t i = 0; i < sizeof weirs / sizeof weirs[0]; i++)
+        if (slice_eq(slice_str(place->refusal), err_text(weirs[i])))
+            return weirs[i];
+    return ERR_NONE;
+}
+
+struct slice place_why_none(const struct place *place)
+{
+    return place->refusal != NULL ? slice_str(place->refusal) : err_text(lanes_why_none(lanes_of_place(place)));
+}
+
+/* ---- the user of the client ---- */
+
+bool place_is_proven(const struct place *place)
+{
+    struct login *login = session_login(place->client);
+    return login == NULL ||
+           proof_holds((struct proof *)(uintptr_t)&place->proof, &lanes_of_place(place)->base.users, login);
+}
+
+/*
+ * A node that has taken the client's words before, and does not now, would have closed the client's
+ * connection.
+ */
+static void refuse(struct place *place, struct slice reply)
+{
+    struct client *client = place->client;
+    if (place->was_proven) {
+        session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a node of the cluster does not take its login any more");
+        client_leave_for(client, CLOSED_UPSTREAM);
+        return;
+    }
+    place_forget_refusal(place);
+    place->was_refused = true;
+    if (memchr(reply.at, '\0', reply.len) == NULL)
+        place->refusal = strndup(reply.at, reply.len);
+}
+
+static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
+{
+    struct place *place = container_of(question, struct place, question);
+    struct client *client = place->client;
+    if (judgement == JUDGED_TRUE) {
+        proof_copy(&place->proof, &question->proof);
+        place->was_proven = true;
+    } else {
+        place->was_refused = true; /* JUDGED_LOST, JUDGED_NOT: by nobody */
+    }
+    login_put(question->login);
+    question->login = NULL;
+    proof_drop(&question->proof);
+    if (judgement == JUDGED_FALSE)
+        refuse(place, reply);
+    client_resume(client, WAIT_LOGIN);
+}
+
+static void ask(struct place *place, struct login *login)
+{
+    struct question *question = &place->question;
+    if (question->login == NULL) {
+        *question = (struct question){.login = login_get(login), .on_judged = on_judged};
+        list_init(&question->in_doors);
+        doors_ask(&place->row->doors, question);
+    }
+    client_wait(place->client, WAIT_LOGIN);
+}
+
+/* True if the node takes the client's words; else it is being asked. */
+static bool prove(struct place *place)
+{
+    struct login *login = session_login(place->client);
+    if (place_is_proven(place))
+        return true;
+    const struct proof *proof = session_proof(place->client);
+    if (proof_holds((struct proof *)(uintptr_t)proof, &lanes_of_place(place)->base.users, login)) {
+        proof_copy(&place->proof, proof); /* of the home node, where the client has logged in */
+        place->was_proven = true;
+        return true;
+    }
+    ask(place, login);
+    return false;
+}
+
+/*
+ * True if a connection of the client's user is open, and the lane may carry what the client sends.
+ */
+static bool suits(struct place *place, const struct lane *lane)
+{
+    struct login *login = session_login(place->client);
+    return login == NULL ||
+           (proof_is_witnessed(&place->proof, &lane->base->users, login) && witness_suits(lane, &place->proof, login));
+}
+
+/* ---- its lane ---- */
+
+static enum finding wait_for(struct place *place, enum client_wait reason)
+{
+    client_wait(place->client, reason);
+    return LANE_NOT_YET;
+}
+
+static enum finding find_none(struct place *place)
+{
+    struct lanes *lanes = lanes_of_place(place);
+    if (lanes_wait_to_dial(lanes, &place->rider) || lanes_may_hope(lanes, &place->rider))
+        return wait_for(place, WAIT_LANE);
+    return LANE_NONE;
+}
+
+/* True if a read of a client of which nothing is known may be a huge one. A hop's is asked for already. */
+static bool is_first_read(const struct client *client, const struct command *command)
+{
+    if (command == NULL)
+        return client->reader == READER_ASKS;
+    return client->reader == READER_NEW && (command->flags & CMD_READONLY) != 0;
+}
+
+static struct lane *find_shared(struct place *place, const struct command *command)
+{
+    struct lanes *lanes = lanes_of_place(place);
+    const struct rider *rider = &place->rider;
+    struct lease *lease = &place->shared;
+    const bool is_busy = rider->in_flight > 0 || place->n_hops > 0;
+    const struct lane_key key = session_key(place->client, lanes_node(lanes));
+    if (shared_is_wary(lanes) && is_first_read(place->client, command)) {
+        struct lane *apart = shared_get_apart(lanes, &key, rider);
+        if (apart != NULL)
+            return apart;
+    }
+    if (lease_holds(lease) && (is_busy || !shared_is_sluggish(lease->lane)))
+        return lease->lane;
+    if (rider->in_flight > 0 && rider->lane->in == LIST_SHARED && lane_key_eq(&rider->lane->key, &key))
+        return rider->lane;
+    struct lane *lane = shared_get(lanes, &key, rider);
+    if (lane != NULL && (!lane_is_ready(lane) || suits(place, lane)))
+        lease_take(lease, lane);
+    return lane;
+}
+
+/* True if the first read of the client is to be answered before the next one goes. */
+static bool must_ask_first(struct client *client, const struct command *command)
+{
+    if (client->reader != READER_ASKS || command == NULL || (command->flags & CMD_READONLY) == 0)
+        return false;
+    if (!client_has_calls(client))
+        client->reader = READER_KNOWN;
+    return client->reader == READER_ASKS;
+}
+
+/*
+ * True if calls of the client are under way to this node on another lane: what follows must not
+ * overtake them.
+ */
+static bool is_elsewhere(const struct place *place, const struct lane *lane)
+{
+    return (place->rider.in_flight > 0 && place->rider.lane != lane) || (place->n_hops > 0 && place->hop_lane != lane);
+}
+
+static bool is_far_ahead(const struct place *place)
+{
+    const struct rider *rider = &place->rider;
+    return rider->in_flight > 0 &&
+           (lane_sent_bytes(rider) > SHARED_BYTES_MAX ||
+            (client_counts(place->client, UNIT_BYTES_OUT) && rider->in_flight >= UNKNOWN_CALLS));
+}
+
+/* For a hop nothing but the lane's own calls is waited for: the client waits for the hop. */
+static enum finding wait_for_replies(struct place *place, const struct command *command)
+{
+    if (command != NULL)
+        client_wait_for_replies(place->client);
+    else
+        place->rider.wants_idle |= place->rider.in_flight > 0;
+    return LANE_NOT_YET;
+}
+
+static enum finding find_ready(struct place *place, const struct command *command, struct lane **found)
+{
+    struct lane *lane = find_shared(place, command);
+    if (lane == NULL)
+        return find_none(place);
+    if (is_elsewhere(place, lane) || must_ask_first(place->client, command))
+        return wait_for_replies(place, command);
+    if (!lane_is_ready(lane) || lane_is_congested(lane)) {
+        lane_wait(lane, &place->rider);
+        return wait_for(place, WAIT_LANE);
+    }
+    if (!suits(place, lane)) {
+        if (!place_is_proven(place))
+            return LANE_UNPROVEN;
+        if (witness_ask(lane, &place->proof, session_login(place->client))) {
+            lane_wait(lane, &place->rider);
+            return wait_for(place, WAIT_LANE);
+        }
+        proof_void(&place->proof);
+        lease_drop(&place->shared);
+        return LANE_UNPROVEN;
+    }
+    if (is_far_ahead(place))
+        return wait_for_replies(place, command);
+    *found = lane;
+    return LANE_FOUND;
+}
+
+enum finding place_find_lane(struct place *place, const struct command *command, struct lane **lane)
+{
+    struct lanes *lanes = lanes_of_place(place);
+    if (remains_must_wait(place->client, lanes_node(lanes))) {
+        lanes_wake_soon(lanes, &place->rider);
+        return wait_for(place, WAIT_LANE);
+    }
+    enum finding finding = LANE_UNPROVEN;
+    while (finding == LANE_UNPROVEN) {
+        if (place->was_refused)
+            return LANE_NONE;
+        if (!prove(place))
+            return LANE_NOT_YET;
+        finding = find_ready(place, command, lane);
+    }
+    return finding;
+}
+
+/* ---- sending ---- */
+
+static bool note_call(struct place *place, struct lane *lane, const struct request *request)
+{
+    struct client *client = place->client;
+    struct rider *rider = &place->rider;
+    uint64_t tag = timing_tag(client, request->command, request->argc);
+    bool is_unheard = reply_mode_take(&client->reply_mode);
+    if (!is_unheard && !spread_turn(client->extra->spread, &client->extra->replies, place, 1))
+        return false;
+    if (request->counted == 0 && rider->waited_us == 0 && !is_unheard)
+        return client_counts(client, UNIT_BYTES_OUT) ? lane_call_apart(lane, rider, tag, 1)
+                                                     : lane_call(lane, rider, tag, 1);
+    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, tag);
+    if (call == NULL)
+        return false;
+    call->counted = request->counted;
+    call->flags = is_unheard ? CALL_MUTE : 0;
+    return true;
+}
+
+void place_note_write(struct place *place, const struct command *command)
+{
+    if (command->is_pausable)
+        place->wrote_at = coverage_time(place->client);
+}
+
+void place_send(struct place *place, struct lane *lane, const struct request *request)
+{
+    struct client *client = place->client;
+    struct rider *rider = &place->rider;
+    rider->arrived_ns = client->rider.arrived_ns;
+    rider->waited_us = client->rider.waited_us;
+    lane_choice_note_read(client, request->command);
+    place_note_write(place, request->command);
+    lane_count_sent(rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
+    bool is_noted =
+        unanswered_add(&place->unanswered, pool_of(place), keep_kind(request->command), request->bytes, 1) != NULL &&
+        note_call(place, lane, request);
+    if (!is_noted) {
+        client_close_starved(client);
+        return;
+    }
+    fair_share_note_call(client, request->command, request->bytes.len);
+    if (request->command->is_pausable)
+        coverage_note_elsewhere(client);
+    lane_gather(lane, rider, request->bytes.at, request->bytes.len);
+}

@@ -1,0 +1,369 @@
+#include "front/route/reads.h"
+
+#include "base/clock.h"
+#include "front/route/lane_choice.h"
+#include "front/client/session.h"
+#include "upstream/lane/shared.h"
+#include "upstream/node/witness.h"
+
+#define LOOK_NS (5 * NS_PER_MS) /* at the home node a replica is looked for so often, not before each read */
+#define HOLD_NS NS_PER_S        /* a client is held at most once in so long, for 20 ms at most (commons_wake_soon) */
+#define ASK_AGAIN_NS (NS_PER_S) /* a replica that gave no answer to a login is asked again after so long, ... */
+#define ASK_REFUSED_NS (10 * NS_PER_S) /* ... one that refused it after so long, doubled each time, ... */
+#define REFUSALS_MOST 6                /* ... so many times */
+
+static uint64_t now_ns(const struct client *client)
+{
+    return client->front->loop->now_ns;
+}
+
+static const struct reads_settings *settings_of(const struct client *client)
+{
+    return &client->front->nodes.commons.upstream->reads;
+}
+
+bool reads_open(struct client *client)
+{
+    struct front *front = client->front;
+    if (settings_of(client)->reads == READS_MASTER || front->settings->lanes_private)
+        return true;
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL)
+        return false;
+    extra->read_side = read_side_new(client, front->index + front->n_read_sides++);
+    if (extra->read_side == NULL)
+        client_close_starved(client);
+    return extra->read_side != NULL;
+}
+
+/* ---- does it want to? ---- */
+
+/* Which row it takes first; TOPOLOGY_HOME: the client reads from the home node. In a cluster: front/cluster/shard_reads.h. */
+static size_t preferred_row(const struct client *client)
+{
+    const struct read_side *reading = read_side_of(client);
+    size_t n = client->front->nodes.n;
+    if (n < 2 || client->front->nodes.commons.upstream->is_cluster)
+        return TOPOLOGY_HOME;
+    if (settings_of(client)->reads == READS_REPLICAS)
+        return reading->number % n;
+    return reading->has_asked ? 1 + reading->number % (n - 1) : TOPOLOGY_HOME;
+}
+
+/* ---- one replica ---- */
+
+static struct reach *reach_of(const struct nodes_row *row)
+{
+    return &lanes_node(&row->lanes)->reach;
+}
+
+static uint64_t as_of(const struct client *client, const struct nodes_row *row)
+{
+    return reach_as_of(reach_of(row), now_ns(client), settings_of(client)->lag_max_ns);
+}
+
+/* Still the process that it was when the client came, as far as is known, and in sync. */
+static bool is_as_before(const struct client *client, const struct nodes_row *row)
+{
+    return as_of(client, row) != 0 && reach_doubts(reach_of(row)) == read_side_of(client)->doubts;
+}
+
+static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
+{
+    struct read_side *reading = container_of(question, struct read_side, question);
+    uint64_t now = now_ns(reading->client);
+    uint64_t again_ns = ASK_AGAIN_NS;
+    (void)reply;
+    if (judgement == JUDGED_TRUE) {
+        proof_copy(&reading->proof, &question->proof);
+    } else if (judgement == JUDGED_FALSE) {
+        node_put(reading->refused);
+        reading->refused = node_get(reading->node);
+        reading->refused_until_ns = now + (ASK_REFUSED_NS << reading->n_refusals);
+        again_ns = reading->n_refusals > 0 ? ASK_REFUSED_NS << (reading->n_refusals - 1) : ASK_AGAIN_NS;
+        if (reading->n_refusals < REFUSALS_MOST)
+            reading->n_refusals++;
+    }
+    reading->ask_ns = now + again_ns;
+    login_put(question->login);
+    question->login = NULL;
+    proof_drop(&question->proof);
+}
+
+static void ask(struct client *client, struct nodes_row *row)
+{
+    struct read_side *reading = read_side_of(client);
+    if (reading->question.login != NULL || now_ns(client) < reading->ask_ns)
+        return;
+    reading->question = (struct question){.login = login_get(session_login(client)), .on_judged = on_judged};
+    list_init(&reading->question.in_doors);
+    doors_ask(&row->doors, &reading->question);
+}
+
+/* Has Redis there taken its words? If not, it is asked. */
+static bool is_let_in(struct client *client, struct nodes_row *row)
+{
+    struct login *login = session_login(client);
+    if (login == NULL)
+        return !session_has_no_login(client) || (node_epoch(lanes_node(&row->lanes)) & EPOCH_NEEDS_AUTH) == 0;
+    if (proof_holds(&read_side_of(client)->proof, &row->lanes.base.users, login))
+        return true;
+    ask(client, row);
+    return false;
+}
+
+static bool is_free(const struct lane *lane)
+{
+    return lane_is_ready(lane) && !lane_is_congested(lane) && !shared_is_sluggish(lane);
+}
+
+/* A lane that is ready for it there. One that is being opened is not waited for. */
+static bool get_lane(struct client *client, struct nodes_row *row, struct lease *lease)
+{
+    struct node *node = lanes_node(&row->lanes);
+    if (lease_holds(lease) && lanes_of(lease->lane) == &row->lanes && is_free(lease->lane))
+        return true;
+    if (!read_side_is_at_replica(client))
+        read_side_of(client)->epoch = node_epoch(node);
+    const struct lane_key key = session_key(client, node);
+    if (lanes_is_past(&row->lanes, &key))
+        return false;
+    struct lane *lane = shared_get(&row->lanes, &key, &client->rider);
+    if (lane == NULL || !is_free(lane))
+        return false;
+    lease_take(lease, lane);
+    return true;
+}
+
+/* May that lane carry what it sends? If not, another lane of its user is asked. */
+static bool suits(struct client *client, struct lane *lane)
+{
+    struct read_side *reading = read_side_of(client);
+    struct login *login = session_login(client);
+    if (login == NULL || witness_suits(lane, &reading->proof, login))
+        return true;
+    if (!witness_ask(lane, &reading->proof, login))
+        proof_void(&reading->proof);
+    return false;
+}
+
+/* All that the client needs there, but for the time as of which the replica is. */
+static bool is_ready_for(struct client *client, struct nodes_row *row, struct lease *lease)
+{
+    return session_is_proven(client) && session_is_witnessed(client) && is_let_in(client, row) &&
+           get_lane(client, row, lease) && suits(client, lease->lane);
+}
+
+/* ---- which replica ---- */
+
+/* True if it did not take the client's login not long ago. */
+static bool has_refused(const struct client *client, const struct node *node)
+{
+    const struct read_side *reading = read_side_of(client);
+    return node == reading->refused && now_ns(client) < reading->refused_until_ns;
+}
+
+/* NULL: it does not follow, or does not take the client's login. */
+static struct nodes_row *candidate(const struct client *client, size_t i)
+{
+    struct nodes_row *row = client->front->nodes.rows[i];
+    const struct node *node = lanes_node(&row->lanes);
+    return as_of(client, row) != 0 && !has_refused(client, node) ? row : NULL;
+}
+
+static struct nodes_row *find_replica(const struct client *client)
+{
+    const struct read_side *reading = read_side_of(client);
+    size_t n = client->front->nodes.n;
+    size_t first = preferred_row(client);
+    struct nodes_row *preferred = candidate(client, first);
+    struct nodes_row *now = read_side_find_row(client->front, reading->node);
+    if (preferred != NULL)
+        return preferred;
+    if (now != NULL && as_of(client, now) != 0 && !has_refused(client, reading->node))
+        return now;
+    for (size_t i = 0; i + 1 < n; i++) {
+        struct nodes_row *row = candidate(client, 1 + (first - 1 + i) % (n - 1));
+        if (row != NULL)
+            return row;
+    }
+    return NULL;
+}
+
+/* True: master and replicas are asked now, and the client's link is woken in a moment. */
+static bool hold(struct client *client)
+{
+    struct read_side *reading = read_side_of(client);
+    uint64_t now = now_ns(client);
+    if (reading->held_ns != 0 && now < reading->held_ns + HOLD_NS)
+        return false;
+    reading->held_ns = now;
+    reading->look_ns = 0;
+    upstream_poll(client->front->nodes.commons.upstream);
+    lanes_wake_soon(&front_home(client->front)->lanes, &client->rider);
+    client_wait(client, WAIT_LANE);
+    return true;
+}
+
+/* All that it has been told anywhere else is in what a replica has as of a later time. */
+static uint64_t must_be_as_of(const struct read_side *reading, uint32_t doubts)
+{
+    bool is_same = reading->was_there && reading->doubts == doubts;
+    return is_same || reading->there_ns < reading->seen_ns ? reading->seen_ns : reading->there_ns;
+}
+
+/* It is at the home node, with nothing in flight, and wants to read from a replica. */
+static enum reads_step look(struct client *client)
+{
+    struct read_side *reading = read_side_of(client);
+    struct nodes_row *row = find_replica(client);
+    reading->look_ns = now_ns(client) + LOOK_NS;
+    if (row == NULL)
+        return READS_GO;
+    read_side_choose(client, lanes_node(&row->lanes));
+    uint32_t doubts = reach_doubts(reach_of(row)); /* before the time, which is of this process or of an earlier one */
+    uint64_t as_of_ns = as_of(client, row);
+    if (as_of_ns == 0 || as_of_ns <= reading->wrote_ns || !is_ready_for(client, row, &reading->other))
+        return READS_GO;
+    if (as_of_ns <= must_be_as_of(reading, doubts))
+        return hold(client) ? READS_WAIT : READS_GO;
+    reading->doubts = doubts;
+    read_side_enter(client);
+    return READS_GO;
+}
+
+/* ---- from outside ---- */
+
+static bool may_read(const struct client *client, const struct request *request)
+{
+    return request->command->reads_keys && !request->is_again && client_extra(client)->n_asked == 0 &&
+           transaction_is_none(&client->transaction) && preferred_row(client) != TOPOLOGY_HOME &&
+           !lane_choice_needs_private(client, request);
+}
+
+/* It is at a replica. */
+static bool may_stay(struct client *client)
+{
+    struct nodes_row *row = read_side_find_row(client->front, read_side_of(client)->node);
+    if (row == NULL || !is_as_before(client, row) || !session_is_witnessed(client))
+        return false;
+    return client->rider.in_flight > 0 ? lease_holds(&client->shared) : is_ready_for(client, row, &client->shared);
+}
+
+enum reads_step reads_settle(struct client *client, const struct request *request)
+{
+    struct read_side *reading = read_side_of(client);
+    bool may = may_read(client, request);
+    if (reading->side == SIDE_REPLICA) {
+        if (may && may_stay(client))
+            return READS_GO;
+        if (client->rider.in_flight > 0) {
+            client_wait_for_replies(client);
+            return READS_WAIT;
+        }
+        read_side_leave(client);
+    }
+    if (!may || now_ns(client) < reading->look_ns)
+        return READS_GO;
+    if (client->rider.in_flight == 0)
+        return look(client);
+    /* A client that never lets its lane fall idle is let change all the same. */
+    bool is_due = find_replica(client) != NULL && now_ns(client) >= reading->drained_ns + HOLD_NS;
+    reading->look_ns = now_ns(client) + LOOK_NS;
+    if (!is_due)
+        return READS_GO;
+    reading->drained_ns = now_ns(client);
+    reading->look_ns = 0;
+    client_wait_for_replies(client);
+    return READS_WAIT;
+}
+
+bool reads_give_up(struct client *client)
+{
+    if (!read_side_is_at_replica(client) || client->rider.in_flight > 0)
+        return false;
+    lane_choice_end_refused(client);
+    client_forget_refusal(client);
+    read_side_leave(client);
+    read_side_of(client)->look_ns = now_ns(client) + NS_PER_S;
+    return true;
+}
+
+void reads_note_refused(const struct client *client)
+{
+    if (read_side_is_at_replica(client))
+        reach_end(&read_side_of(client)->node->reach);
+}
+
+/* As Redis has it, for a node of a cluster: the words need no more arguments, and a login where one is wanted. */
+bool reads_take_word(struct client *client, const struct request *request)
+{
+    if (settings_of(client)->reads == READS_MASTER || request->argc != 1 || session_is_anonymous(client))
+        return false;
+    bool is_on = slice_is_word(request->name, SLICE("readonly"));
+    if (!is_on && !slice_is_word(request->name, SLICE("readwrite")))
+        return false;
+    struct read_side *reading = read_side_of(client);
+    if (reading != NULL) { /* with private lanes there is none: all goes to the home node */
+        reading->has_asked = is_on;
+        reading->look_ns = 0;
+    }
+    return true;
+}
+
+/* Why a read of the client goes to the home node, as far as that is no matter of a replica; NULL: it does not. */
+static const char *why_home(const struct client *client, const struct command *command)
+{
+    if (!command->reads_keys)
+        return "the command is none that a replica answers";
+    if (client_has_own_lane(client))
+        return "the client has a connection of its own";
+    if (client->front->nodes.n < 2)
+        return "there is no replica";
+    if (preferred_row(client) != TOPOLOGY_HOME)
+        return NULL;
+    return settings_of(client)->reads == READS_ASKED ? "the client has not sent READONLY"
+                                                     : "the master answers a share of the clients";
+}
+
+/* The same, as far as it is one; NULL: the read goes to the replica. */
+static const char *why_not_there(const struct client *client, const struct nodes_row *row)
+{
+    struct read_side *reading = read_side_of(client);
+    struct login *login = session_login(client);
+    if (row == NULL)
+        return "no replica is in sync";
+    if (as_of(client, row) <= reading->wrote_ns)
+        return "no replica is known to have the client's last write";
+    if (login != NULL && !proof_holds(&reading->proof, &row->lanes.base.users, login))
+        return "the replica has not accepted the client's login";
+    if (as_of(client, row) <= must_be_as_of(reading, reach_doubts(reach_of(row))))
+        return "no replica is known to have what the client has read";
+    return NULL;
+}
+
+const struct node *reads_explain(const struct client *client, const struct command *command, const char **why)
+{
+    const struct nodes_row *row = NULL;
+    *why = why_home(client, command);
+    if (*why == NULL) {
+        row = find_replica(client);
+        *why = why_not_there(client, row);
+    }
+    if (*why != NULL)
+        return front_home_node(client->front);
+    *why = "the replica is in sync, and has what the client has seen";
+    return lanes_node(&row->lanes);
+}
+
+enum reads_kind reads_kind_now(const struct client *client)
+{
+    const struct read_side *reading = read_side_of(client);
+    if (reading->side == SIDE_REPLICA) {
+        const struct nodes_row *row = read_side_find_row(client->front, reading->node);
+        bool stays = row != NULL && is_as_before(client, row) && session_is_witnessed(client);
+        return stays ? READS_READS : READS_NONE;
+    }
+    bool is_settled = preferred_row(client) == TOPOLOGY_HOME || now_ns(client) < reading->look_ns;
+    return is_settled ? READS_ANY : READS_OTHERS;
+}

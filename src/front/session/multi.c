@@ -1,0 +1,443 @@
+#include "front/session/multi.h"
+
+#include "front/client/account.h"
+#include "front/client/answer.h"
+#include "front/cluster/carry.h"
+#include "front/route/lane_choice.h"
+#include "front/route/fair_share.h"
+#include "front/client/session.h"
+#include "front/session/stateful.h"
+#include "front/route/target.h"
+#include "front/client/timing.h"
+#include "front/route/places.h"
+#include "front/session/wait_coverage.h"
+
+#define CROSSING SLICE("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
+#define ABORTED SLICE("-EXECABORT Transaction discarded because of previous errors.\r\n")
+#define REFUSED SLICE("-NOPERM this user has no permissions to run the 'multi' command\r\n")
+
+static const char multi_request[] = "*1\r\n$5\r\nMULTI\r\n";
+
+static struct pool *pool_of(const struct client *client)
+{
+    return &client->front->loop->pool;
+}
+
+/* ---- its end ---- */
+
+/* Redis ends what it knows of the transaction, and of watched keys, with the session on that lane. */
+static void leave_lane(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    if (client_has_own_lane(client) && client->rider.lane != NULL &&
+        (carry->is_begun || carry->step >= CARRY_BEGINS || pin_has(client, PIN_WATCH)))
+        lane_choice_leave(client);
+    carry->is_begun = false;
+}
+
+static void end(struct client *client)
+{
+    leave_lane(client);
+    carried_forget(client);
+    pin_end(client, PIN_WATCH);
+    transaction_drop(&client->transaction);
+}
+
+static bool take_refusal(struct client *client, struct slice reply);
+static void go_on(struct client *client);
+static struct slice lost(const struct client *client);
+
+/* NULL: out of memory, and the client is closed. */
+static struct carry *need(struct client *client)
+{
+    static const struct carry_ops ops = {take_refusal, go_on, lost, end};
+    struct carry *carry = carry_need(client);
+    if (carry != NULL)
+        carry->ops = &ops;
+    return carry;
+}
+
+/* ---- requests ---- */
+
+/* Charged, and answered by weir. */
+static enum route answer_here(struct client *client, struct request *request, struct slice reply)
+{
+    struct verdict verdict;
+    enum route result = answer_unless_passed(client, NULL, request, &verdict);
+    if (result != ROUTE_GOES_ON)
+        return result;
+    account_answered(client, verdict.counted);
+    answer_count(client, request, RESULT_LOCAL);
+    return answer_with(client, reply);
+}
+
+static enum route begin(struct client *client, struct request *request)
+{
+    struct verdict verdict;
+    if (session_may_only_subscribe(client))
+        return answer_subscribed(client, request);
+    if (session_must_log_in(client))
+        return answer_error(client, NULL, request, SLICE("-NOAUTH Authentication required.\r\n"));
+    struct carry *carry = need(client);
+    if (carry == NULL)
+        return ROUTE_STOP;
+    enum route result = answer_unless_passed(client, NULL, request, &verdict);
+    if (result != ROUTE_GOES_ON)
+        return result;
+    account_answered(client, verdict.counted);
+    answer_count(client, request, RESULT_LOCAL);
+    if (!pin_has(client, PIN_WATCH) && !carry->is_lost) {
+        carried_forget(client);
+        queue_begin(&carry->queue);
+    }
+    (void)transaction_send(&client->transaction, EFFECT_MULTI);
+    transaction_answered(&client->transaction, EFFECT_MULTI, true);
+    client->extra->pause_ms = 0;
+    session_drop_asked_library(client);
+    return answer_with(client, SLICE("+OK\r\n"));
+}
+
+static enum route discard(struct client *client, struct request *request)
+{
+    if (client->rider.in_flight > 0) {
+        client_wait_for_replies(client);
+        return ROUTE_WAIT;
+    }
+    enum route result = answer_here(client, request, SLICE("+OK\r\n"));
+    if (result == ROUTE_TAKEN)
+        end(client);
+    return result;
+}
+
+static struct slice nil(const struct client *client)
+{
+    return session_protocol(client) == 3 ? SLICE("_\r\n") : SLICE("*-1\r\n");
+}
+
+/* Empty: EXEC is to be sent. */
+static struct slice answer_to_exec(const struct client *client, const struct request *request)
+{
+    const struct carry *carry = carry_of(client);
+    if (request->argc != 1)
+        return SLICE("-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n");
+    if (carry->is_void || carry->is_refused || (carry->must_move && carry->queue.is_cut))
+        return ABORTED;
+    return carried_has_lost_watch(client) ? nil(client) : SLICE("");
+}
+
+static enum route exec(struct client *client, struct request *request)
+{
+    struct carry *carry = carry_of(client);
+    struct verdict verdict;
+    if (client->rider.in_flight > 0) {
+        client_wait_for_replies(client);
+        return ROUTE_WAIT;
+    }
+    struct slice answer = answer_to_exec(client, request);
+    if (answer.len > 0) {
+        enum route result = answer_here(client, request, answer);
+        if (result == ROUTE_TAKEN)
+            end(client);
+        return result;
+    }
+    enum route result = answer_unless_passed(client, NULL, request, &verdict);
+    if (result != ROUTE_GOES_ON)
+        return result;
+    answer_count(client, request, RESULT_FORWARDED);
+    account_answered(client, verdict.counted);
+    /* What a redirect has told of the queue goes on; its time begins now, however long the client has queued. */
+    struct nodes_row *there = carry->there;
+    enum carry_why why = (enum carry_why)carry->why;
+    uint64_t over_ns = carry->over_ns;
+    if (over_ns != 0)
+        over_ns += client->front->loop->now_ns - carry->since_ns;
+    if (!carry_keep(client, request))
+        return ROUTE_STOP;
+    carry->there = carry->must_move ? there : NULL;
+    carry->why = carry->must_move ? (uint8_t)why : CARRY_NOT_REFUSED;
+    carry->over_ns = carry->must_move && over_ns != 0 ? over_ns : UINT64_MAX;
+    carry->is_muted = reply_mode_take(&client->reply_mode);
+    carry->is_exec = true;
+    carry_set_step(carry, CARRY_WAITS);
+    client_wait(client, WAIT_AGAIN);
+    carry_go_on(client);
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+}
+
+static bool changes_counting(const struct request *request)
+{
+    enum flow flow = (enum flow)request->command->flow;
+    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || flow == FLOW_RAW ||
+           flow == FLOW_REPLY;
+}
+
+/* True if Redis would queue the request, as far as the command table says: a lost race must not hide its errors from EXEC. */
+static bool is_sound(const struct request *request)
+{
+    const struct command *command = request->command;
+    return command->id != 0 && (command->arity >= 0 ? request->argc == (uint32_t)command->arity
+                                                    : request->argc >= (uint32_t)-command->arity);
+}
+
+static enum route queue(struct client *client, struct request *request)
+{
+    const struct carry *carry = carry_of(client);
+    int32_t slot = target_slot(request);
+    if (carry->is_refused)
+        return answer_error(client, NULL, request, REFUSED);
+    if (changes_counting(request))
+        return answer_error(client, NULL, request,
+                            SLICE("-ERR this command is not allowed inside MULTI on a cluster behind weir\r\n"));
+    if (slot == KEYS_CROSSING || !queue_fits(&carry->queue, slot >= 0 ? slot : KEYS_NO_SLOT))
+        return answer_error(client, NULL, request, CROSSING);
+    bool is_answered = carried_has_lost_watch(client) && !request->is_large && is_sound(request);
+    return is_answered ? answer_here(client, request, SLICE("+QUEUED\r\n")) : ROUTE_GOES_ON;
+}
+
+/* Keys that are watched decide the node: those of one slot are. */
+static enum route watch(struct client *client, struct request *request)
+{
+    struct carry *carry = need(client);
+    int32_t slot = keys_slot(request->command, request->bytes, request->argc);
+    if (carry == NULL)
+        return ROUTE_STOP;
+    if (!pin_has(client, PIN_WATCH) && !carry->is_lost) {
+        carried_forget(client);
+        queue_begin(&carry->queue);
+    }
+    if (slot == KEYS_CROSSING || (slot >= 0 && !queue_fits(&carry->queue, slot)))
+        return answer_error(client, NULL, request, CROSSING);
+    if (slot >= 0)
+        carry->queue.slot = slot;
+    return ROUTE_GOES_ON;
+}
+
+enum route multi_take(struct client *client, struct request *request)
+{
+    enum effect effect = request_effect(request);
+    bool is_open = transaction_is_open(&client->transaction);
+    if (!is_open && effect == EFFECT_WATCH)
+        return watch(client, request);
+    if (!is_open)
+        return effect == EFFECT_MULTI ? begin(client, request) : ROUTE_GOES_ON;
+    switch (effect) {
+    case EFFECT_MULTI:
+        return answer_here(client, request, SLICE("-ERR MULTI calls can not be nested\r\n"));
+    case EFFECT_WATCH:
+        return answer_here(client, request, SLICE("-ERR WATCH inside MULTI is not allowed\r\n"));
+    case EFFECT_DISCARD:
+        return discard(client, request);
+    case EFFECT_EXEC:
+        return exec(client, request);
+    default:
+        return queue(client, request);
+    }
+}
+
+/* ---- on the lane ---- */
+
+/* MULTI in weir's words. False: out of memory, and the client is closed. */
+static bool send_multi(struct client *client, struct lane *lane, bool asks)
+{
+    struct call *call = lane_vouch(lane, &client->rider) && (!asks || carry_ask(client, lane))
+                            ? lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0)
+                            : NULL;
+    if (call == NULL) {
+        client_close_starved(client);
+        return false;
+    }
+    call->effect = EFFECT_BEGUN;
+    call->flags = CALL_MUTE | CALL_LOOK;
+    call->arrived_ns = 0;
+    lane_choice_note_sent(client);
+    lane_send(lane, &client->rider, multi_request, sizeof multi_request - 1);
+    return true;
+}
+
+enum route multi_begin_on(struct client *client, struct lane *lane)
+{
+    const struct carry *carry = carry_of(client);
+    if (carry->is_begun || carry->is_refused)
+        return ROUTE_GOES_ON;
+    if (!send_multi(client, lane, carry->asks_there))
+        return ROUTE_STOP;
+    client_wait(client, WAIT_ANSWER);
+    return ROUTE_WAIT;
+}
+
+void multi_note_queued(struct client *client, const struct request *request)
+{
+    int32_t slot = target_slot(request);
+    queue_add(&carry_of(client)->queue, pool_of(client), request->is_large ? slice_of("", 0) : request->bytes,
+              slot >= 0 ? slot : KEYS_NO_SLOT);
+}
+
+/* What is sent together is refused together: the first refusal counts, the others say the same. */
+static bool take_refusal(struct client *client, struct slice reply)
+{
+    struct carry *carry = carry_of(client);
+    carry->may_forge = carry->may_wait = false;
+    carry->slot = KEYS_NO_SLOT;
+    if (carry->must_move)
+        return carry_is_refusal(client, reply);
+    if (carry->step == CARRY_NONE) {
+        carry->since_ns = 0;
+        carry->n_redirects = 0;
+    }
+    if (!carry_read_refusal(client, reply))
+        return false;
+    carry->must_move = true;
+    carry->is_lost |= pin_has(client, PIN_WATCH);
+    return true;
+}
+
+/* ---- EXEC ---- */
+
+static struct slice lost(const struct client *client)
+{
+    return pin_has(client, PIN_WATCH) ? nil(client) : SLICE("");
+}
+
+static void send_exec(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    struct rider *rider = &client->rider;
+    struct lane *lane = rider->lane;
+    const struct request request = {.argc = 1, .bytes = bytes_slice(&carry->request)};
+    rider->arrived_ns = carry->arrived_ns;
+    rider->waited_us = carry->waited_us;
+    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, carry->tag);
+    if (call == NULL) {
+        client_close_starved(client);
+        return;
+    }
+    call->effect = EFFECT_EXEC;
+    call->flags = CALL_LOOK;
+    (void)transaction_send(&client->transaction, EFFECT_EXEC);
+    const struct sending sending = {client, lane, &request, call};
+    stateful_row(EFFECT_EXEC)->sent(&sending);
+    carry->is_begun = carry->must_move = false;
+    carry->in_reply = false;
+    carry_set_step(carry, CARRY_SENT);
+    places_note_write(client, lane);
+    fair_share_note_call(client, timing_command(client->front, carry->tag), 0);
+    lane_choice_note_sent(client);
+    lane_send(lane, rider, carry->request.at, carry->request.len);
+    client_resume_woken(client, WAIT_AGAIN);
+    client_wait_for_replies(client);
+}
+
+/* All that is queued; its replies are dropped. */
+static void send_queue(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    struct lane *lane = client->rider.lane;
+    carry->must_move = false;
+    carry->why = CARRY_NOT_REFUSED;
+    carry->there = NULL;
+    carry_set_step(carry, CARRY_REPLAYS);
+    if ((client->pins & PINS_THAT_LAST) != 0)
+        lane_spend(lane);
+    for (uint32_t i = 0; i < carry->queue.n; i++) {
+        struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+        if (call == NULL) {
+            client_close_starved(client);
+            return;
+        }
+        call->arrived_ns = 0;
+    }
+    client->rider.wants_idle = true;
+    lane_send(lane, &client->rider, carry->queue.requests.at, carry->queue.requests.len);
+}
+
+/* MULTI is under way on this lane. */
+static void begin_on(struct client *client, struct lane *lane, bool asks)
+{
+    if (!send_multi(client, lane, asks))
+        return;
+    carry_set_step(carry_of(client), CARRY_BEGINS);
+    client->rider.wants_idle = true;
+}
+
+/* Keys are watched on one lane alone: EXEC goes there, or is a lost race. */
+static void begin_where_watched(struct client *client)
+{
+    const struct carry *carry = carry_of(client);
+    if (!carry->must_move && !carried_has_lost_watch(client)) {
+        begin_on(client, client->rider.lane, carry->asks_there);
+        return;
+    }
+    end(client);
+    carry_answer(client, nil(client));
+}
+
+/* MULTI on a lane to the right node. */
+static void begin_again(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    struct lane *lane = NULL;
+    struct nodes_row *row = carry_row(carry);
+    if (pin_has(client, PIN_WATCH)) {
+        begin_where_watched(client);
+        return;
+    }
+    leave_lane(client);
+    if (row == NULL) {
+        upstream_ask_topology(client->front->nodes.commons.upstream);
+        carry_pause(client);
+        return;
+    }
+    if (!target_set(client, row))
+        return;
+    switch (carry_find_lane(client, &lane)) {
+    case CARRY_FOUND:
+        begin_on(client, lane, carry_asks(carry));
+        break;
+    case CARRY_FOUND_NONE:
+        lane_choice_end_refused(client);
+        client_forget_refusal(client);
+        carry_pause(client);
+        break;
+    case CARRY_FOUND_WAITS:
+    case CARRY_FOUND_GONE:
+        break;
+    }
+}
+
+static void abort_exec(struct client *client)
+{
+    end(client);
+    carry_answer(client, ABORTED);
+}
+
+static void go_on(struct client *client)
+{
+    struct carry *carry = carry_of(client);
+    switch ((enum carry_step)carry->step) {
+    case CARRY_BEGINS:
+        if (carry->is_refused)
+            abort_exec(client);
+        else if (carry->queue.n > 0 && carry->queue.requests.len > 0)
+            send_queue(client);
+        else
+            send_exec(client);
+        break;
+    case CARRY_REPLAYS:
+        if (carry->must_move) {
+            carry_set_step(carry, CARRY_WAITS);
+            leave_lane(client);
+            link_wake(&client->link);
+        } else {
+            send_exec(client);
+        }
+        break;
+    default:
+        if (carry->queue.is_cut && !carry->is_begun)
+            abort_exec(client); /* it has come back, and cannot be sent again */
+        else if (carry->is_begun && !carry->must_move)
+            send_exec(client);
+        else
+            begin_again(client);
+        break;
+    }
+}

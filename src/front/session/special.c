@@ -1,0 +1,275 @@
+#include "front/session/special.h"
+
+#include "base/log.h"
+#include "front/client/account.h"
+#include "front/cluster/changed_reply.h"
+#include "front/cluster/carried.h"
+#include "front/route/keep.h"
+#include "front/client/login.h"
+#include "front/route/fair_share.h"
+#include "front/session/rewrite.h"
+#include "front/client/session.h"
+#include "front/session/setinfo.h"
+#include "front/session/stateful.h"
+#include "front/route/target.h"
+#include "front/client/timing.h"
+#include "front/session/wait_coverage.h"
+
+#define REQUEST(words) words, sizeof(words) - 1
+
+static const char refused_request[] = "*1\r\n$12\r\nWEIR.REFUSED\r\n";
+static const char reply_on_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n";
+
+/*
+ * Who monitors already, and may, gets no answer to another MONITOR, and whoever may not an error: whether there is
+ * one only Redis can tell. Where it is always an error it is like any other.
+ */
+static bool is_monitor_again(const struct client *client, const struct request *request)
+{
+    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    if (request->command->flow != FLOW_MONITOR || lane == NULL || !lane_is_monitoring(lane))
+        return false;
+    return request->argc == 1 && !(lane_is_subscribed(lane) && lane->key.protocol != 3);
+}
+
+static bool makes_raw(const struct client *client, const struct request *request)
+{
+    if (transaction_is_open(&client->transaction))
+        return request_effect(request) == EFFECT_EXEC && request->argc == 1 && client->transaction.is_raw;
+    return request->command->flow == FLOW_RAW || is_monitor_again(client, request);
+}
+
+bool special_is_plain(const struct client *client, const struct request *request)
+{
+    const struct command *command = request->command;
+    return command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->blocks && !command->pins &&
+           command->id != 0 && !command->is_urgent && !reply_mode_is_deaf(&client->reply_mode) &&
+           !pin_has(client, PIN_PASSTHROUGH) && !coverage_is_sought(client);
+}
+
+static bool hears(const struct client *client)
+{
+    return !transaction_is_open(&client->transaction) && !reply_mode_is_deaf(&client->reply_mode);
+}
+
+/* Whose answer is changed on its way. */
+static bool must_gather(const struct client *client, const struct request *request)
+{
+    enum effect effect = request_effect(request);
+    return (effect == EFFECT_COMMAND || changed_reply_is_due(client, effect)) && hears(client);
+}
+
+/* Is something concluded from its answer? */
+static bool is_looked_at(const struct client *client, const struct request *request)
+{
+    return !transaction_is_open(&client->transaction) &&
+           (request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE || request->command->id == 0);
+}
+
+bool special_must_wait(const struct client *client, const struct request *request)
+{
+    if (client->rider.in_flight == 0 || pin_has(client, PIN_PASSTHROUGH))
+        return false;
+    if (must_gather(client, request) || coverage_must_wait(client, request))
+        return true;
+    if (client_has_own_lane(client) && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
+        return true;
+    if (request->command->flow == FLOW_MONITOR && !transaction_is_open(&client->transaction))
+        return true; /* a second one may not be answered */
+    enum effect effect = request_effect(request);
+    bool is_special = request->command->flow != FLOW_ONE || effect != EFFECT_NONE;
+    return makes_raw(client, request) || (is_special && transaction_must_settle(&client->transaction, effect));
+}
+
+/* ---- sending ---- */
+
+static struct call *send_muted(struct client *client, struct lane *lane, const char *request, size_t n)
+{
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    if (call == NULL)
+        return NULL;
+    call->flags = CALL_MUTE;
+    call->arrived_ns = 0;
+    lane_send(lane, &client->rider, request, n);
+    return call;
+}
+
+bool special_break_multi(struct client *client, struct lane *lane)
+{
+    if (!client_is_on_cluster(client))
+        return send_muted(client, lane, REQUEST(refused_request)) != NULL;
+    carried_void(client);
+    return true;
+}
+
+/*
+ * From here on replies are not counted: of what a replica is sent, and of what EXEC answers if SUBSCRIBE, MONITOR,
+ * CLIENT REPLY or SYNC was queued. Nobody points at another's lane there either.
+ */
+static bool send_raw(struct client *client, struct lane *lane, const struct request *request)
+{
+    if (!pin_has(client, PIN_PASSTHROUGH)) {
+        pin_add(client, PIN_PASSTHROUGH);
+        transaction_drop(&client->transaction);
+        lane_pass_through(lane);
+    }
+    if (request_effect(request) == EFFECT_TRACKING)
+        return rewrite_tracking(client, lane, request);
+    lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+    return true;
+}
+
+/*
+ * CLIENT REPLY is kept here: on a lane every request is answered, and what the client does not want to hear is thrown
+ * away. Redis still says whether the client may use the command, through CLIENT REPLY ON, which changes nothing.
+ */
+static bool send_client_reply(struct client *client, struct lane *lane, const struct request *request)
+{
+    /* By enum word_heard. */
+    static const uint8_t flags[] = {0, CALL_MUTE, CALL_MUTE_ERROR, CALL_MUTE_UNLESS_ERROR};
+    enum reply_word word = request_reply_word(request);
+    uint64_t tag = timing_tag(client, request->command, request->argc);
+    if (!keep(client, lane, request->command, slice_of("", 0), 1))
+        return false;
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
+    if (call == NULL)
+        return false;
+    if (word == REPLY_NONE) {
+        if (reply_mode_take(&client->reply_mode))
+            call->flags |= CALL_MUTE;
+        lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+        return true;
+    }
+    call->flags |= CALL_LOOK | flags[reply_mode_hears(&client->reply_mode, word)];
+    call->effect = EFFECT_REPLY;
+    call->argument = word;
+    client_wait(client, WAIT_ANSWER); /* Redis may refuse it, and then what follows is heard */
+    lane_send(lane, &client->rider, REQUEST(reply_on_request));
+    return true;
+}
+
+/* True if Redis' replies can no longer be counted once EXEC has carried the request out. */
+static bool ends_counting(const struct request *request)
+{
+    enum flow flow = (enum flow)request->command->flow;
+    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || flow == FLOW_RAW ||
+           request_reply_word(request) != REPLY_NONE;
+}
+
+/* What comes back, as far as it is more than one reply. */
+static enum flow flow_of(const struct request *request)
+{
+    enum flow flow = (enum flow)request->command->flow;
+    bool is_counted = flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || (flow == FLOW_SUBSCRIBE && request->argc > 1);
+    return is_counted ? flow : FLOW_ONE;
+}
+
+static uint32_t frames_of(const struct request *request, enum flow flow)
+{
+    bool is_list = flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE;
+    return is_list ? request->argc - 1 : 1; /* UNSUBSCRIBE alone: 0, as many as there are subscriptions */
+}
+
+/* EXEC's reply is not followed: what changes the session there pins the client, what cannot be counted the lane. */
+static void note_queued(const struct sending *s, const struct stateful *row)
+{
+    const struct command *command = s->request->command;
+    if (command->id == 0)
+        s->call->flags |= CALL_LOOK; /* is it there? */
+    if (command->pins)
+        pin_add(s->client, PIN_ID);
+    if (row->pin != 0)
+        pin_add(s->client, (enum pin)row->pin);
+    if (row->queued != NULL)
+        row->queued(s);
+    if (ends_counting(s->request))
+        transaction_note_raw(&s->client->transaction);
+}
+
+static void note_sent(const struct sending *s)
+{
+    struct client *client = s->client;
+    struct call *call = s->call;
+    const struct command *command = s->request->command;
+    call->effect = (uint8_t)transaction_send(&client->transaction, request_effect(s->request));
+    call->argument = 0;
+    if (command->pins)
+        pin_add(client, PIN_ID);
+    coverage_note_sent(client, s->request, call);
+    if (call->effect == EFFECT_NONE && (call->flags & CALL_MUTE_ERROR) != 0 && command->id != 0 &&
+        !client_is_urgent(client))
+        call->effect = EFFECT_UNHEARD;
+    if (call->effect != EFFECT_NONE || command->id == 0 || client_is_urgent(client))
+        call->flags |= CALL_LOOK;
+    const struct stateful *row = stateful_row((enum effect)call->effect);
+    if (row->sent != NULL)
+        row->sent(s);
+    if (client_is_urgent(client)) /* what follows belongs to its own database */
+        client_wait(client, WAIT_ANSWER);
+}
+
+static bool send_call(struct client *client, struct lane *lane, const struct request *request)
+{
+    struct sending s = {client, lane, request, NULL};
+    enum effect effect = request_effect(request);
+    const struct stateful *row = stateful_row(effect);
+    bool is_queued = transaction_queues(&client->transaction, effect);
+    if (client_has_own_lane(client) && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
+        return false;
+    if (client_has_own_lane(client) && !is_queued && setinfo_is_asked(request) && !setinfo_tell(client, lane))
+        return false;
+    if (!is_queued && row->prepare != NULL && !row->prepare(&s))
+        return false;
+    enum flow flow = is_queued ? FLOW_ONE : flow_of(request);
+    uint64_t tag = timing_tag(client, request->command, request->argc);
+    if (!keep(client, lane, request->command, keep_bytes(request), 1))
+        return false;
+    struct call *call = lane_call_special(lane, &client->rider, (uint8_t)flow, frames_of(request, flow), tag);
+    if (call == NULL)
+        return false;
+    s.call = call;
+    call->counted = request->counted;
+    /* Confirmations are pushes to Redis, and come even to the silenced; an error in their place does not. */
+    if (reply_mode_take(&client->reply_mode))
+        call->flags |= flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE ? CALL_MUTE : CALL_MUTE_ERROR;
+    if (request_may_block(request) && !is_queued) {
+        call->flags |= CALL_MAY_WAIT;
+        fair_share_note_blocking(client, request->command, request->bytes.len);
+    } else if (flow == FLOW_ONE && !request->is_large) {
+        fair_share_note_call(client, request->command, request->bytes.len);
+    }
+    if (is_queued)
+        note_queued(&s, row);
+    else
+        note_sent(&s);
+    if (row->send != NULL)
+        return row->send(&s);
+    lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+    return true;
+}
+
+/* A client whose replies are not counted cannot be answered by weir; a silent one must not wait for what is not heard. */
+static const char *why_not(const struct client *client, const struct request *request)
+{
+    if (pin_has(client, PIN_PASSTHROUGH))
+        return request_logs_in(request) ? "it logs in where its replies cannot be told apart" : NULL;
+    bool is_silent = reply_mode_is_off(&client->reply_mode) && transaction_is_open(&client->transaction);
+    return is_silent && ends_counting(request) ? "it hears nothing, and queues what would be heard" : NULL;
+}
+
+bool special_send(struct client *client, struct lane *lane, const struct request *request)
+{
+    const char *why = why_not(client, request);
+    if (why != NULL) {
+        session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
+        client_leave_for(client, CLOSED_PROTOCOL);
+        return true;
+    }
+    bool is_raw = pin_has(client, PIN_PASSTHROUGH) || makes_raw(client, request);
+    bool is_reply =
+        request->command->flow == FLOW_REPLY && !transaction_is_open(&client->transaction) && !request->is_large;
+    if (!is_raw && !is_reply)
+        return send_call(client, lane, request);
+    account_answered(client, request->counted); /* no call of its own that would be answered */
+    return is_raw ? send_raw(client, lane, request) : send_client_reply(client, lane, request);
+}

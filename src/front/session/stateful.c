@@ -1,0 +1,477 @@
+#include "front/session/stateful.h"
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "front/client/binding.h"
+#include "front/cluster/carried.h"
+#include "front/cluster/catalog.h"
+#include "front/cluster/changed_reply.h"
+#include "front/route/lane_choice.h"
+#include "front/client/login.h"
+#include "front/session/rewrite.h"
+#include "front/client/session.h"
+#include "front/session/setinfo.h"
+#include "front/session/wait_coverage.h"
+#include "resp/argv.h"
+#include "resp/emit.h"
+#include "upstream/lane/lend.h"
+
+static bool has_word(const struct request *request, struct slice wanted)
+{
+    struct argv_walk walk;
+    struct slice word;
+    argv_walk_init(&walk, request->bytes);
+    while (argv_next(&walk, &word))
+        if (slice_is_word(word, wanted))
+            return true;
+    return false;
+}
+
+/* In front of a cluster: the reply is gathered, and changed once it is whole. */
+static void change_reply(const struct sending *s, enum effect effect)
+{
+    if (changed_reply_is_due(s->client, effect) && (s->call->flags & CALL_MUTE) == 0)
+        changed_reply_ask(s->client);
+}
+
+static void reply_changes(const struct answer *a)
+{
+    enum effect effect = (enum effect)a->call->effect;
+    if (changed_reply_is_due(a->client, effect) && (a->call->flags & CALL_MUTE) == 0)
+        changed_reply_answered(a->client, effect);
+}
+
+static void info_sent(const struct sending *s)
+{
+    change_reply(s, EFFECT_INFO);
+}
+
+/* ---- HELLO, CLIENT SETNAME, SELECT: the answer decides how the client goes on, so nothing is taken before it ---- */
+
+static bool prepare_hello(const struct sending *s)
+{
+    const struct hello *hello = s->request->hello;
+    return session_ask(s->client, rewrite_protocol(s->lane, hello), hello->has_name, hello->name);
+}
+
+static void hello_sent(const struct sending *s)
+{
+    s->lane->has_name |= client_has_own_lane(s->client) && s->request->hello->has_name;
+    client_wait(s->client, WAIT_ANSWER);
+    change_reply(s, EFFECT_HELLO);
+}
+
+/* Inside MULTI only what is well put, without a login and of the client's protocol: as it came. */
+static bool send_hello(const struct sending *s)
+{
+    if (!transaction_is_open(&s->client->transaction))
+        return rewrite_hello(s->client, s->lane, s->request->hello);
+    lane_send(s->lane, &s->client->rider, s->request->bytes.at, s->request->bytes.len);
+    return true;
+}
+
+static bool prepare_name(const struct sending *s)
+{
+    return session_ask(s->client, 0, true, s->request->args[1]);
+}
+
+static void name_sent(const struct sending *s)
+{
+    s->lane->has_name |= client_has_own_lane(s->client);
+    client_wait(s->client, WAIT_ANSWER);
+}
+
+/* A shared lane bears no client's name. Redis still says whether the client may have one. */
+static bool send_name(const struct sending *s)
+{
+    static const char no_name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n";
+    if (!client_has_own_lane(s->client) && hello_is_name(s->request->args[1]))
+        lane_send(s->lane, &s->client->rider, no_name, sizeof no_name - 1);
+    else
+        lane_send(s->lane, &s->client->rider, s->request->bytes.at, s->request->bytes.len);
+    return true;
+}
+
+static void asked_answered(const struct answer *a)
+{
+    reply_changes(a);
+    client_resume(a->client, WAIT_ANSWER);
+    if (a->is_error)
+        return;
+    if (session_take_asked(a->client))
+        lane_choice_note_name(a->client);
+    (void)binding_change(a->client);
+}
+
+static bool prepare_select(const struct sending *s)
+{
+    return session_ask(s->client, 0, false, SLICE(""));
+}
+
+static void select_sent(const struct sending *s)
+{
+    int64_t number;
+    s->call->argument =
+        num_parse(s->request->args[0], &number) && number >= 0 && number <= INT32_MAX ? (uint32_t)number : 0;
+    client_wait(s->client, WAIT_ANSWER);
+}
+
+static void select_answered(const struct answer *a)
+{
+    client_resume(a->client, WAIT_ANSWER);
+    if (a->is_error)
+        return;
+    if (session_select(a->client, a->call->argument))
+        (void)binding_change(a->client);
+    else
+        client_close_starved(a->client);
+}
+
+/* ---- RESET: weir's own on the client's lane, before its answer to the client (answer.c) ---- */
+
+static void reset_answered(const struct answer *a)
+{
+    if (glimpse_starts(a->reply, SLICE("+RESET")))
+        return;
+    lane_choice_abandon(a->client);
+    pins_end(a->client);
+}
+
+/* ---- transactions ---- */
+
+static void multi_sent(const struct sending *s)
+{
+    s->client->extra->pause_ms = 0;
+    session_drop_asked_library(s->client);
+}
+
+static void multi_answered(const struct answer *a)
+{
+    transaction_answered(&a->client->transaction, EFFECT_MULTI, !a->is_error);
+}
+
+static void exec_sent(const struct sending *s)
+{
+    s->call->argument = s->client->extra->pause_ms;
+    if (s->client->transaction.admits)
+        s->call->flags |= CALL_ADMITS;
+    if (s->client->transaction.forges)
+        lane_distrust(s->lane);
+    if (session_has_asked_library(s->client))
+        client_wait(s->client, WAIT_ANSWER); /* what the lane must be told depends on the answer */
+}
+
+/* CLIENT PAUSE ms WRITE has been carried out. */
+static void pause_answered(const struct answer *a)
+{
+    if (!a->is_error && a->call->argument > 0)
+        node_pause(lane_node(a->client->rider.lane), clock_ns() + a->call->argument * NS_PER_MS);
+}
+
+/* EXEC answers an array if the queued commands have run, and a null array if a watched key has changed. */
+static void library_decided(const struct answer *a)
+{
+    if (!session_has_asked_library(a->client))
+        return;
+    if (glimpse_type(a->reply) == '*' && !glimpse_starts(a->reply, SLICE("*-1")))
+        session_take_asked_library(a->client);
+    client_resume(a->client, WAIT_ANSWER);
+}
+
+static void exec_answered(const struct answer *a)
+{
+    library_decided(a);
+    pin_end(a->client, PIN_WATCH); /* whatever the answer is */
+    pause_answered(a);
+}
+
+static void begun_answered(const struct answer *a)
+{
+    carried_begin(a->client, !a->is_error);
+}
+
+static void discard_answered(const struct answer *a)
+{
+    transaction_answered(&a->client->transaction, EFFECT_DISCARD, !a->is_error);
+    if (!a->is_error)
+        pin_end(a->client, PIN_WATCH);
+}
+
+static void watch_answered(const struct answer *a)
+{
+    if (a->is_error)
+        return;
+    pin_add(a->client, PIN_WATCH);
+    carried_watch(a->client);
+}
+
+static void unwatch_answered(const struct answer *a)
+{
+    if (!a->is_error)
+        pin_end(a->client, PIN_WATCH);
+    if (!a->is_error && carry_of(a->client) != NULL)
+        carry_of(a->client)->is_lost = false;
+}
+
+/* ---- CLIENT TRACKING, NO-EVICT, NO-TOUCH: on or off ---- */
+
+static void switch_sent(const struct sending *s)
+{
+    s->call->argument = slice_is_word(s->request->args[1], SLICE("on"));
+}
+
+static void switch_answered(const struct answer *a)
+{
+    enum pin pin = a->call->effect == EFFECT_TRACKING   ? PIN_TRACKING
+                   : a->call->effect == EFFECT_NO_EVICT ? PIN_NO_EVICT
+                                                        : PIN_NO_TOUCH;
+    if (a->is_error)
+        return;
+    if (a->call->argument != 0)
+        pin_add(a->client, pin);
+    else
+        pin_end(a->client, pin);
+}
+
+static bool send_tracking(const struct sending *s)
+{
+    return rewrite_tracking(s->client, s->lane, s->request);
+}
+
+/* ---- CLIENT PAUSE, CLIENT UNPAUSE ---- */
+
+/* Of CLIENT PAUSE ms WRITE; 0 of ALL, which holds back everything on whatever lane. */
+static uint32_t pause_ms(const struct request *request)
+{
+    int64_t ms;
+    if (request->argc != 4 || !has_word(request, SLICE("write")) || !num_parse(request->args[1], &ms) || ms < 0)
+        return 0;
+    return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+static void pause_sent(const struct sending *s)
+{
+    s->call->argument = pause_ms(s->request);
+}
+
+static void pause_queued(const struct sending *s)
+{
+    s->client->extra->pause_ms = pause_ms(s->request);
+}
+
+static void end_urgent(struct client *client)
+{
+    if (client_is_urgent(client))
+        client_resume(client, WAIT_ANSWER);
+}
+
+static void unpause_answered(const struct answer *a)
+{
+    if (!a->is_error)
+        node_pause(lane_node(a->client->rider.lane), 0);
+    end_urgent(a->client);
+}
+
+/* ---- ACL LOAD, ACL SETUSER default ..., CONFIG SET requirepass ...: what a connection without a login may do ---- */
+
+bool stateful_admits(const struct request *request)
+{
+    return request->argc == 2 || request->is_large || has_word(request, SLICE("default")) ||
+           has_word(request, SLICE("requirepass"));
+}
+
+static void admit_sent(const struct sending *s)
+{
+    if (stateful_admits(s->request))
+        s->call->flags |= CALL_ADMITS;
+}
+
+static void admit_queued(const struct sending *s)
+{
+    if (stateful_admits(s->request))
+        transaction_note_admission(&s->client->transaction);
+}
+
+/* ---- COMMAND, CLIENT GETNAME, CLIENT SETINFO, CLIENT REPLY: weir answers, or changes the answer ---- */
+
+static void command_sent(const struct sending *s)
+{
+    if ((s->call->flags & CALL_MUTE) == 0)
+        catalog_ask(s->client, s->request->bytes);
+}
+
+static void command_answered(const struct answer *a)
+{
+    catalog_answered(a->client);
+}
+
+/* A shared lane bears no name: Redis says whether the client may ask for its own, and weir which that is. */
+static void getname_sent(const struct sending *s)
+{
+    if (s->lane->role != LANE_SHARED || session_name(s->client).len == 0 || (s->call->flags & CALL_MUTE) != 0)
+        return;
+    s->call->argument = 1;
+    s->call->flags |= CALL_MUTE_UNLESS_ERROR;
+    client_wait(s->client, WAIT_ANSWER);
+}
+
+static void answer_name(struct client *client)
+{
+    struct slice name = session_name(client);
+    char header[EMIT_HEADER_MAX];
+    client_answer_now(client, slice_of(header, emit_header(header, '$', (int64_t)name.len)));
+    client_answer_now(client, name);
+    client_answer_now(client, SLICE("\r\n"));
+}
+
+static void getname_answered(const struct answer *a)
+{
+    if (a->call->argument == 0)
+        return;
+    client_resume(a->client, WAIT_ANSWER);
+    if (!a->is_error)
+        answer_name(a->client);
+}
+
+static bool prepare_library(const struct sending *s)
+{
+    return setinfo_note(s->client, s->request);
+}
+
+static bool send_library(const struct sending *s)
+{
+    return setinfo_send(s->client, s->lane, s->request);
+}
+
+static void library_answered(const struct answer *a)
+{
+    if (a->is_error && a->call->argument != 0)
+        session_forget_library(a->client);
+}
+
+static void reply_answered(const struct answer *a)
+{
+    if (!a->is_error)
+        reply_mode_set(&a->client->reply_mode, (enum reply_word)a->call->argument);
+    client_resume(a->client, WAIT_ANSWER);
+}
+
+/* ---- weir's own words on a client's lane ---- */
+
+static void login_answered(const struct answer *a)
+{
+    login_lane_answered(a->client, a->reply);
+}
+
+static void id_answered(const struct answer *a)
+{
+    lend_list(a->client->rider.lane);
+}
+
+/* ---- WAIT, and a write that it may count from (wait_coverage.h) ---- */
+
+static void wait_answered(const struct answer *a)
+{
+    coverage_wait_answered(a->client, a->call, a->reply);
+}
+
+static void write_answered(const struct answer *a)
+{
+    coverage_write_answered(a->client, a->reply);
+}
+
+/* ---- what weir does not know ---- */
+
+/* True if Redis does not know the command, which then has done nothing. */
+static bool is_harmless(const struct glimpse *reply)
+{
+    static const struct slice harmless[] = {
+        {"-ERR unknown ", 13},
+        {"-ERR Unknown subcommand or wrong", 32}, /* up to 6.2 */
+        {"-NOAUTH", 7},
+        {"-NOPERM", 7},
+    };
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+        if (glimpse_starts(reply, harmless[i]))
+            return true;
+    return false;
+}
+
+static void unknown_answered(const struct answer *a)
+{
+    if (client_is_urgent(a->client))
+        end_urgent(a->client);
+    else if (!is_harmless(a->reply))
+        pin_add(a->client, PIN_UNKNOWN);
+}
+
+/* ---- the table ---- */
+
+static const struct stateful rows[] = {
+    [EFFECT_NONE] = {.answered = unknown_answered},
+    [EFFECT_HELLO] = {.prepare = prepare_hello,
+                      .sent = hello_sent,
+                      .answered = asked_answered,
+                      .pin = PIN_SESSION,
+                      .send = send_hello},
+    [EFFECT_NAME] =
+        {.prepare = prepare_name, .sent = name_sent, .answered = asked_answered, .pin = PIN_SESSION, .send = send_name},
+    [EFFECT_SELECT] = {.prepare = prepare_select,
+                       .sent = select_sent,
+                       .answered = select_answered,
+                       .pin = PIN_DATABASE},
+    [EFFECT_RESET] = {.answered = reset_answered},
+    [EFFECT_MULTI] = {.sent = multi_sent, .answered = multi_answered},
+    [EFFECT_EXEC] = {.sent = exec_sent, .answered = exec_answered},
+    [EFFECT_DISCARD] = {.answered = discard_answered},
+    [EFFECT_WATCH] = {.answered = watch_answered},
+    [EFFECT_UNWATCH] = {.answered = unwatch_answered},
+    [EFFECT_TRACKING] = {.sent = switch_sent, .answered = switch_answered, .pin = PIN_SESSION, .send = send_tracking},
+    [EFFECT_NO_EVICT] = {.sent = switch_sent, .answered = switch_answered, .pin = PIN_SESSION},
+    [EFFECT_NO_TOUCH] = {.sent = switch_sent, .answered = switch_answered, .pin = PIN_SESSION},
+    [EFFECT_PAUSE] = {.sent = pause_sent, .answered = pause_answered, .queued = pause_queued},
+    [EFFECT_UNPAUSE] = {.answered = unpause_answered},
+    [EFFECT_ADMIT] = {.sent = admit_sent, .queued = admit_queued},
+    [EFFECT_COMMAND] = {.sent = command_sent, .answered = command_answered},
+    [EFFECT_INFO] = {.sent = info_sent, .answered = reply_changes},
+    [EFFECT_GETNAME] = {.sent = getname_sent, .answered = getname_answered},
+    [EFFECT_LIBRARY] = {.prepare = prepare_library,
+                        .answered = library_answered,
+                        .pin = PIN_SESSION,
+                        .send = send_library},
+    [EFFECT_REPLY] = {.answered = reply_answered},
+    [EFFECT_WAIT] = {.answered = wait_answered},
+    [EFFECT_WRITE] = {.answered = write_answered},
+    [EFFECT_LOGIN] = {.answered = login_answered},
+    [EFFECT_ID] = {.answered = id_answered},
+    [EFFECT_BEGUN] = {.answered = begun_answered},
+};
+
+const struct stateful *stateful_row(enum effect effect)
+{
+    static const struct stateful nothing;
+    return effect < sizeof rows / sizeof rows[0] ? &rows[effect] : &nothing;
+}
+
+/*
+ * True if Redis wants a password of a client that does not hear that. Redis had let the client in before: the
+ * connection that it had there is gone. The client would lose command after command, or wait for CLIENT REPLY ON.
+ * weir's own RESET says nothing of that: before 7.0 Redis wants a login for RESET too.
+ */
+static bool is_shut_out_unheard(const struct call *call, const struct glimpse *reply)
+{
+    return call->effect != EFFECT_RESET && (call->flags & CALL_MUTE_ERROR) != 0 &&
+           glimpse_starts(reply, SLICE("-NOAUTH"));
+}
+
+void stateful_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+{
+    const struct stateful *row = stateful_row((enum effect)call->effect);
+    if (is_shut_out_unheard(call, reply)) {
+        session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                           "its connection to Redis is gone, and the next wants a password");
+        client_leave_for(client, CLOSED_UPSTREAM);
+    } else if (row->answered != NULL) {
+        row->answered(&(struct answer){client, call, reply, glimpse_type(reply) == '-'});
+    }
+}

@@ -1,0 +1,446 @@
+#include "front/session/tap.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/client/account.h"
+#include "front/route/lane_claim.h"
+#include "front/route/fair_share.h"
+#include "front/route/place.h"
+#include "front/client/session.h"
+#include "front/client/timeouts.h"
+#include "upstream/lane/deliver.h"
+#include "upstream/lane/lend.h"
+#include "upstream/lane/stall.h"
+#include "upstream/node/witness.h"
+
+static struct tap *tap_of(const struct rider *rider)
+{
+    return container_of((struct rider *)(uintptr_t)rider, struct tap, rider);
+}
+
+/* ---- from its lane ---- */
+
+/* False: there is no memory for it, or the client has too much to read; the client is closed. */
+static bool keep_piece(struct tap *tap, struct slice piece)
+{
+    struct client *client = tap->client;
+    client_limit_unread(client, tap->frame.len + piece.len);
+    if (client_is_closed(client))
+        return false;
+    if (bytes_add(&tap->frame, piece, SIZE_MAX))
+        return true;
+    client_close_starved(client);
+    return false;
+}
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct tap *tap = tap_of(rider);
+    struct lane *lane = rider->lane;
+    struct slice frame = slice_of(data, n);
+    bool is_whole = !lane_is_in_frame(lane);
+    if (client_is_closed(tap->client))
+        return;
+    if (!is_whole || tap->frame.len > 0) {
+        if (!keep_piece(tap, frame) || !is_whole)
+            return;
+        frame = bytes_slice(&tap->frame);
+    }
+    bool is_apart = lane->framing == FRAMING_UNSOLICITED || calls_is_empty(&lane->calls);
+    tap->ops->on_frame(tap, is_apart ? NULL : calls_oldest(&lane->calls), frame);
+    bytes_fini(&tap->frame);
+}
+
+static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
+{
+    struct tap *tap = tap_of(rider);
+    tap->ops->on_answer(tap, call, reply);
+}
+
+static void on_counted(struct rider *rider, uint8_t counted)
+{
+    account_answered(tap_of(rider)->client, counted);
+}
+
+static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
+{
+    (void)rider;
+    (void)call;
+    (void)n;
+}
+
+static void on_run_end(struct rider *rider)
+{
+    (void)rider;
+}
+
+/* A huge message: held like any other. */
+static void on_heavy(struct rider *rider)
+{
+    (void)rider;
+}
+
+static void on_unread(struct rider *rider, uint64_t bytes)
+{
+    client_limit_unread(tap_of(rider)->client, bytes);
+}
+
+static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+{
+    struct tap *tap = tap_of(rider);
+    if (end == END_LOGIN_REFUSED)
+        reply = SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    else if (end == END_LATE)
+        reply = err_text(ERR_UPSTREAM_TIMEOUT);
+    else if (reply.len == 0)
+        reply = err_text(ERR_UPSTREAM_UNAVAILABLE);
+    free(tap->refusal);
+    tap->refusal = memchr(reply.at, '\0', reply.len) == NULL ? strndup(reply.at, reply.len) : NULL;
+}
+
+/* Calls that will not be answered. */
+static void end_calls(struct tap *tap, const struct lane *lane)
+{
+    const struct calls *calls = &lane->calls;
+    for (uint32_t at = calls->head; at != calls->tail; at++)
+        if (calls_at(calls, at)->counted != 0)
+            account_answered(tap->client, calls_at(calls, at)->counted);
+}
+
+/* What Redis remembered of the client there is gone. */
+static void on_lost(struct rider *rider, const struct lane *lane)
+{
+    struct tap *tap = tap_of(rider);
+    struct client *client = tap->client;
+    end_calls(tap, lane);
+    if (rider->in_flight > 0)
+        front_count_fate(client->front, FATE_LOST);
+    rider->lane = NULL;
+    rider->in_flight = 0;
+    list_take(&rider->waiting);
+    fair_share_stop(client);
+    client_cut_for(client, CLOSED_UPSTREAM);
+}
+
+static void on_resume(struct rider *rider, enum rider_wait what)
+{
+    client_resume(tap_of(rider)->client, what == RIDER_REPLIES ? WAIT_REPLIES : WAIT_LANE);
+}
+
+static struct room_share share(const struct rider *rider)
+{
+    return lane_claim_share(&tap_of(rider)->client->rider);
+}
+
+static void audit(const struct rider *rider, const struct lane *lane)
+{
+    (void)rider;
+    assert(lane->role == LANE_PRIVATE && lane->owner == rider);
+    (void)lane;
+}
+
+static struct link *link_of(struct rider *rider)
+{
+    return &tap_of(rider)->client->link;
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_run_end = on_run_end,
+    .on_answer = on_answer,
+    .on_counted = on_counted,
+    .on_timed = on_timed,
+    .on_refused = on_refused,
+    .on_heavy = on_heavy,
+    .on_unread = on_unread,
+    .on_lost = on_lost,
+    .on_resume = on_resume,
+    .share = share,
+    .audit = audit,
+    .link = link_of,
+};
+
+/* ---- to the client ---- */
+
+/* Has a part of a reply on this lane been sent to the client? */
+static bool is_within(const struct client *client, const struct rider *rider)
+{
+    return (rider == &client->rider ? client_has_own_lane(client) || rider->in_flight > 0 : rider->in_flight > 0) &&
+           rider->lane != NULL && client->extra->gather == NULL && deliver_is_in_frame_of(rider->lane, rider);
+}
+
+/* Replies are idle: a reply of which a part has been sent goes on first. False: out of memory. */
+static bool let_end(struct client *client)
+{
+    struct extra *extra = client->extra;
+    struct spread *spread = client_spread(client);
+    if (is_within(client, &client->rider))
+        return !lane_end_run(&client->rider) || replies_begin(&extra->replies, &extra->own, true);
+    if (spread != NULL && spread_is_in_frame(spread))
+        return spread_end_run(spread, &extra->replies);
+    return true;
+}
+
+/*
+ * A client that does not read stops its tap's lane, unless its requests are not read either
+ * (connection.c).
+ */
+static void stop_if_slow(struct tap *tap)
+{
+    const struct client *client = tap->client;
+    bool is_slow = client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
+    if (is_slow && tap->rider.lane != NULL && !lane_is_closed(tap->rider.lane))
+        stall_begin(tap->rider.lane);
+}
+
+static void put(struct tap *tap, struct slice frame)
+{
+    struct client *client = tap->client;
+    struct replies *replies = &client->extra->replies;
+    if (replies_are_idle(replies) && !let_end(client)) {
+        client_close_starved(client);
+        return;
+    }
+    if (replies_are_idle(replies)) {
+        client_output(client, frame.at, frame.len);
+        return;
+    }
+    switch (replies_take(replies, &tap->source, frame.at, frame.len, true)) {
+    case REPLIES_PASS:
+        client_output(client, frame.at, frame.len);
+        break;
+    case REPLIES_KEPT:
+        client_limit_unread(client, 0);
+        break;
+    case REPLIES_FULL:
+        client_close_starved(client);
+        break;
+    }
+    if (!client_is_closed(client))
+        replies_flush(replies, client_put_out, client);
+}
+
+void tap_pass(struct tap *tap, struct slice frame)
+{
+    struct client *client = tap->client;
+    if (client_is_closed(client) || (client_is_leaving(client) && !client_is_owed(client)))
+        return;
+    if (pin_has(client, PIN_PASSTHROUGH)) {
+        session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a message has no place among its replies");
+        client_leave(client);
+        return;
+    }
+    account_bytes_out(client, frame.len, 0);
+    if (client_is_closed(client))
+        return;
+    timeouts_note_active(client);
+    put(tap, frame);
+    if (!client_is_closed(client))
+        stop_if_slow(tap);
+}
+
+void tap_catch_up(struct tap *tap)
+{
+    lane_catch_up(&tap->rider);
+}
+
+/* ---- its lane ---- */
+
+struct tap *tap_new(struct client *client, const struct tap_ops *ops, bool is_shard)
+{
+    struct tap *tap = calloc(1, sizeof *tap);
+    if (tap == NULL) {
+        client_close_starved(client);
+        return NULL;
+    }
+    tap->rider.ops = &rider_ops;
+    list_init(&tap->rider.waiting);
+    list_init(&tap->in_taps);
+    tap->client = client;
+    tap->ops = ops;
+    tap->is_shard = is_shard;
+    return tap;
+}
+
+struct nodes_row *tap_row(const struct tap *tap)
+{
+    const struct lane *lane = tap->rider.lane;
+    return lane != NULL && !lane_is_closed(lane) ? nodes_row_of(lane) : NULL;
+}
+
+/* Anew where it has had one: a kept lane has turned out not to be clean. */
+static bool borrow(struct tap *tap, struct nodes_row *row)
+{
+    const struct lane_key key = session_key(tap->client, lanes_node(&row->lanes));
+    tap->is_dressed = false;
+    if (lend_private(&row->lanes, &key, &tap->rider, NULL, tap->wants_new) == NULL)
+        return false;
+    tap->wants_new = true;
+    return true;
+}
+
+#define HOPES_MAX 5 /* of 20 ms each: a lane that is only kept is given back in one iteration of its worker */
+
+/* No lane can be had now. */
+static enum finding find_none(struct client *client, struct nodes_row *row)
+{
+    struct extra *extra = client->extra;
+    bool waits = lanes_wait_to_dial(&row->lanes, &client->rider);
+    if (!waits && extra->hopes < HOPES_MAX && lanes_may_hope(&row->lanes, &client->rider)) {
+        extra->hopes++;
+        waits = true;
+    }
+    if (!waits)
+        extra->hopes = 0;
+    else
+        client_wait(client, WAIT_LANE);
+    return waits ? LANE_NOT_YET : LANE_NONE;
+}
+
+/*
+ * The client at this node, where it has to prove its user. NULL: it has not; or out of memory,
+ * and it is closed.
+ */
+static struct place *place_of(const struct tap *tap, struct nodes_row *row)
+{
+    return session_login(tap->client) != NULL ? place_get(tap->client, row) : NULL;
+}
+
+/* Before anything is subscribed to there. A name that the client takes later is not told. */
+static enum finding dress(struct tap *tap, struct lane *lane)
+{
+    if (!tap->is_dressed && !lane_choice_dress(tap->client, &tap->rider, lane))
+        return LANE_NONE;
+    tap->is_dressed = true;
+    return LANE_FOUND;
+}
+
+/* LANE_UNPROVEN: the node is to be asked again for the client's words. */
+static enum finding find_own(struct tap *tap, struct nodes_row *row, struct place *place)
+{
+    struct client *client = tap->client;
+    struct login *login = session_login(client);
+    if (tap->refusal != NULL)
+        return LANE_NONE;
+    if (tap->rider.lane == NULL && !borrow(tap, row))
+        return find_none(client, row);
+    client->extra->hopes = 0;
+    struct lane *lane = tap->rider.lane;
+    bool is_up = lane_is_ready(lane) && !lane_is_congested(lane);
+    if (is_up && (login == NULL || witness_suits(lane, &place->proof, login)))
+        return dress(tap, lane);
+    if (is_up && !witness_ask(lane, &place->proof, login)) {
+        proof_void(&place->proof);
+        return LANE_UNPROVEN;
+    }
+    lane_wait(lane, &tap->rider);
+    client_wait(client, WAIT_LANE);
+    return LANE_NOT_YET;
+}
+
+enum finding tap_find_lane(struct tap *tap, struct nodes_row *row, const struct command *command)
+{
+    if (session_login(tap->client) == NULL)
+        return find_own(tap, row, NULL); /* as whomever the node takes a stranger for: there is nothing to prove */
+    struct place *place = place_get(tap->client, row);
+    enum finding finding = LANE_UNPROVEN;
+    while (place != NULL && finding == LANE_UNPROVEN) {
+        struct lane *shared;
+        finding = place_find_lane(place, command, &shared);
+        if (finding == LANE_FOUND)
+            finding = find_own(tap, row, place);
+    }
+    return place != NULL ? finding : LANE_NONE;
+}
+
+enum err tap_lack(const struct tap *tap, struct nodes_row *row)
+{
+    static const enum err weirs[] = {ERR_UPSTREAM_UNAVAILABLE, ERR_UPSTREAM_TIMEOUT};
+    const struct place *place = place_of(tap, row);
+    if (tap->refusal == NULL && place != NULL)
+        return place_lack(place);
+    if (tap->refusal == NULL)
+        return row->lanes.down != ERR_NONE ? row->lanes.down : ERR_UPSTREAM_BUSY;
+    for (size_t i = 0; i < sizeof weirs / sizeof weirs[0]; i++)
+        if (slice_eq(slice_str(tap->refusal), err_text(weirs[i])))
+            return weirs[i];
+    return ERR_NONE;
+}
+
+struct slice tap_why_none(struct tap *tap, struct nodes_row *row)
+{
+    const struct place *place = place_of(tap, row);
+    if (tap->refusal != NULL)
+        return slice_str(tap->refusal);
+    return place != NULL ? place_why_none(place) : err_text(lanes_why_none(&row->lanes));
+}
+
+void tap_forget_refusal(struct tap *tap, struct nodes_row *row)
+{
+    struct place *place = place_of(tap, row);
+    free(tap->refusal);
+    tap->refusal = NULL;
+    if (place != NULL)
+        place_forget_refusal(place);
+}
+
+bool tap_send(struct tap *tap, const struct tap_request *request)
+{
+    struct lane *lane = tap->rider.lane;
+    struct call *call = lane_call_special(lane, &tap->rider, request->flow, request->frames, request->tag);
+    if (call == NULL) {
+        client_close_starved(tap->client);
+        return false;
+    }
+    call->flags = CALL_LOOK;
+    call->argument = request->argument;
+    call->effect = request->effect;
+    call->counted = request->counted;
+    lane_send(lane, &tap->rider, request->bytes.at, request->bytes.len);
+    return true;
+}
+
+/* ---- its end ---- */
+
+static bool is_clean(const struct tap *tap)
+{
+    const struct lane *lane = tap->rider.lane;
+    return lane == NULL || lane_is_clean(lane);
+}
+
+bool tap_is_done(const struct tap *tap)
+{
+    return is_clean(tap) && tap->source.aside.first == NULL;
+}
+
+void tap_leave(struct tap *tap)
+{
+    struct lane *lane = tap->rider.lane;
+    list_take(&tap->rider.waiting);
+    tap->wants_new = false;
+    if (lane == NULL)
+        return;
+    bool is_done = is_clean(tap);
+    lane_catch_up(&tap->rider);
+    if (is_done) {
+        tap->rider.lane = NULL;
+        lend_take_back_as_is(lane);
+        return;
+    }
+    if (!lane_is_closed(lane))
+        end_calls(tap, lane);
+    lane_forget(lane, &tap->rider);
+    tap->rider.lane = NULL;
+    tap->rider.in_flight = 0;
+}
+
+void tap_free(struct tap *tap)
+{
+    tap_leave(tap);
+    list_take(&tap->in_taps);
+    bytes_fini(&tap->frame);
+    free(tap->refusal);
+    free(tap);
+}

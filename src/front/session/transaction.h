@@ -1,0 +1,80 @@
+/*
+ * Where a client is between MULTI and EXEC, and what must be known of its queued commands when EXEC is sent.
+ *
+ * A step is taken when its command is sent, for what follows may be sent before the answer comes; MULTI and DISCARD may
+ * still be refused then, so until they are answered it is not sure. Touches nothing but its own struct.
+ */
+#ifndef WEIR_FRONT_TRANSACTION_H
+#define WEIR_FRONT_TRANSACTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "limit/command/command.h"
+
+enum transaction_state {
+    TRANSACTION_NONE,
+    TRANSACTION_BROKEN,    /* MULTI could not travel: nothing until EXEC may */
+    TRANSACTION_BEGUN,     /* MULTI has been sent */
+    TRANSACTION_OPEN,      /* and answered */
+    TRANSACTION_ENDED,     /* EXEC has been sent, and MULTI not yet answered */
+    TRANSACTION_DISCARDED, /* DISCARD has been sent, and may be refused */
+};
+
+/* Zeroed: none. */
+struct transaction {
+    uint8_t state : 3; /* enum transaction_state */
+    /* Since the last MULTI, of what has been queued: */
+    bool admits : 1; /* it may change whom Redis takes those for who do not log in */
+    bool forges : 1; /* it may forge replies */
+    bool is_raw : 1; /* it answers in frames that cannot be counted */
+};
+
+static inline bool transaction_is_none(const struct transaction *transaction)
+{
+    return transaction->state == TRANSACTION_NONE;
+}
+
+static inline bool transaction_is_broken(const struct transaction *transaction)
+{
+    return transaction->state == TRANSACTION_BROKEN;
+}
+
+/* Is what is sent now queued, as far as is known? */
+static inline bool transaction_is_open(const struct transaction *transaction)
+{
+    return transaction->state == TRANSACTION_BEGUN || transaction->state == TRANSACTION_OPEN;
+}
+
+/* Inside MULTI all but these is queued, and answered by one reply whatever it is. */
+static inline bool transaction_queues(const struct transaction *transaction, enum effect effect)
+{
+    return transaction_is_open(transaction) && effect != EFFECT_EXEC && effect != EFFECT_DISCARD &&
+           effect != EFFECT_MULTI && effect != EFFECT_WATCH;
+}
+
+/* Must an answer that is on its way say first where it is, before what is more than a plain request goes? */
+bool transaction_must_settle(const struct transaction *transaction, enum effect effect);
+
+/* A request is sent. Its effect, or EFFECT_NONE where Redis refuses it: a MULTI inside another, an EXEC without one. */
+enum effect transaction_send(struct transaction *transaction, enum effect effect);
+
+/* MULTI, EXEC or DISCARD has been answered. */
+void transaction_answered(struct transaction *transaction, enum effect effect, bool is_ok);
+
+/* MULTI could not travel; and EXEC, DISCARD or RESET has ended that. */
+void transaction_break(struct transaction *transaction);
+void transaction_end_broken(struct transaction *transaction);
+
+/* There is none any more, whatever there was: its connection's replies cannot be told apart. */
+void transaction_drop(struct transaction *transaction);
+
+/* Of what is queued: see struct transaction. */
+void transaction_note_admission(struct transaction *transaction);
+void transaction_note_forging(struct transaction *transaction);
+void transaction_note_raw(struct transaction *transaction);
+
+/* RESET. */
+void transaction_reset(struct transaction *transaction);
+
+#endif

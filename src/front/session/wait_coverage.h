@@ -1,0 +1,85 @@
+/*
+ * WAIT coverage: WAIT and WAITAOF count replicas, or disks, for all that a client has written, on whatever lane.
+ *
+ * Redis answers them for the last command of their own connection that replicas were sent. So the first WAIT of a
+ * client that may have written on another lane pins it to a private lane, for its writes and further WAITs. That lane
+ * is opened with a write (lend_covering): all earlier writes went before that one. A message would not do: Redis sends
+ * it to replicas, but not to its append-only file.
+ * In three cases no such lane is opened: weir may not write the key, the client is pinned to another lane already, or
+ * a lane
+ * to Redis was lost since the client wrote. Then no replica is counted until a write on the client's lane is answered.
+ * Inside MULTI, WAIT is about its lane alone.
+ */
+#ifndef WEIR_FRONT_WAIT_COVERAGE_H
+#define WEIR_FRONT_WAIT_COVERAGE_H
+
+#include "front/client/client.h"
+#include "front/route/request.h"
+#include "front/rules.h"
+#include "upstream/lane/calls.h"
+
+#define COVERAGE_KEY_ROOM PREFIX_COVER_ROOM
+
+/* commons.n_broken as client.wrote_at has it: never 0. */
+static inline uint32_t coverage_time(const struct client *client)
+{
+    return client->front->nodes.commons.n_broken | 1U << 31;
+}
+
+/* True if a lane was lost since the client wrote: Redis may have restarted without what the client wrote. */
+static inline bool coverage_is_lost(const struct client *client)
+{
+    return client->wrote_at != 0 && client->wrote_at != coverage_time(client);
+}
+
+/* The client may have written on another lane than the lane that it will ask WAIT on. */
+static inline void coverage_note_elsewhere(struct client *client)
+{
+    if (client->wrote_at == 0)
+        client->wrote_at = coverage_time(client);
+}
+
+/* The client sends what may write. */
+static inline void coverage_note_write(struct client *client)
+{
+    if (!client_has_own_lane(client))
+        coverage_note_elsewhere(client);
+}
+
+/*
+ * True if a write on the client's lane is looked for: the client keeps a lane that covers only later writes. A pin
+ * keeps the lane, and so does `lanes = private`, where the client may have had another lane before RESET.
+ */
+static inline bool coverage_is_sought(const struct client *client)
+{
+    return client->wrote_at != 0 && client_has_own_lane(client) &&
+           (client->pins != 0 || client->front->settings->lanes_private);
+}
+
+/* True if the lane for this request is to be opened with a write. */
+static inline bool coverage_is_wanted(const struct client *client, const struct request *request)
+{
+    return client->wrote_at != 0 && request_effect(request) == EFFECT_WAIT &&
+           !transaction_is_open(&client->transaction) && !coverage_is_lost(client);
+}
+
+/* True if a write that may cover this WAIT is not answered yet. */
+static inline bool coverage_must_wait(const struct client *client, const struct request *request)
+{
+    return coverage_is_sought(client) && client->rider.in_flight > 0 && request_effect(request) == EFFECT_WAIT;
+}
+
+/* The key that is written, in `out`: one of those that weir's own user has for LIMIT. */
+struct slice coverage_key(const struct client *client, char out[COVERAGE_KEY_ROOM]);
+
+/* The client has this private lane, which is ready. */
+void coverage_note_lane(struct client *client, struct lane *lane);
+
+/* `call` is noted for a request of the client on its private lane, outside MULTI. */
+void coverage_note_sent(struct client *client, const struct request *request, struct call *call);
+
+/* For the rows WAIT and WRITE of stateful.c. */
+void coverage_wait_answered(struct client *client, const struct call *call, const struct glimpse *reply);
+void coverage_write_answered(struct client *client, const struct glimpse *reply);
+
+#endif

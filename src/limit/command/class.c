@@ -1,0 +1,286 @@
+/*
+ * Classes: a class is a list of terms, evaluated left to right; a built-in one has a single term.
+ *
+ * A class never reaches itself through its terms, so every evaluation ends. Names and texts are kept in lower case.
+ */
+#include "limit/command/class.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/near.h"
+#include "limit/command/term.h"
+
+/* ---- texts ---- */
+
+char *term_text(struct slice s)
+{
+    char *copy = mem_strndup(s.at, s.len);
+    for (size_t i = 0; i < s.len; i++)
+        copy[i] = ascii_lower(copy[i]);
+    return copy;
+}
+
+/* Modules name commands as they like, but never with spaces. */
+bool term_is_command_name(struct slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.at[i] <= ' ' || s.at[i] > '~')
+            return false;
+    return s.len > 0 && s.len <= COMMAND_NAME_MAX;
+}
+
+/* ---- classes and their terms ---- */
+
+struct slice class_name(const struct class *class)
+{
+    return slice_str(class->name);
+}
+
+struct class *classes_lookup(const struct classes *classes, struct slice name)
+{
+    for (size_t i = 0; i < classes->n; i++)
+        if (slice_eq_nocase(class_name(classes->at[i]), name))
+            return classes->at[i];
+    return NULL;
+}
+
+struct class *classes_add(struct classes *classes, struct slice name)
+{
+    struct class *class = mem_zalloc(1, sizeof *class);
+    class->name = term_text(name);
+    classes->at = mem_realloc(classes->at, classes->n + 1, sizeof(struct class *));
+    classes->at[classes->n++] = class;
+    return class;
+}
+
+static void class_free(struct class *class)
+{
+    for (size_t i = 0; i < class->n_terms; i++)
+        free(class->terms[i].text);
+    free(class->terms);
+    free(class->name);
+    free(class);
+}
+
+void class_add_term(struct class *class, struct term term)
+{
+    class->terms = mem_realloc(class->terms, class->n_terms + 1, sizeof term);
+    class->terms[class->n_terms++] = term;
+}
+
+struct classes *classes_new(void)
+{
+    struct classes *classes = mem_zalloc(1, sizeof *classes);
+    class_add_term(classes_add(classes, SLICE("all")), (struct term){.kind = TERM_ALL});
+    class_add_term(classes_add(classes, SLICE("read")), (struct term){.kind = TERM_FLAG, .flag = CMD_READONLY});
+    class_add_term(classes_add(classes, SLICE("write")), (struct term){.kind = TERM_FLAG, .flag = CMD_WRITE});
+    class_add_term(classes_add(classes, SLICE("control")), (struct term){.kind = TERM_FLAG, .flag = CMD_CONTROL});
+    return classes;
+}
+
+void classes_free(struct classes *classes)
+{
+    if (classes == NULL)
+        return;
+    for (size_t i = 0; i < classes->n; i++)
+        class_free(classes->at[i]);
+    free(classes->at);
+    free(classes);
+}
+
+bool class_is_command(struct slice name)
+{
+    return command_by_name(command_table_known(), name) != NULL;
+}
+
+size_t classes_count(const struct classes *classes)
+{
+    return classes->n;
+}
+
+const struct class *classes_at(const struct classes *classes, size_t i)
+{
+    return classes->at[i];
+}
+
+bool class_is_builtin(const struct class *class)
+{
+    return class->n_terms == 1 && (class->terms[0].kind == TERM_ALL || class->terms[0].kind == TERM_FLAG);
+}
+
+/* ---- finding ---- */
+
+bool term_spell(struct slice text, struct term *term)
+{
+    if (slice_starts(text, SLICE("@")) && term_is_command_name(slice_after(text, 1)))
+        *term = (struct term){.kind = TERM_CATEGORY, .text = term_text(slice_after(text, 1))};
+    else if (slice_starts(text, SLICE("cmd.")) && term_is_command_name(slice_after(text, 4)))
+        *term = (struct term){.kind = TERM_COMMAND, .text = term_text(slice_after(text, 4))};
+    else
+        return false;
+    return true;
+}
+
+static struct slice class_name_at(const void *arg, size_t i)
+{
+    const struct classes *classes = arg;
+    return class_name(classes->at[i]);
+}
+
+static bool refuse_unknown(const struct classes *classes, struct slice text, struct why why)
+{
+    if (class_is_command(text))
+        return why_refuse(why, "%.*s is a command, not a class (did you mean cmd.%.*s?)", WHY_SLICE(text),
+                          WHY_SLICE(text));
+    struct slice near = near_name(text, classes->n, class_name_at, classes);
+    if (near.len > 0)
+        return why_refuse(why, "unknown class %.*s (did you mean %.*s?)", WHY_SLICE(text), WHY_SLICE(near));
+    return why_refuse(why, "unknown class %.*s", WHY_SLICE(text));
+}
+
+const struct class *class_find(struct classes *classes, struct slice text, char *why, size_t why_size)
+{
+    struct term term;
+    struct class *class = classes_lookup(classes, text);
+    if (class != NULL)
+        return class;
+    if (!term_spell(text, &term)) {
+        refuse_unknown(classes, text, (struct why){why, why_size});
+        return NULL;
+    }
+    class = classes_add(classes, text);
+    class_add_term(class, term);
+    return class;
+}
+
+/* ---- asking ---- */
+
+/* The bit of the category, or 0 when the table has none of that name. */
+static uint64_t category_bit(const struct command_table *table, struct slice name)
+{
+    for (size_t bit = 0; bit < command_table_categories(table); bit++)
+        if (slice_eq_nocase(command_table_category(table, bit), name))
+            return UINT64_C(1) << bit;
+    return 0;
+}
+
+/* A container's name stands for its subcommands too. */
+static bool is_named(const struct command *command, struct slice name)
+{
+    struct slice own = slice_of(command->name, command->name_len);
+    return slice_starts(own, name) && (own.len == name.len || own.at[name.len] == '|');
+}
+
+static bool term_has(const struct term *term, const struct command_table *table, const struct command *command)
+{
+    switch (term->kind) {
+    case TERM_ALL:
+        return true;
+    case TERM_FLAG:
+        return command->flags & term->flag;
+    case TERM_CATEGORY:
+        return command->categories & category_bit(table, slice_str(term->text));
+    case TERM_COMMAND:
+        return is_named(command, slice_str(term->text));
+    case TERM_CLASS:
+        return class_has(term->class, table, command);
+    }
+    return false;
+}
+
+bool class_has(const struct class *class, const struct command_table *table, const struct command *command)
+{
+    bool has = false;
+    for (size_t i = 0; i < class->n_terms; i++)
+        if (term_has(&class->terms[i], table, command))
+            has = !class->terms[i].takes_away;
+    return has;
+}
+
+/* Row 0 does not count: it stands for unknown commands. */
+bool class_is_control(const struct class *class, const struct command_table *table)
+{
+    bool has_any = false;
+    for (size_t id = 1; id < command_table_count(table); id++) {
+        const struct command *command = command_table_row(table, id);
+        if (!class_has(class, table, command))
+            continue;
+        if (!(command->flags & CMD_CONTROL))
+            return false;
+        has_any = true;
+    }
+    return has_any;
+}
+
+/* ---- checking ---- */
+
+struct check {
+    const struct classes *classes;
+    const struct command_table *table;
+    void (*warn)(void *arg, struct slice class, struct slice unknown, struct slice near);
+    void *arg;
+};
+
+static struct slice category_at(const void *arg, size_t i)
+{
+    return command_table_category(arg, i);
+}
+
+static struct slice command_at(const void *arg, size_t i)
+{
+    const struct command *row = command_table_row(arg, i);
+    return slice_of(row->name, row->name_len);
+}
+
+static struct slice class_or_command_at(const void *arg, size_t i)
+{
+    const struct check *check = arg;
+    size_t n = check->classes->n;
+    return i < n ? class_name_at(check->classes, i) : command_at(check->table, i - n);
+}
+
+/* As it is written in a class: "@slow". `out` has room for it. */
+static struct slice with_at(char *out, struct slice category)
+{
+    out[0] = '@';
+    memcpy(out + 1, category.at, category.len);
+    return slice_of(out, category.len + 1);
+}
+
+static void check_category(const struct check *check, struct slice class, struct slice name)
+{
+    char room[2][COMMAND_NAME_MAX + 1];
+    if (category_bit(check->table, name))
+        return;
+    struct slice near = near_name(name, command_table_categories(check->table), category_at, check->table);
+    if (near.len > 0)
+        near = with_at(room[0], near);
+    check->warn(check->arg, class, with_at(room[1], name), near);
+}
+
+static void check_command(const struct check *check, struct slice class, const struct term *term)
+{
+    struct slice name = slice_str(term->text);
+    size_t n = command_table_count(check->table);
+    if (command_by_name(check->table, name) != NULL)
+        return;
+    struct slice near = term->is_bare ? near_name(name, check->classes->n + n, class_or_command_at, check)
+                                      : near_name(name, n, command_at, check->table);
+    check->warn(check->arg, class, name, near);
+}
+
+void classes_check(const struct classes *classes, const struct command_table *table,
+                   void (*warn)(void *arg, struct slice class, struct slice unknown, struct slice near), void *arg)
+{
+    struct check check = {classes, table, warn, arg};
+    for (size_t i = 0; i < classes->n; i++)
+        for (size_t j = 0; j < classes->at[i]->n_terms; j++) {
+            const struct term *term = &classes->at[i]->terms[j];
+            if (term->kind == TERM_CATEGORY)
+                check_category(&check, class_name(classes->at[i]), slice_str(term->text));
+            if (term->kind == TERM_COMMAND)
+                check_command(&check, class_name(classes->at[i]), term);
+        }
+}

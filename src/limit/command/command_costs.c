@@ -1,0 +1,270 @@
+#include "limit/command/command_costs.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/split.h"
+
+#define POLLS 3.0     /* that a cost is smoothed over: each moves it by a third of the way */
+#define STEP 2.0      /* a cost becomes at most so many times more or less in a poll */
+#define ROW_CALLS 10  /* fewer tell little ... */
+#define ROW_US 100000 /* ... unless they took as long as this */
+#define FIXED_CALLS                                                                                                    \
+    10000 /* with fewer the work of an idle Redis, 1 to 3 ms a second, would add 0.3 us or more to each */
+#define FIXED_LEAST_NS 100
+#define FIXED_MOST_NS 20000
+#define SCRIPTS_MOST 0.1  /* of the time */
+#define COUNT_MOST 1e12   /* of a row and a poll: 10^12 us are eleven days */
+#define LINES_MOST 8192   /* of a text; a server has some 400 commands */
+#define DIGITS_MOST 18    /* of any number: it fits 64 bits */
+#define FRACTION_DIGITS 6 /* of seconds */
+#define SECONDS_MOST 1000000000
+
+struct command_count {
+    uint64_t calls, usec;
+};
+
+struct tally {
+    double calls, usec;
+};
+
+/* What the nodes have told since the last poll ended. */
+struct command_poll {
+    struct tally all; /* of all rows */
+    double cpu_ns;
+    double script_usec; /* as much of it in scripts */
+};
+
+struct command_costs {
+    struct command_table *table;
+    uint32_t generation; /* of the table */
+    struct tally *rows;  /* by id: since the row counted last; heap */
+    struct command_poll poll;
+    double fixed_ns;
+    bool knows_fixed; /* a poll without scripts has told it */
+};
+
+/* ---- texts ---- */
+
+/* Take `word` off the front of *text. */
+static bool take_word(struct slice *text, struct slice word)
+{
+    if (text->len < word.len || memcmp(text->at, word.at, word.len) != 0)
+        return false;
+    *text = slice_of(text->at + word.len, text->len - word.len);
+    return true;
+}
+
+/* Take digits off the front of *text, as a number. */
+static bool take_number(struct slice *text, uint64_t *number)
+{
+    size_t n = 0;
+    for (*number = 0; n < text->len && text->at[n] >= '0' && text->at[n] <= '9' && n <= DIGITS_MOST; n++)
+        *number = *number * 10 + (uint64_t)(text->at[n] - '0');
+    *text = slice_of(text->at + n, text->len - n);
+    return n > 0 && n <= DIGITS_MOST;
+}
+
+/* "cmdstat_get:calls=1,usec=8,...". A name has no ':'; Redis writes '_' for it. */
+static bool read_stat(struct slice line, struct slice *name, struct command_count *count)
+{
+    if (!take_word(&line, SLICE("cmdstat_")))
+        return false;
+    const char *colon = memchr(line.at, ':', line.len);
+    if (colon == NULL)
+        return false;
+    *name = slice_of(line.at, (size_t)(colon - line.at));
+    return take_word(&line, *name) && take_word(&line, SLICE(":calls=")) && take_number(&line, &count->calls) &&
+           take_word(&line, SLICE(",usec=")) && take_number(&line, &count->usec);
+}
+
+/* "12.345678", in seconds. */
+static uint64_t read_seconds(struct slice text)
+{
+    uint64_t seconds;
+    uint64_t fraction = 0;
+    if (!take_number(&text, &seconds) || seconds > SECONDS_MOST)
+        return 0;
+    size_t left = text.len;
+    if (!take_word(&text, SLICE(".")) || !take_number(&text, &fraction) || left - text.len > 1 + FRACTION_DIGITS)
+        return seconds * NS_PER_S;
+    for (size_t digits = left - text.len - 1; digits < FRACTION_DIGITS; digits++)
+        fraction *= 10;
+    return seconds * NS_PER_S + fraction * NS_PER_US;
+}
+
+uint64_t command_costs_read_cpu(struct slice text)
+{
+    uint64_t all_ns = 0;
+    uint64_t main_ns = 0;
+    for (struct slice line; split_next(&text, '\n', &line);)
+        if (take_word(&line, SLICE("used_cpu_sys_main_thread:")) ||
+            take_word(&line, SLICE("used_cpu_user_main_thread:")))
+            main_ns += read_seconds(line);
+        else if (take_word(&line, SLICE("used_cpu_sys:")) || take_word(&line, SLICE("used_cpu_user:")))
+            all_ns += read_seconds(line);
+    return main_ns > 0 ? main_ns : all_ns;
+}
+
+/* ---- what a node told, less what it told before ---- */
+
+void command_counts_fini(struct command_counts *counts)
+{
+    free(counts->rows);
+    *counts = (struct command_counts){0};
+}
+
+/* Begin anew: what is told now counts for nothing yet. */
+static void restart(struct command_counts *counts, const struct command_costs *costs)
+{
+    command_counts_fini(counts);
+    counts->rows = mem_zalloc(command_table_count(costs->table), sizeof *counts->rows);
+    counts->generation = costs->generation;
+}
+
+/* False: it is less than before, or more than can be. */
+static bool difference(const struct command_count *now, struct command_count *before, struct tally *more)
+{
+    const struct command_count was = *before;
+    *before = *now;
+    if (now->calls < was.calls || now->usec < was.usec)
+        return false;
+    *more = (struct tally){(double)(now->calls - was.calls), (double)(now->usec - was.usec)};
+    return more->calls <= COUNT_MOST && more->usec <= COUNT_MOST;
+}
+
+static void add(struct tally *sum, const struct tally *more)
+{
+    sum->calls += more->calls;
+    sum->usec += more->usec;
+}
+
+/* Before 7.0 Redis counts them as their container: it tells for each. */
+static void take_subcommands(struct command_costs *costs, const struct command *container, const struct tally *more)
+{
+    for (size_t id = 1; id < command_table_count(costs->table); id++) {
+        const struct command *row = command_table_row(costs->table, id);
+        if (row->in_container && row->name_len > container->name_len && row->name[container->name_len] == '|' &&
+            memcmp(row->name, container->name, container->name_len) == 0)
+            add(&costs->rows[id], more);
+    }
+}
+
+static void take_row(struct command_costs *costs, const struct command *command, struct tally more)
+{
+    if (command_is_bracket(command))
+        more.usec = 0;
+    add(&costs->rows[command->id], &more);
+    add(&costs->poll.all, &more);
+    if (command->kind == KIND_SCRIPT)
+        costs->poll.script_usec += more.usec;
+    if (command->has_subcommands)
+        take_subcommands(costs, command, &more);
+}
+
+void command_costs_take(struct command_costs *costs, struct command_counts *counts, struct slice text, uint64_t cpu_ns)
+{
+    bool is_first = counts->generation != costs->generation || cpu_ns < counts->cpu_ns;
+    if (is_first)
+        restart(counts, costs);
+    struct slice name;
+    struct command_count now;
+    size_t left = LINES_MOST;
+    for (struct slice line; left > 0 && split_next(&text, '\n', &line); left--) {
+        struct tally more;
+        const struct command *command = read_stat(line, &name, &now) ? command_by_name(costs->table, name) : NULL;
+        if (command != NULL && difference(&now, &counts->rows[command->id], &more) && !is_first)
+            take_row(costs, command, more);
+    }
+    if (!is_first && counts->cpu_ns > 0)
+        costs->poll.cpu_ns += (double)(cpu_ns - counts->cpu_ns);
+    counts->cpu_ns = cpu_ns;
+}
+
+/* ---- from what was taken to costs ---- */
+
+static double within(double value, double least, double most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* Over three polls. */
+static double smoothed(double before, double now)
+{
+    return within(before + (now - before) / POLLS, before / STEP, before * STEP);
+}
+
+static void set_cost(struct command_costs *costs, const struct command *command, double ns, double calls)
+{
+    if (command_cost_calls(command) > 0)
+        ns = smoothed(command_cost_ns(command), ns);
+    ns = within(ns, COSTS_LEAST_NS, COSTS_MOST_NS);
+    command_table_set_cost(costs->table, command->id, (uint32_t)ns, (uint32_t)within(calls, 1, UINT32_MAX));
+}
+
+static void end_row(struct command_costs *costs, size_t id)
+{
+    const struct command *command = command_table_row(costs->table, id);
+    const struct tally told = costs->rows[id];
+    if (told.calls < 1 || (told.calls < ROW_CALLS && told.usec < ROW_US))
+        return;
+    costs->rows[id] = (struct tally){0};
+    double ns = costs->fixed_ns + told.usec / told.calls * (double)NS_PER_US;
+    set_cost(costs, command, ns, told.calls);
+}
+
+static void end_fixed(struct command_costs *costs)
+{
+    const struct command_poll poll = costs->poll;
+    costs->poll = (struct command_poll){0};
+    bool are_scripts = poll.script_usec > poll.all.usec * SCRIPTS_MOST;
+    if (poll.cpu_ns <= 0 || poll.all.calls < FIXED_CALLS || (are_scripts && costs->knows_fixed))
+        return;
+    double ns = (poll.cpu_ns - poll.all.usec * (double)NS_PER_US) / poll.all.calls;
+    ns = within(ns, FIXED_LEAST_NS, FIXED_MOST_NS);
+    costs->fixed_ns = costs->knows_fixed ? smoothed(costs->fixed_ns, ns) : ns;
+    costs->knows_fixed |= !are_scripts;
+}
+
+void command_costs_end_poll(struct command_costs *costs)
+{
+    end_fixed(costs);
+    for (size_t id = 1; id < command_table_count(costs->table); id++)
+        end_row(costs, id);
+}
+
+uint32_t command_costs_fixed_ns(const struct command_costs *costs)
+{
+    return (uint32_t)costs->fixed_ns;
+}
+
+/* ---- the table ---- */
+
+struct command_costs *command_costs_new(struct command_table *table)
+{
+    struct command_costs *costs = mem_zalloc(1, sizeof *costs);
+    costs->fixed_ns = COSTS_FIXED_NS;
+    command_costs_set_table(costs, table);
+    return costs;
+}
+
+void command_costs_set_table(struct command_costs *costs, struct command_table *table)
+{
+    if (table == costs->table)
+        return;
+    if (costs->table != NULL)
+        command_table_put(costs->table);
+    free(costs->rows);
+    costs->table = command_table_get(table);
+    costs->rows = mem_zalloc(command_table_count(table), sizeof *costs->rows);
+    costs->generation++;
+}
+
+void command_costs_free(struct command_costs *costs)
+{
+    command_table_put(costs->table);
+    free(costs->rows);
+    free(costs);
+}

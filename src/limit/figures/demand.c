@@ -1,0 +1,152 @@
+#include "limit/figures/demand.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static _Atomic uint64_t bytes;
+
+static const unsigned seconds[PEAKS] = {[PEAK_1S] = 1, [PEAK_10S] = 10, [PEAK_60S] = 60};
+
+unsigned peak_seconds(enum peak peak)
+{
+    return seconds[peak];
+}
+
+static uint32_t read_word(const _Atomic uint32_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void write_word(_Atomic uint32_t *word, uint32_t value)
+{
+    atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static uint32_t plus(uint32_t a, uint32_t b)
+{
+    return a < UINT32_MAX - b ? a + b : UINT32_MAX;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- the end of a second ---- */
+
+static void end_second_of(struct demand_class *class, uint32_t n, uint32_t ended, uint32_t next)
+{
+    write_word(&class->peaks[PEAK_1S], larger(read_word(&class->peaks[PEAK_1S]), n));
+    for (unsigned i = PEAK_10S; i < PEAKS; i++) {
+        uint32_t sum = plus(read_word(&class->sum[i - 1]), n);
+        write_word(&class->peaks[i], larger(read_word(&class->peaks[i]), sum));
+        write_word(&class->sum[i - 1], ended / seconds[i] == next / seconds[i] ? sum : 0);
+    }
+}
+
+static uint32_t take_word(_Atomic uint32_t *word)
+{
+    return atomic_exchange_explicit(word, 0, memory_order_relaxed);
+}
+
+static void end_second(struct demand *block, bool has_builtins, uint32_t ended, uint32_t next)
+{
+    uint32_t n[DEMAND_BLOCK];
+    for (unsigned i = 0; i < DEMAND_BLOCK; i++)
+        n[i] = take_word(&block->classes[i].now);
+    if (has_builtins)
+        n[DEMAND_ALL] = plus(n[DEMAND_ALL], plus(n[DEMAND_READ], n[DEMAND_WRITE]));
+    for (unsigned i = 0; i < DEMAND_BLOCK; i++)
+        end_second_of(&block->classes[i], n[i], ended, next);
+}
+
+/* Whoever comes first in a second ends the one before. A worker whose clock was read a little earlier counts in it. */
+static void move_to(struct demand *block, bool has_builtins, uint32_t second)
+{
+    uint32_t ended = read_word(&block->second);
+    if (second > ended && atomic_compare_exchange_strong_explicit(&block->second, &ended, second, memory_order_relaxed,
+                                                                  memory_order_relaxed))
+        end_second(block, has_builtins, ended, second);
+}
+
+/* ---- blocks ---- */
+
+/* NULL: out of memory. */
+static struct demand *make_block(_Atomic(struct demand *) *link, uint32_t second)
+{
+    struct demand *made = calloc(1, sizeof *made);
+    struct demand *there = NULL;
+    if (made == NULL)
+        return NULL;
+    atomic_init(&made->second, second);
+    if (!atomic_compare_exchange_strong_explicit(link, &there, made, memory_order_acq_rel, memory_order_acquire)) {
+        free(made); /* another thread was faster */
+        return there;
+    }
+    atomic_fetch_add_explicit(&bytes, sizeof *made, memory_order_relaxed);
+    return made;
+}
+
+void demand_add(_Atomic(struct demand *) *first, uint16_t mask, uint32_t n, uint64_t now_ns)
+{
+    uint32_t second = (uint32_t)(now_ns / NS_PER_S);
+    _Atomic(struct demand *) *link = first;
+    for (unsigned left = mask; left != 0; left >>= DEMAND_BLOCK) {
+        struct demand *block = atomic_load_explicit(link, memory_order_acquire);
+        if (block == NULL)
+            block = make_block(link, second);
+        if (block == NULL)
+            return;
+        if (second != read_word(&block->second))
+            move_to(block, link == first, second);
+        for (unsigned here = left & ((1U << DEMAND_BLOCK) - 1); here != 0; here &= here - 1)
+            demand_count(block, (unsigned)__builtin_ctz(here), n);
+        link = &block->next;
+    }
+}
+
+/* What came in the current second. */
+static uint32_t now_of(const struct demand *first, const struct demand *block, unsigned i)
+{
+    uint32_t n = read_word(&block->classes[i].now);
+    if (block == first && i == DEMAND_ALL)
+        n = plus(n, plus(read_word(&block->classes[DEMAND_READ].now), read_word(&block->classes[DEMAND_WRITE].now)));
+    return n;
+}
+
+struct peaks demand_peaks(struct demand *first, unsigned class_index)
+{
+    struct peaks peaks = {{0}};
+    struct demand *block = first;
+    for (; block != NULL && class_index >= DEMAND_BLOCK; class_index -= DEMAND_BLOCK)
+        block = atomic_load_explicit(&block->next, memory_order_acquire);
+    if (block == NULL)
+        return peaks;
+    const struct demand_class *class = &block->classes[class_index];
+    uint32_t now = now_of(first, block, class_index);
+    peaks.of[PEAK_1S] = larger(read_word(&class->peaks[PEAK_1S]), now);
+    for (unsigned i = PEAK_10S; i < PEAKS; i++) {
+        uint32_t peak = larger(read_word(&class->peaks[i]), plus(read_word(&class->sum[i - 1]), now));
+        peaks.of[i] = larger(peak, peaks.of[i - 1]); /* read while a second ends they may not agree */
+    }
+    if (peaks.of[PEAK_1S] == 0)
+        peaks = (struct peaks){{0}};
+    return peaks;
+}
+
+void demand_free(struct demand *first)
+{
+    while (first != NULL) {
+        struct demand *next = atomic_load_explicit(&first->next, memory_order_acquire);
+        atomic_fetch_sub_explicit(&bytes, sizeof *first, memory_order_relaxed);
+        free(first);
+        first = next;
+    }
+}
+
+uint64_t demand_bytes(void)
+{
+    return atomic_load_explicit(&bytes, memory_order_relaxed);
+}

@@ -1,0 +1,444 @@
+/*
+ * The policies of one configuration, in file order.
+ *
+ * Policies are built, then bound to a command table, then immutable. A set for another table shares everything but the
+ * binds with the set it was made from, on which it keeps a reference.
+ */
+#include "limit/policy/policy.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/split.h"
+#include "base/why.h"
+#include "limit/command/cost.h"
+#include "limit/policy/match_index.h"
+
+#define POLICIES_MAX 1024
+#define TABLE_SIZE (2 * POLICIES_MAX)
+
+struct policies {
+    _Atomic uint32_t references;
+    struct policies *origin; /* who owns the classes, limits and matches; NULL: this set does */
+    struct classes *classes;
+    struct policy **policies; /* allocated one by one, so that pointers stay valid while more are added */
+    size_t count;
+    uint16_t table[TABLE_SIZE]; /* by hash of a policy's name: its index plus one; 0: free */
+    struct match_index *index;  /* the origin's; NULL: not bound yet */
+    size_t otherwise;           /* index of the policy named `default`; count: there is none */
+    struct costs costs;
+    struct record *unlimited;  /* of subjects that no policy binds; NULL: not enrolled */
+    struct demand_plan demand; /* theirs */
+    uint64_t order;            /* of its rates: limit/rate_table.h */
+    bool is_shadow;
+    bool delays; /* a limit of any policy does; set by policy_add_limits */
+};
+
+static const char default_name[] = "default";
+
+/* ---- the set ---- */
+
+struct policies *policies_new(struct classes *classes)
+{
+    struct policies *policies = mem_zalloc(1, sizeof *policies);
+    atomic_init(&policies->references, 1);
+    policies->classes = classes;
+    return policies;
+}
+
+struct policies *policies_get(struct policies *policies)
+{
+    atomic_fetch_add_explicit(&policies->references, 1, memory_order_relaxed);
+    return policies;
+}
+
+static void policy_free(struct policy *policy, bool is_owner)
+{
+    for (size_t i = 0; is_owner && i < policy->n_matches; i++)
+        match_fini(&policy->matches[i]);
+    if (is_owner) {
+        free(policy->matches);
+        free(policy->limits);
+    }
+    free(policy->binds);
+    policy_put_rates(policy);
+    demand_plan_fini(&policy->demand);
+    free(policy);
+}
+
+static void drop_index(struct policies *policies)
+{
+    if (policies->index != NULL)
+        match_index_fini(policies->index);
+    free(policies->index);
+    policies->index = NULL;
+}
+
+void policies_put(struct policies *policies)
+{
+    if (atomic_fetch_sub_explicit(&policies->references, 1, memory_order_acq_rel) > 1)
+        return;
+    for (size_t i = 0; i < policies->count; i++)
+        policy_free(policies->policies[i], policies->origin == NULL);
+    free(policies->policies);
+    demand_plan_fini(&policies->demand);
+    costs_fini(&policies->costs, policies->origin == NULL);
+    if (policies->origin != NULL) {
+        policies_put(policies->origin);
+    } else {
+        classes_free(policies->classes);
+        drop_index(policies);
+    }
+    free(policies);
+}
+
+static struct policy *append(struct policies *policies)
+{
+    policies->policies = mem_realloc(policies->policies, policies->count + 1, sizeof(struct policy *));
+    struct policy *policy = mem_zalloc(1, sizeof *policy);
+    policy->index = (uint16_t)policies->count;
+    policies->policies[policies->count++] = policy;
+    return policy;
+}
+
+/* A policy's name shows in error replies and metrics, so it is made of what needs no quoting anywhere. */
+static bool is_name(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = ascii_lower(name.at[i]);
+        bool is_word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!is_word && c != '-' && c != '_' && c != '.')
+            return false;
+    }
+    return name.len > 0 && name.len <= POLICY_NAME_MAX;
+}
+
+/* Where the policy of that name, which is_name, is in the table, or is to be. */
+static size_t spot_of(const struct policies *policies, struct slice name)
+{
+    char lower[POLICY_NAME_MAX];
+    for (size_t i = 0; i < name.len; i++)
+        lower[i] = ascii_lower(name.at[i]);
+    const struct slice wanted = slice_of(lower, name.len);
+    size_t at = (size_t)hash_bytes((struct hash_key){0, 0}, wanted) % TABLE_SIZE;
+    while (policies->table[at] != 0 && !slice_eq(wanted, slice_str(policies->policies[policies->table[at] - 1]->name)))
+        at = (at + 1) % TABLE_SIZE;
+    return at;
+}
+
+static struct policy *find(const struct policies *policies, struct slice name)
+{
+    size_t at = is_name(name) ? spot_of(policies, name) : TABLE_SIZE;
+    return at < TABLE_SIZE && policies->table[at] != 0 ? policies->policies[policies->table[at] - 1] : NULL;
+}
+
+struct policy *policies_add(struct policies *policies, struct slice name, char *why, size_t why_size)
+{
+    struct policy *known = find(policies, name);
+    if (known != NULL)
+        return known;
+    if (!is_name(name)) {
+        why_set(why, why_size, "\"%.*s\" is not a policy's name: write 1 to %d letters, digits, '-', '_' and '.'",
+                WHY_SLICE(name), POLICY_NAME_MAX);
+        return NULL;
+    }
+    if (policies->count == POLICIES_MAX) {
+        why_set(why, why_size, "there are already %d policies: join some of them", POLICIES_MAX);
+        return NULL;
+    }
+    size_t at = spot_of(policies, name);
+    struct policy *policy = append(policies);
+    policies->table[at] = (uint16_t)policies->count;
+    policy->weight = POLICY_WEIGHT;
+    for (size_t i = 0; i < name.len; i++)
+        policy->name[i] = ascii_lower(name.at[i]);
+    return policy;
+}
+
+void policies_set_shadow(struct policies *policies, bool is_shadow)
+{
+    policies->is_shadow = is_shadow;
+}
+
+bool policies_is_shadow(const struct policies *policies)
+{
+    return policies->is_shadow;
+}
+
+bool policies_delay(const struct policies *policies)
+{
+    return policies->delays;
+}
+
+const struct policy *policies_find(const struct policies *policies, struct slice name)
+{
+    return find(policies, name);
+}
+
+const struct classes *policies_classes(const struct policies *policies)
+{
+    return policies->classes;
+}
+
+struct classes *policies_own_classes(struct policies *policies)
+{
+    return policies->classes;
+}
+
+size_t policies_count(const struct policies *policies)
+{
+    return policies->count;
+}
+
+const struct policy *policies_at(const struct policies *policies, size_t index)
+{
+    return policies->policies[index];
+}
+
+/* ---- lines of one policy ---- */
+
+static bool add_term(struct policy *policy, struct slice term, char *why, size_t why_size)
+{
+    struct match match;
+    if (term.len == 0)
+        return why_set(why, why_size, "a term is missing: write user:PATTERN, name:PATTERN or ip:ADDRESS/N");
+    if (policy->n_matches == UINT16_MAX)
+        return why_set(why, why_size, "policy %s has more than %d terms", policy->name, UINT16_MAX);
+    if (!match_parse(&match, term, why, why_size))
+        return false;
+    policy->matches = mem_realloc(policy->matches, policy->n_matches + 1U, sizeof match);
+    policy->matches[policy->n_matches++] = match;
+    return true;
+}
+
+bool policy_add_match(struct policy *policy, struct slice terms, char *why, size_t why_size)
+{
+    uint16_t before = policy->n_matches;
+    struct slice term;
+    while (split_next(&terms, ',', &term)) {
+        if (add_term(policy, term, why, why_size))
+            continue;
+        while (policy->n_matches > before)
+            match_fini(&policy->matches[--policy->n_matches]);
+        return false;
+    }
+    return true;
+}
+
+/* A limit on class control may delay or close, never refuse. */
+static bool suits_control(const struct limit *limit, char *why, size_t why_size)
+{
+    if (limit->action != OVER_REFUSE && limit->action != OVER_DENY)
+        return true;
+    struct slice name = class_name(limit->class);
+    return why_set(why, why_size,
+                   "%.*s is part of class control, which is never refused: write over delay or over close",
+                   WHY_SLICE(name));
+}
+
+/* How many limits of the policy are from a line of that name. */
+static uint16_t count_of_line(const struct policy *policy, enum unit unit, const struct class *class)
+{
+    uint16_t count = 0;
+    for (size_t i = 0; i < policy->n_limits; i++)
+        if (policy->limits[i].unit == unit && policy->limits[i].class == class)
+            count++;
+    return count;
+}
+
+static void label(struct limit *limit, const struct policy *policy, struct slice line)
+{
+    int len = snprintf(limit->label, sizeof limit->label, "%s/", policy->name);
+    for (size_t i = 0; i < line.len && (size_t)len + 1 < sizeof limit->label; i++)
+        limit->label[len++] = ascii_lower(line.at[i]);
+    limit->label[len] = '\0';
+}
+
+static bool is_denied(const struct policy *policy, const struct class *class)
+{
+    for (size_t i = 0; class != NULL && i < policy->n_limits; i++)
+        if (policy->limits[i].class == class && policy->limits[i].action == OVER_DENY)
+            return true;
+    return false;
+}
+
+/* One item of a line: a limit, or "deny". */
+static bool parse_item(struct slice text, enum unit unit, bool is_alone, struct limit *limit, char *why,
+                       size_t why_size)
+{
+    if (!slice_eq_nocase(text, SLICE("deny")))
+        return limit_parse(text, unit, limit, why, why_size);
+    if (unit != UNIT_COMMANDS)
+        return why_set(why, why_size, "only a class of commands can be denied");
+    if (!is_alone)
+        return why_set(why, why_size, "deny stands alone: it lets nothing pass");
+    limit->unit = UNIT_COMMANDS;
+    limit->action = OVER_DENY;
+    return true;
+}
+
+bool policy_add_limits(struct policies *policies, struct policy *policy, const struct command_table *table,
+                       struct slice what, struct slice expression, char *why, size_t why_size)
+{
+    struct limit limits[POLICY_MAX_LIMITS];
+    uint16_t count = 0;
+    struct slice part;
+    enum unit unit = unit_find(what);
+    const struct class *class = unit == UNIT_COMMANDS ? class_find(policies->classes, what, why, why_size) : NULL;
+    if (unit == UNIT_COMMANDS && class == NULL)
+        return false;
+    if (is_denied(policy, class))
+        return why_set(why, why_size, "deny stands alone: it lets nothing pass");
+    bool is_control = class != NULL && class_is_control(class, table);
+    uint16_t before = count_of_line(policy, unit, class);
+    bool is_alone = before == 0 && memchr(expression.at, ',', expression.len) == NULL;
+    while (split_next(&expression, ',', &part)) {
+        if (policy->n_limits + count == POLICY_MAX_LIMITS)
+            return why_set(why, why_size, "policy %s has more than %d limits", policy->name, POLICY_MAX_LIMITS);
+        struct limit *limit = &limits[count];
+        *limit = (struct limit){.class = class, .position = (uint16_t)(before + count)};
+        if (!parse_item(part, unit, is_alone, limit, why, why_size) ||
+            (is_control && !suits_control(limit, why, why_size)))
+            return false;
+        label(limit, policy, limit_line(limit));
+        count++;
+    }
+    for (uint16_t i = 0; i < count; i++)
+        policies->delays |= limits[i].action == OVER_DELAY;
+    policy->limits = mem_realloc(policy->limits, policy->n_limits + count, sizeof *limits);
+    memcpy(policy->limits + policy->n_limits, limits, count * sizeof *limits);
+    policy->n_limits = (uint16_t)(policy->n_limits + count);
+    return true;
+}
+
+void policies_rate(struct policies *policies)
+{
+    for (size_t i = 0; i < policies->count; i++)
+        policy_rate(policies->policies[i], NULL, policies);
+}
+
+uint64_t policies_order(const struct policies *policies)
+{
+    return policies->order;
+}
+
+bool policies_enroll(struct policies *policies, struct ledger *ledger)
+{
+    policies->unlimited = ledger_record(ledger, SLICE(""));
+    for (size_t i = 0; i < policies->count; i++) {
+        struct policy *policy = policies->policies[i];
+        policy->record = ledger_record(ledger, slice_str(policy->name));
+        for (size_t j = 0; policy->record != NULL && j < policy->n_limits; j++)
+            if (!ledger_enter(ledger, policy->record, limit_line(&policy->limits[j]), &policy->limits[j]))
+                return false;
+        if (policy->record == NULL)
+            return false;
+    }
+    policies->order = ledger_next_order(ledger);
+    policies_rate(policies);
+    return true;
+}
+
+bool policies_add_cost(struct policies *policies, const struct command_table *table, struct slice what,
+                       struct slice cost, char *why, size_t why_size)
+{
+    return costs_add(&policies->costs, policies->classes, table, what, cost, why, why_size);
+}
+
+uint64_t policies_cost(const struct policies *policies, const struct command *command, struct slice request,
+                       uint32_t argc)
+{
+    return costs_units(&policies->costs, command, request, argc);
+}
+
+/* ---- a command table ---- */
+
+/* Of the matches, as they are now. */
+static void make_index(struct policies *policies)
+{
+    drop_index(policies);
+    policies->index = mem_zalloc(1, sizeof *policies->index);
+    policies->otherwise = policies->count;
+    for (size_t i = 0; i < policies->count; i++) {
+        const struct policy *policy = policies->policies[i];
+        for (size_t j = 0; j < policy->n_matches; j++)
+            match_index_add(policies->index, &policy->matches[j], (uint32_t)i);
+        if (strcmp(policy->name, default_name) == 0)
+            policies->otherwise = i;
+    }
+    match_index_finish(policies->index);
+}
+
+void policies_bind(struct policies *policies, const struct command_table *table)
+{
+    if (policies->origin == NULL)
+        make_index(policies);
+    struct members *members = members_new(policies->classes, table);
+    for (size_t i = 0; i < policies->count; i++) {
+        struct policy *policy = policies->policies[i];
+        policy_bind(policy, members, policies->is_shadow);
+        demand_plan_make(&policy->demand, members, policy->record, policy->limits, policy->n_limits);
+    }
+    costs_bind(&policies->costs, table);
+    demand_plan_make(&policies->demand, members, policies->unlimited, NULL, 0);
+    members_free(members);
+}
+
+const struct demand_plan *policies_demand_unlimited(const struct policies *policies)
+{
+    return &policies->demand;
+}
+
+struct policies *policies_rebind(struct policies *policies, const struct command_table *table)
+{
+    struct policies *origin = policies->origin != NULL ? policies->origin : policies;
+    struct policies *copy = policies_new(origin->classes);
+    copy->origin = policies_get(origin);
+    copy->costs = (struct costs){.at = origin->costs.at, .n = origin->costs.n};
+    copy->is_shadow = origin->is_shadow;
+    copy->delays = origin->delays;
+    copy->unlimited = origin->unlimited;
+    copy->index = origin->index;
+    copy->otherwise = origin->otherwise;
+    memcpy(copy->table, origin->table, sizeof copy->table);
+    copy->order = origin->order;
+    for (size_t i = 0; i < origin->count; i++) {
+        struct policy *policy = append(copy);
+        *policy = *origin->policies[i];
+        policy->binds = NULL;
+        policy_get_rates(policy);
+        policy->demand = (struct demand_plan){.n_groups = 0};
+    }
+    policies_bind(copy, table);
+    return copy;
+}
+
+/* ---- who is bound ---- */
+
+bool policy_matches(const struct policy *policy, const struct facts *facts)
+{
+    for (size_t i = 0; i < policy->n_matches; i++)
+        if (match_holds(&policy->matches[i], facts))
+            return true;
+    return false;
+}
+
+const struct policy *policies_match(const struct policies *policies, const struct facts *facts)
+{
+    uint32_t first = match_index_find(policies->index, facts);
+    size_t i = first != MATCH_INDEX_NONE ? first : policies->otherwise;
+    return i < policies->count ? policies->policies[i] : NULL;
+}
+
+bool policies_match_keys(const struct policies *policies)
+{
+    return policies->index->has_keys;
+}
+
+size_t policies_patterns(const struct policies *policies)
+{
+    return policies->index->n_tried;
+}

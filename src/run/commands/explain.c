@@ -1,0 +1,190 @@
+/* The gate, the policies and the reply are those that serve clients; only the subject is made up. */
+#include "run/commands/explain.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/near.h"
+#include "base/split.h"
+#include "base/why.h"
+#include "limit/command/keys.h"
+#include "limit/figures/ledger.h"
+#include "quota/report.h"
+#include "resp/build.h"
+#include "resp/emit.h"
+#include "run/commands/plain_reply.h"
+
+#define REST_NS (NS_PER_S << 30) /* a moment at which nothing is owed */
+#define IP_BIT 31                /* beside the bits of the texts that are known of a client */
+
+/* ---- who ---- */
+
+static bool set_ip(struct facts *facts, struct slice value)
+{
+    return slice_eq_nocase(value, SLICE("unix")) || ip_parse(value, &facts->ip);
+}
+
+/* One client has one of each kind: those that have been given are noted in `given`, a bit for each row. */
+static bool note_given(unsigned *given, unsigned row, struct slice kind, struct why why)
+{
+    if ((*given >> row & 1) != 0)
+        return why_refuse(why, "%.*s: is given twice, but one client has one: ask for each by itself", WHY_SLICE(kind));
+    *given |= 1U << row;
+    return true;
+}
+
+static bool set_fact(struct facts *facts, struct slice term, unsigned *given, struct why why)
+{
+    struct slice value = term, kind;
+    split_next(&value, ':', &kind);
+    if (value.at == NULL || value.len == 0)
+        return why_refuse(
+            why, "\"%.*s\" names nobody: write user:NAME, ip:ADDRESS, name:, tls:, listener: or key:", WHY_SLICE(term));
+    if (slice_eq_nocase(kind, SLICE("ip")))
+        return note_given(given, IP_BIT, kind, why) &&
+               (set_ip(facts, value) || why_refuse(why, "\"%.*s\" is not an address", WHY_SLICE(value)));
+    if (slice_eq_nocase(kind, SLICE("user")) && slice_eq(value, SLICE("default")))
+        return why_refuse(why, "default is who has not logged in, and has no user: leave user: out");
+    struct {
+        struct slice kind;
+        struct slice *fact;
+    } const texts[] = {
+        {SLICE("user"), &facts->user}, {SLICE("name"), &facts->name},         {SLICE("tls"), &facts->tls},
+        {SLICE("key"), &facts->key},   {SLICE("listener"), &facts->listener},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (slice_eq_nocase(kind, texts[i].kind)) {
+            *texts[i].fact = value;
+            return note_given(given, (unsigned)i, kind, why);
+        }
+    return why_refuse(why, "\"%.*s\": there are user, ip, name, tls, listener and key", WHY_SLICE(term));
+}
+
+/* Whoever does not say otherwise has come to the first address of `listen`, which is written into `listener`. */
+static bool read_facts(const struct config *config, struct slice subject, struct facts *facts,
+                       char listener[ADDRESS_TEXT], struct why why)
+{
+    struct slice term;
+    unsigned given = 0;
+    *facts = (struct facts){0};
+    address_print(&config->listens[0].address, listener, ADDRESS_TEXT);
+    facts->listener = slice_str(listener);
+    while (split_next(&subject, ',', &term))
+        if (!set_fact(facts, term, &given, why))
+            return false;
+    return true;
+}
+
+/* ---- what ---- */
+
+/* The request as a client would send it; heap. */
+static char *request_of(const struct slice *words, size_t n, struct slice *request)
+{
+    size_t room = EMIT_HEADER_MAX * (n + 1);
+    for (size_t i = 0; i < n; i++)
+        room += words[i].len + 2;
+    char *bytes = mem_alloc(room);
+    *request = slice_of(bytes, emit_array(bytes, words, n));
+    return bytes;
+}
+
+static struct slice command_name_at(const void *arg, size_t i)
+{
+    const struct command *row = command_table_row(arg, i);
+    return slice_of(row->name, row->name_len);
+}
+
+/* What is said of a command without a row: the name as it is looked for, "config|gett", and the nearest there is. */
+static void tell_unknown(const struct command_table *table, const struct slice *words, size_t n, char *why,
+                         size_t why_size)
+{
+    char name[COMMAND_NAME_MAX + 1];
+    const struct command *container = command_find(table, words[0], SLICE(""));
+    bool has_sub = n > 1 && container->id > 0;
+    if (has_sub)
+        snprintf(name, sizeof name, "%.*s|%.*s", WHY_SLICE(words[0]), WHY_SLICE(words[1]));
+    else
+        snprintf(name, sizeof name, "%.*s", WHY_SLICE(words[0]));
+    struct slice near = near_name(slice_str(name), command_table_count(table), command_name_at, table);
+    if (near.len == 0)
+        why_set(why, why_size,
+                "%s is no command that weir knows: nothing but limits on all, cost, bytes and inflight binds it", name);
+    else
+        why_set(why, why_size,
+                "%s is no command that weir knows (did you mean %.*s?): nothing but limits on all, cost, bytes and "
+                "inflight binds it",
+                name, WHY_SLICE(near));
+}
+
+/* The funnels of somebody new. The ledger owns those of the policy. */
+static struct account account_of(const struct policy *policy)
+{
+    struct account account = {.policy = policy};
+    if (policy == NULL)
+        return account;
+    account.holders[PER_SUBJECT] = subject_new_detached(policy->record, PER_SUBJECT);
+    account.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
+    account.holders[PER_POLICY] = policy->record->everybody;
+    return account;
+}
+
+static enum explained print(const struct build *reply, FILE *out, enum gate gate)
+{
+    plain_reply_print(slice_of(reply->at, reply->len), out);
+    return gate == GATE_PASS || gate == GATE_WAIT ? EXPLAINED_PASSES : EXPLAINED_STOPPED;
+}
+
+static enum explained explain_with(const struct config *config, const struct command_table *table, struct facts *facts,
+                                   const struct explained_call *call, FILE *out)
+{
+    const struct rules *rules = &config->rules;
+    struct slice key;
+    char name[SUBJECT_NAME_MAX];
+    if (facts->key.at == NULL && keys_first(call->command, call->request, call->argc, &key))
+        facts->key = key;
+    const struct policy *policy = policies_match(rules->policies, facts);
+    const struct report_subject whom = {
+        .name = slice_of(name, identity_subject(&rules->identity, facts, name)),
+        .account = account_of(policy),
+    };
+    struct build reply;
+    build_init(&reply, true);
+    bool has_funnels =
+        policy == NULL || (whom.account.holders[PER_SUBJECT] != NULL && whom.account.holders[PER_CONNECTION] != NULL);
+    enum gate gate = has_funnels ? report_explain(&reply, rules->policies, table, &whom, call) : GATE_PASS;
+    enum explained result = !has_funnels || reply.is_broken ? EXPLAINED_NOT : print(&reply, out, gate);
+    build_fini(&reply);
+    subject_free_detached(whom.account.holders[PER_CONNECTION]);
+    subject_free_detached(whom.account.holders[PER_SUBJECT]);
+    return result;
+}
+
+enum explained explain(const struct config *config, const struct command_table *table, struct slice subject,
+                       const struct slice *words, size_t n_words, FILE *out, char *why, size_t why_size)
+{
+    struct facts facts;
+    char listener[ADDRESS_TEXT];
+    if (!read_facts(config, subject, &facts, listener, (struct why){why, why_size}))
+        return EXPLAINED_NOT;
+    struct ledger *ledger = ledger_new();
+    enum explained result = EXPLAINED_NOT;
+    why_set(why, why_size, "the configuration has more limits than weir can hold");
+    if (policies_enroll(config->rules.policies, ledger)) {
+        policies_bind(config->rules.policies, table);
+        struct explained_call call = {.argc = (uint32_t)n_words, .now_ns = REST_NS};
+        const struct command *found = command_find(table, words[0], n_words > 1 ? words[1] : SLICE(""));
+        char *bytes = request_of(words, n_words, &call.request);
+        call.command = quota_is_left(config->rules.cell, found) ? command_table_row(table, 0) : found;
+        call.lane = report_lane(call.command, config->lanes_private);
+        why_set(why, why_size, "out of memory");
+        result = explain_with(config, table, &facts, &call, out);
+        if (result != EXPLAINED_NOT && call.command->id > 0)
+            why[0] = '\0';
+        else if (result != EXPLAINED_NOT)
+            tell_unknown(table, words, n_words, why, why_size);
+        free(bytes);
+    }
+    ledger_free(ledger);
+    return result;
+}

@@ -1,0 +1,348 @@
+/* Words of a line are separated by a control character, which no order has. */
+#include "run/commands/handover.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/split.h"
+#include "run/config/config_diff.h"
+#include "run/config/log_event.h"
+
+#define KIND "weir orders 1\n"
+#define BETWEEN '\x1f'
+#define WORDS_MAX 6
+#define SHOWN_ROOM 1024
+
+/* ---- writing ---- */
+
+struct text {
+    char *at;
+    size_t len, room;
+};
+
+static void add(struct text *text, struct slice bytes)
+{
+    if (text->len + bytes.len + 1 > text->room) {
+        text->room = 2 * (text->len + bytes.len + 1);
+        text->at = mem_realloc(text->at, text->room, 1);
+    }
+    if (bytes.len > 0)
+        memcpy(text->at + text->len, bytes.at, bytes.len);
+    text->len += bytes.len;
+    text->at[text->len] = '\0';
+}
+
+/* A line of n words. */
+static void add_line(struct text *text, size_t n, const struct slice *words)
+{
+    for (size_t i = 0; i < n; i++) {
+        add(text, words[i]);
+        add(text, i + 1 < n ? slice_of(&(const char){BETWEEN}, 1) : SLICE("\n"));
+    }
+}
+
+static struct slice print_ns(uint64_t ns, char *out, size_t room)
+{
+    return slice_of(out, (size_t)snprintf(out, room, "%" PRIu64, ns));
+}
+
+static void write_difference(struct text *text, const struct difference *difference)
+{
+    const struct line_name name = difference_line(difference);
+    struct slice running = slice_str(difference->running);
+    if (name.kind == SECTION_POLICY && running.len > 0)
+        add_line(text, 6, (struct slice[]){SLICE("set"), name.section, name.key, running, SLICE(""), SLICE("0")});
+    else if (name.kind == SECTION_POLICY)
+        add_line(text, 3, (struct slice[]){SLICE("unset"), name.section, name.key});
+    else if (name.kind == SECTION_LIMIT && running.len > 0)
+        add_line(text, 4, (struct slice[]){SLICE("limit"), name.section, name.key, running});
+    else if (name.kind == SECTION_WEIR && slice_eq(name.key, SLICE("mode")))
+        add_line(text, 2, (struct slice[]){SLICE("mode"), running});
+}
+
+static void write_lines(struct text *text, const struct set_lines *lines)
+{
+    char ns[24];
+    for (size_t i = 0; i < lines->n; i++) {
+        const struct set_line *line = &lines->at[i];
+        struct slice subject = line->subject != NULL ? slice_str(line->subject) : SLICE("");
+        add_line(text, 6,
+                 (struct slice[]){SLICE("set"), slice_str(line->policy), slice_str(line->what),
+                                  slice_str(line->expression), subject, print_ns(line->until_ns, ns, sizeof ns)});
+    }
+}
+
+static void write_keys(struct text *text, const struct named_limit *limit)
+{
+    char ns[24];
+    for (size_t i = 0; i < shared_set_count(limit->overrides); i++) {
+        const struct override *one = overrides_at(limit->overrides, i);
+        add_line(text, 6,
+                 (struct slice[]){SLICE("key"), slice_str(limit->name),
+                                  slice_str(quota_algorithm(limit->rule.kind)->name), one->rates, one->key,
+                                  print_ns(one->until_ns, ns, sizeof ns)});
+    }
+}
+
+char *handover_write(const struct handover *from)
+{
+    char ns[24];
+    struct text text = {0};
+    add(&text, SLICE(KIND));
+    struct differences set = config_diff(from->running, from->loaded);
+    for (size_t i = 0; i < set.count; i++)
+        write_difference(&text, &set.at[i]);
+    differences_fini(&set);
+    write_lines(&text, from->lines);
+    for (size_t i = 0; i < named_count(from->named); i++)
+        write_keys(&text, named_at(from->named, i));
+    for (size_t i = 0; i < shared_set_count(from->blocks); i++) {
+        const struct block *one = blocks_at(from->blocks, i);
+        add_line(&text, 4,
+                 (struct slice[]){SLICE("block"), one->subject, one->reason, print_ns(one->until_ns, ns, sizeof ns)});
+    }
+    return text.at;
+}
+
+/* ---- reading ---- */
+
+struct line {
+    struct slice words[WORDS_MAX];
+    size_t n;
+};
+
+static bool next_line(struct slice *rest, struct slice *line)
+{
+    const char *end = rest->len > 0 ? memchr(rest->at, '\n', rest->len) : NULL;
+    if (end == NULL)
+        return false;
+    *line = slice_of(rest->at, (size_t)(end - rest->at));
+    split_take(rest, line->len + 1);
+    return true;
+}
+
+static struct line take_apart(struct slice text)
+{
+    struct line line = {.n = 0};
+    while (line.n < WORDS_MAX) {
+        const char *end = text.len > 0 ? memchr(text.at, BETWEEN, text.len) : NULL;
+        size_t len = end != NULL ? (size_t)(end - text.at) : text.len;
+        line.words[line.n++] = slice_of(text.at, len);
+        if (end == NULL)
+            break;
+        split_take(&text, len + 1);
+    }
+    return line;
+}
+
+/* As an operator would write it. */
+static void show(const struct line *line, char out[SHOWN_ROOM])
+{
+    static const char *const forms[] = {"set", "LIMIT SET",       "unset", "LIMIT UNSET", "limit", "LIMIT SET LIMIT",
+                                        "key", "LIMIT SET LIMIT", "mode",  "LIMIT MODE",  "block", "LIMIT BLOCK"};
+    size_t len = 0;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i += 2)
+        if (slice_eq(line->words[0], slice_str(forms[i])))
+            len = (size_t)snprintf(out, SHOWN_ROOM, "%s", forms[i + 1]);
+    bool is_block = slice_eq(line->words[0], SLICE("block"));
+    for (size_t i = 1; i < line->n && len < SHOWN_ROOM; i++) {
+        bool is_time = i == (is_block ? 3 : WORDS_MAX - 1);
+        const char *before = line->n == WORDS_MAX && i == 4 ? "FOR " : is_block && i == 2 ? "REASON " : "";
+        struct slice word = line->words[i];
+        if (!is_time && word.len > 0)
+            len += (size_t)snprintf(out + len, SHOWN_ROOM - len, " %s%.*s", before, (int)word.len, word.at);
+    }
+}
+
+static char *copy(struct slice word)
+{
+    return word.len > 0 ? mem_strndup(word.at, word.len) : NULL;
+}
+
+static void set_key(struct order *order, struct slice key)
+{
+    order->key = copy(key);
+    order->key_len = key.len;
+}
+
+/* "sliding = 5/60s" */
+static char *joined(struct slice key, struct slice value)
+{
+    size_t room = key.len + value.len + 4;
+    char *text = mem_alloc(room);
+    snprintf(text, room, "%.*s = %.*s", (int)key.len, key.at, (int)value.len, value.at);
+    return text;
+}
+
+/* False: it is none that this weir knows. */
+static bool fill(struct order *order, const struct line *line)
+{
+    const struct slice *words = line->words;
+    int64_t until_ns = 0;
+    bool is_key = slice_eq(words[0], SLICE("key")), is_limit = slice_eq(words[0], SLICE("limit"));
+    if (slice_eq(words[0], SLICE("set")) && line->n == 6) {
+        order->kind = ORDER_SET;
+        order->policy = copy(words[1]);
+        order->what = copy(words[2]);
+        order->expression = copy(words[3]);
+        set_key(order, words[4]);
+    } else if (slice_eq(words[0], SLICE("unset")) && line->n == 3) {
+        order->kind = ORDER_UNSET;
+        order->policy = copy(words[1]);
+        order->what = copy(words[2]);
+    } else if ((is_limit && line->n == 4) || (is_key && line->n == 6)) {
+        order->kind = is_key ? ORDER_SET_KEY : ORDER_SET_LIMIT;
+        order->policy = copy(words[1]);
+        order->expression = joined(words[2], words[3]);
+        if (is_key)
+            order->key = mem_strndup(words[4].at, words[4].len), order->key_len = words[4].len;
+    } else if (slice_eq(words[0], SLICE("mode")) && line->n == 2) {
+        order->kind = ORDER_MODE;
+        order->expression = copy(words[1]);
+    } else if (slice_eq(words[0], SLICE("block")) && line->n == 4) {
+        order->kind = ORDER_BLOCK;
+        set_key(order, words[1]);
+        order->expression = copy(words[2]);
+    } else {
+        return false;
+    }
+    bool has_time = line->n == 6 || order->kind == ORDER_BLOCK;
+    if (has_time && (!num_parse(words[line->n - 1], &until_ns) || until_ns < 0))
+        return false;
+    order->until_ns = (uint64_t)until_ns;
+    return true;
+}
+
+/* What has been read: the orders, and of each the line that it is from. */
+struct found {
+    struct order **orders;
+    struct line *lines;
+    size_t n, room;
+    size_t n_over; /* of which the time is over; they are not kept */
+};
+
+static void found_fini(struct found *found)
+{
+    for (size_t i = 0; i < found->n; i++)
+        order_free(found->orders[i]);
+    free(found->orders);
+    free(found->lines);
+}
+
+/* Takes over the order. */
+static void add_order(struct found *found, struct order *order, const struct line *line)
+{
+    if (found->n == found->room) {
+        found->room = 2 * found->room + 16;
+        found->orders = mem_realloc(found->orders, found->room, sizeof(struct order *));
+        found->lines = mem_realloc(found->lines, found->room, sizeof *found->lines);
+    }
+    found->orders[found->n] = order;
+    found->lines[found->n++] = *line;
+}
+
+static void log_dropped(const struct line *line, const char *why, struct journal *journal)
+{
+    char shown[SHOWN_ROOM] = "";
+    show(line, shown);
+    log_event(journal, LOG_WARN, "upgrade", "upgrade: dropped: %.300s: %s", shown, why);
+}
+
+/* Returns NULL, or why it is dropped. */
+static const char *find(struct found *found, const struct line *line)
+{
+    struct order *order = order_new(ORDER_SET);
+    if (order == NULL)
+        return "out of memory";
+    snprintf(order->by, sizeof order->by, "the process before");
+    order->is_handed_over = true;
+    bool is_known = fill(order, line);
+    bool is_over = is_known && order->until_ns > 0 && order->until_ns <= clock_ns();
+    found->n_over += is_over;
+    if (is_known && !is_over)
+        add_order(found, order, line);
+    else
+        order_free(order);
+    return is_known ? NULL : "this weir does not know it";
+}
+
+static bool begin(struct slice *rest)
+{
+    struct slice kind = SLICE(KIND);
+    if (rest->len < kind.len || memcmp(rest->at, kind.at, kind.len) != 0)
+        return false;
+    split_take(rest, kind.len);
+    return true;
+}
+
+/* Returns how many need nothing more. */
+static size_t log_outcome(const struct found *found, struct journal *journal)
+{
+    size_t n_taken = found->n_over;
+    for (size_t i = 0; i < found->n; i++) {
+        const struct order *order = found->orders[i];
+        n_taken += !order->is_starved && order->error == NULL;
+        if (order->is_starved)
+            log_dropped(&found->lines[i], "out of memory", journal);
+        else if (order->error != NULL)
+            log_dropped(&found->lines[i], order->error + strlen("ERR "), journal);
+    }
+    return n_taken;
+}
+
+bool handover_read(const char *text, struct journal *journal,
+                   void (*carry_out)(void *arg, struct order *const *orders, size_t n), void *arg)
+{
+    struct slice rest = slice_str(text), one;
+    struct found found = {0};
+    if (!begin(&rest))
+        return false;
+    while (next_line(&rest, &one)) {
+        const struct line line = take_apart(one);
+        const char *why = find(&found, &line);
+        if (why != NULL)
+            log_dropped(&line, why, journal);
+    }
+    carry_out(arg, found.orders, found.n);
+    size_t n_taken = log_outcome(&found, journal);
+    if (n_taken > 0)
+        log_event(journal, LOG_INFO, "upgrade", "upgrade: %zu order%s of operators taken over", n_taken,
+                  n_taken == 1 ? "" : "s");
+    found_fini(&found);
+    return true;
+}
+
+/* Find the line in the text, and set *next behind it; looked for from *next on first, where it is if both are in one order. */
+static bool has_line(struct slice text, struct slice *next, struct slice wanted)
+{
+    struct slice rest = *next, one;
+    for (int round = 0; round < 2; round++, rest = text)
+        while (next_line(&rest, &one))
+            if (slice_eq(one, wanted)) {
+                *next = rest;
+                return true;
+            }
+    return false;
+}
+
+void handover_log(const char *text, const char *other, const char *what, const char *why, struct journal *journal)
+{
+    struct slice rest = slice_str(text), one;
+    struct slice others = other != NULL ? slice_str(other) : SLICE(""), next = others;
+    if (!begin(&rest))
+        return;
+    while (next_line(&rest, &one)) {
+        char shown[SHOWN_ROOM] = "";
+        const struct line line = take_apart(one);
+        if (has_line(others, &next, one))
+            continue;
+        show(&line, shown);
+        log_event(journal, LOG_WARN, "upgrade", "upgrade: %s: %.300s: %s", what, shown, why);
+    }
+}

@@ -1,0 +1,259 @@
+#include "run/commands/live_rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/http.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "limit/gate.h"
+#include "run/descriptors.h"
+#include "run/config/log_event.h"
+#include "run/commands/order_key.h"
+
+static void install(struct live_rules *live, struct rules *rules)
+{
+    struct rules *before = live->rules;
+    live->rules = rules;
+    if (live->on_change != NULL)
+        live->on_change(live->arg);
+    if (before != NULL)
+        rules_put(before);
+}
+
+/*
+ * With exceptions of their own; takes over the reference on `policies`, which are bound to live->commands. `before`:
+ * exceptions_of.
+ */
+static void renew(struct live_rules *live, const struct rules *model, struct policies *policies,
+                  const struct exceptions *before)
+{
+    const struct exceptions_of of = {.policies = policies,
+                                     .table = live->commands,
+                                     .unlimited = live->unlimited,
+                                     .blocks = live->blocks,
+                                     .variants = &live->variants,
+                                     .block_id = live->block.id,
+                                     .before = before};
+    struct rules rules;
+    rules_copy(&rules, model);
+    rules.exceptions = exceptions_new(&of);
+    rules.block_id = live->has_block ? live->block.id : TOP_NO_LIMIT;
+    install(live, rules_new(&rules, policies));
+    exceptions_put(rules.exceptions);
+}
+
+/* The limit on open files is asked for again only when max-clients changes, so that its warning is not repeated. */
+static unsigned fit_clients(struct live_rules *live, unsigned asked)
+{
+    const struct descriptors wanted = {
+        .max_clients = asked,
+        .lanes_private = live->start->lanes_private,
+        .workers = live->start->workers,
+        .listens = (unsigned)live->start->n_listens,
+        .others = live->start->admin_listen.host != NULL ? HTTP_GUESTS : 0,
+    };
+    if (live->asked_clients != asked)
+        live->max_clients = descriptors_fit(&wanted);
+    live->asked_clients = asked;
+    return live->max_clients;
+}
+
+/* `newest` is the password now, and what was it until now the one before. Of strings that others own. */
+static struct own_password followed_by(const struct own_password *running, char *newest, char *path)
+{
+    struct own_password password = *running;
+    if (strcmp(newest, running->newest) != 0)
+        password = (struct own_password){.newest = newest, .before = running->newest, .number = running->number + 1};
+    password.path = path;
+    return password;
+}
+
+/* The password may change by a reload, but not whether there is one. */
+static struct own_password password_of(const struct live_rules *live, const struct config *config)
+{
+    const struct own_password *fresh = &config->rules.upstream_password;
+    if (live->start->rules.upstream_password.newest == NULL || live->rules == NULL)
+        return live->start->rules.upstream_password;
+    if (fresh->newest == NULL)
+        return live->rules->upstream_password;
+    return followed_by(&live->rules->upstream_password, fresh->newest, fresh->path);
+}
+
+/* TLS contexts change only by a reload; whether a listener uses TLS only by a restart. */
+static struct tls_context *kept(struct tls_context *fresh, struct tls_context *running)
+{
+    return fresh != NULL ? fresh : running;
+}
+
+/* Named limits keep their tallies; keys of limits with another algorithm begin anew when they are asked. */
+static void inherit(struct live_rules *live, struct named *fresh, bool is_reload)
+{
+    named_inherit(fresh, live->rules->named);
+    order_key_inherit(fresh, live->rules->named, is_reload, clock_ns(), live->journal);
+    for (size_t i = 0; i < named_count(fresh); i++) {
+        const struct named_limit *limit = named_at(fresh, i);
+        const struct named_limit *before = named_find(live->rules->named, slice_str(limit->name));
+        if (before != NULL && before->rule.kind != limit->rule.kind)
+            log_event(live->journal, LOG_WARN, "limit", "[limit %s] is %s now and was %s: its keys begin anew",
+                      limit->name, quota_algorithm(limit->rule.kind)->name, quota_algorithm(before->rule.kind)->name);
+    }
+}
+
+/* Their limits are of the same record as their policies', which have been enrolled. */
+static bool enroll(const struct variants *variants, const struct policies *policies, struct ledger *ledger)
+{
+    for (size_t i = 0; i < variants->n; i++) {
+        struct policy *policy = variants->at[i].policy;
+        policy->record = policies_at(policies, policy->index)->record;
+        for (size_t j = 0; j < policy->n_limits; j++)
+            if (!ledger_enter(ledger, policy->record, limit_line(&policy->limits[j]), &policy->limits[j]))
+                return false;
+    }
+    return true;
+}
+
+/* Once all have their slots. Those of a variant run at its own rates, but where all subjects share them. */
+static void rate(const struct variants *variants, struct policies *policies)
+{
+    policies_rate(policies);
+    for (size_t i = 0; i < variants->n; i++) {
+        struct policy *variant = variants->at[i].policy;
+        policy_rate(variant, policies_at(policies, variant->index)->rates, policies);
+    }
+}
+
+bool live_rules_adopt(struct live_rules *live, const struct config *config, const struct variants *variants,
+                      bool is_reload)
+{
+    if (!policies_enroll(config->rules.policies, live->ledger) ||
+        !enroll(variants, config->rules.policies, live->ledger))
+        return false;
+    if (variants->n > 0)
+        rate(variants, config->rules.policies);
+    live->is_changed |= ledger_take_changed(live->ledger) || variants->n > 0 || live->variants.n > 0;
+    if (live->rules != NULL)
+        inherit(live, config->rules.named, is_reload);
+    struct rules model = config->rules;
+    model.unbound_limit = live->unbound;
+    model.unbound_limit.rate.count = model.unbound_limit.rate.burst = config->rules.unauthenticated;
+    model.unbound_record = live->addresses;
+    model.max_clients = fit_clients(live, config->rules.max_clients);
+    model.upstream_password = password_of(live, config);
+    if (live->rules != NULL) {
+        if (networks_are_none(&model.proxies))
+            model.proxies = live->rules->proxies;
+        model.tls = kept(model.tls, live->rules->tls);
+        model.upstream_tls = kept(model.upstream_tls, live->rules->upstream_tls);
+    }
+    log_set_format(config->log_format);
+    log_set_level(config->log_level);
+    variants_fini(&live->variants);
+    live->variants = *variants;
+    renew(live, &model, policies_rebind(config->rules.policies, live->commands), NULL);
+    return true;
+}
+
+/* ---- debts of subjects without clients ---- */
+
+struct settling {
+    const struct live_rules *live;
+    const struct policy **of_record; /* by the record's number; NULL: the policy is gone */
+    size_t n_records;
+    uint64_t now_ns;
+};
+
+static void settle_subject(void *arg, struct subject *subject)
+{
+    const struct settling *settling = arg;
+    uint16_t number = subject->record->number;
+    const struct policy *policy = number < settling->n_records ? settling->of_record[number] : NULL;
+    if (policy == NULL)
+        return;
+    const struct policy *own = variants_find(&settling->live->variants, subject_name(subject), policy);
+    gate_settle_holder(own != NULL ? own : policy, subject, PER_SUBJECT, settling->now_ns);
+}
+
+static void settle_common(const struct settling *settling, const struct policy *policy)
+{
+    struct record *record = policy->record;
+    gate_settle_holder(policy, record->overflow, PER_SUBJECT, settling->now_ns);
+    if (record->everybody != NULL)
+        gate_settle_holder(policy, record->everybody, PER_POLICY, settling->now_ns);
+}
+
+void live_rules_settle(struct live_rules *live, struct subjects *const tables[2])
+{
+    const struct policies *policies = live->rules->policies;
+    if (!live->is_changed)
+        return;
+    live->is_changed = false;
+    struct settling settling = {.live = live, .n_records = ledger_records(live->ledger), .now_ns = clock_ns()};
+    settling.of_record = mem_zalloc(settling.n_records, sizeof(struct policy *));
+    for (size_t i = 0; i < policies_count(policies); i++) {
+        settling.of_record[policies_at(policies, i)->record->number] = policies_at(policies, i);
+        settle_common(&settling, policies_at(policies, i));
+    }
+    for (int i = 0; i < 2; i++)
+        subjects_look(tables[i], settle_subject, &settling);
+    free(settling.of_record);
+}
+
+void live_rules_rebind(struct live_rules *live, struct command_table *commands)
+{
+    command_table_carry_costs(commands, live->commands);
+    command_table_put(live->commands);
+    live->commands = commands;
+    renew(live, live->rules, policies_rebind(live->rules->policies, commands), NULL);
+}
+
+bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks)
+{
+    if (!live->has_block && !ledger_enter(live->ledger, live->unlimited, SLICE("block"), &live->block))
+        return false;
+    live->has_block = true;
+    shared_set_put(live->blocks);
+    live->blocks = blocks;
+    renew(live, live->rules, policies_get(live->rules->policies), live->rules->exceptions);
+    return true;
+}
+
+void live_rules_set_named(struct live_rules *live, struct named *named)
+{
+    struct rules model;
+    rules_copy(&model, live->rules);
+    model.named = named;
+    install(live, rules_new(&model, policies_get(live->rules->policies)));
+    named_put(named);
+}
+
+void live_rules_set_password(struct live_rules *live, char *password)
+{
+    struct rules model;
+    rules_copy(&model, live->rules);
+    model.upstream_password = followed_by(&live->rules->upstream_password, password, model.upstream_password.path);
+    install(live, rules_new(&model, policies_get(live->rules->policies)));
+}
+
+void live_rules_init(struct live_rules *live, const struct config *start, struct command_table *commands,
+                     struct journal *journal)
+{
+    *live = (struct live_rules){
+        .start = start, .commands = command_table_get(commands), .ledger = ledger_new(), .journal = journal};
+    live->unlimited = ledger_record(live->ledger, SLICE(""));
+    live->addresses = ledger_record(live->ledger, SLICE("[weir]")); /* no policy can be called so */
+    live->unbound = (struct limit){
+        .unit = UNIT_CONNECTIONS, .scope = PER_SUBJECT, .action = OVER_CLOSE, .label = "unauthenticated"};
+    if (!ledger_enter(live->ledger, live->addresses, SLICE("unauthenticated"), &live->unbound))
+        abort(); /* it is the first limit of all */
+}
+
+void live_rules_fini(struct live_rules *live)
+{
+    rules_put(live->rules);
+    shared_set_put(live->blocks);
+    variants_fini(&live->variants);
+    command_table_put(live->commands);
+    ledger_free(live->ledger);
+}

@@ -1,0 +1,139 @@
+#include "run/commands/order_block.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/why.h"
+#include "limit/policy/named_subject.h"
+#include "run/config/log_event.h"
+#include "run/commands/order_line.h"
+
+#define WHY_ROOM 512
+#define ENDED_NAMED 16 /* how many that end at once are logged one by one; the others are counted */
+
+static struct slice subject_of(const struct order *order)
+{
+    return slice_of(order->key, order->key_len);
+}
+
+static struct slice reason_of(const struct order *order)
+{
+    return order->expression != NULL ? slice_str(order->expression) : SLICE("");
+}
+
+/* ---- orders ---- */
+
+char *order_block_next(const struct order *order, const struct identity *identity, const struct shared_set *blocks,
+                       uint64_t now_ns, struct shared_set **next)
+{
+    char why[WHY_ROOM];
+    struct named_subject named;
+    struct block one = {.subject = subject_of(order), .reason = reason_of(order)};
+    char *error = order_end(order, now_ns, &one.until_ns);
+    if (error != NULL)
+        return error;
+    if (!named_subject_read(&named, identity, one.subject, why, sizeof why))
+        return order_error("%s", why);
+    if (!order_is_one_line(order->expression))
+        return order_error("control characters have no place in a reason");
+    if (one.reason.len > BLOCK_REASON_MAX)
+        return order_error("the reason is too long: at most %d bytes", BLOCK_REASON_MAX);
+    if (blocks_find(blocks, one.subject) == NULL && shared_set_count(blocks) >= BLOCKS_MAX)
+        return order_error("there are already %d blocked subjects: unblock some, or let them end (EX)", BLOCKS_MAX);
+    *next = blocks_with(blocks, &one);
+    return NULL;
+}
+
+static char *unblock(const struct order *order, const struct shared_set *blocks, struct shared_set **next)
+{
+    struct slice subject = subject_of(order);
+    if (blocks_find(blocks, subject) == NULL)
+        return order_error("%.*s is not blocked", WHY_SLICE(subject));
+    *next = shared_set_without(blocks, subject);
+    return NULL;
+}
+
+/* ---- what is told ---- */
+
+static void log_block(const struct order *order, struct journal *journal)
+{
+    struct slice subject = subject_of(order), reason = reason_of(order);
+    char end[ORDER_END_ROOM];
+    if (order->kind == ORDER_UNBLOCK)
+        log_order(journal, order, "unblock", "%.*s is no longer blocked", WHY_SLICE(subject));
+    else
+        log_order(journal, order, "block", "%.*s is blocked%s%s%.*s%s", WHY_SLICE(subject),
+                  order_print_end(order, " for ", end), reason.len > 0 ? " (" : "", (int)reason.len, reason.at,
+                  reason.len > 0 ? ")" : "");
+}
+
+static void log_ended(const struct shared_set *blocks, uint64_t now_ns, struct journal *journal)
+{
+    size_t ended = 0;
+    for (size_t i = 0; i < shared_set_count(blocks); i++) {
+        const struct block *one = blocks_at(blocks, i);
+        if (block_is_over(one, now_ns) && ++ended <= ENDED_NAMED)
+            log_event(journal, LOG_INFO, "unblock", "%.*s is no longer blocked: its time is over",
+                      WHY_SLICE(one->subject));
+    }
+    if (ended > ENDED_NAMED)
+        log_event(journal, LOG_INFO, "unblock", "%zu more subjects are no longer blocked: their time is over",
+                  ended - ENDED_NAMED);
+}
+
+/* Takes over `next`. */
+static char *use(struct live_rules *live, struct shared_set *next)
+{
+    if (live_rules_set_blocks(live, next))
+        return NULL;
+    shared_set_put(next);
+    return order_error("there have been too many different limits since the start: restart weir");
+}
+
+char *order_block(const struct order *order, struct live_rules *live, uint64_t now_ns)
+{
+    struct shared_set *next;
+    char *error = order->kind == ORDER_UNBLOCK
+                      ? unblock(order, live->blocks, &next)
+                      : order_block_next(order, &live->rules->identity, live->blocks, now_ns, &next);
+    if (error == NULL)
+        error = use(live, next);
+    if (error == NULL)
+        log_block(order, live->journal);
+    return error;
+}
+
+void order_blocks_end(struct live_rules *live, uint64_t now_ns)
+{
+    uint64_t next_ns = shared_set_next_end(live->blocks);
+    if (next_ns == 0 || next_ns > now_ns)
+        return;
+    log_ended(live->blocks, now_ns, live->journal);
+    free(use(live, shared_set_living(live->blocks, false, now_ns)));
+}
+
+static char *text_of(const struct block *one, uint64_t now_ns)
+{
+    size_t room = 64 + one->reason.len;
+    char *text = mem_alloc(room);
+    char end[32] = "";
+    if (one->until_ns > 0)
+        snprintf(end, sizeof end, " ex %" PRIu64 "s",
+                 one->until_ns > now_ns ? (one->until_ns - now_ns) / NS_PER_S + 1 : 0);
+    snprintf(text, room, "blocked%s%s%.*s", end, one->reason.len > 0 ? " reason " : "", (int)one->reason.len,
+             one->reason.at);
+    return text;
+}
+
+void order_block_differences(const struct shared_set *blocks, uint64_t now_ns, struct differences *d)
+{
+    for (size_t i = 0; i < shared_set_count(blocks); i++) {
+        const struct block *one = blocks_at(blocks, i);
+        d->at = mem_realloc(d->at, d->count + 1, sizeof *d->at);
+        d->at[d->count++] = (struct difference){mem_strndup("block", 5), mem_strndup(one->subject.at, one->subject.len),
+                                                text_of(one, now_ns), mem_strndup("", 0)};
+    }
+}

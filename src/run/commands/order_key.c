@@ -1,0 +1,183 @@
+#include "run/commands/order_key.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/why.h"
+#include "limit/policy/rate.h"
+#include "quota/ask.h"
+#include "run/config/log_event.h"
+#include "run/commands/order_line.h"
+
+#define WHY_ROOM 256
+#define NAMED_DROPPED 16 /* how many dropped overrides are logged one by one; the others are counted */
+#define SHOWN 200        /* bytes of a key in a line of the log */
+
+/* ---- words ---- */
+
+static struct slice key_of(const struct order *order)
+{
+    return slice_of(order->key, order->key_len);
+}
+
+static int shown(struct slice key)
+{
+    return (int)(key.len < SHOWN ? key.len : SHOWN);
+}
+
+static char *check_key(struct slice key)
+{
+    for (size_t i = 0; i < key.len; i++)
+        if ((unsigned char)key.at[i] < ' ' || key.at[i] == 0x7f)
+            return order_error("control characters have no place in an order");
+    return key.len <= QUOTA_KEY_MAX ? NULL : order_error("the key is too long: at most %d bytes", QUOTA_KEY_MAX);
+}
+
+/* The rates of a line, which must be of the limit's own algorithm. */
+static char *read_rates(const struct named_limit *limit, const struct line_name *line, struct slice value,
+                        struct quota_rule *rule)
+{
+    char why[WHY_ROOM];
+    const char *algorithm = quota_algorithm(limit->rule.kind)->name;
+    *rule = (struct quota_rule){0};
+    if (named_is_setting(line->key))
+        return order_error("[limit %s] %.*s: a single key is given rates, and nothing else: write %s = 5/60s",
+                           limit->name, WHY_SLICE(line->key), algorithm);
+    if (!quota_limit_parse(line->key, value, rule, why, sizeof why))
+        return order_error("[limit %s] %.*s: %s", limit->name, WHY_SLICE(line->key), why);
+    if (rule->kind != limit->rule.kind)
+        return order_error("[limit %s] is %s, and so are the rates of its keys: write %s = 5/60s", limit->name,
+                           algorithm, algorithm);
+    if (value.len > OVERRIDE_RATES_MAX)
+        return order_error("the rates are too long: at most %d bytes", OVERRIDE_RATES_MAX);
+    return NULL;
+}
+
+/* ---- orders ---- */
+
+static size_t count_all(const struct named *named, uint64_t now_ns)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < named_count(named); i++)
+        n += shared_set_count_living(named_at(named, i)->overrides, now_ns);
+    return n;
+}
+
+char *order_key_set(const struct order *order, const struct named *named, uint64_t now_ns, struct journal *journal,
+                    struct named **next)
+{
+    struct line_name line;
+    struct slice value;
+    struct override one = {.key = key_of(order)};
+    char end[ORDER_END_ROOM];
+    char *error = order_named_line(order, named, &line, &value);
+    const struct named_limit *limit = error != NULL ? NULL : named_find(named, line.section);
+    if (error != NULL || (error = check_key(one.key)) != NULL ||
+        (error = order_end(order, now_ns, &one.until_ns)) != NULL ||
+        (error = read_rates(limit, &line, value, &one.rule)) != NULL)
+        return error;
+    const struct override *before = overrides_find(limit->overrides, one.key, now_ns);
+    if (before == NULL && count_all(named, now_ns) >= OVERRIDES_MAX)
+        return order_error("there are already %d keys with rates of their own: take some back, or let them end (EX)",
+                           OVERRIDES_MAX);
+    one.rates = value;
+    log_order(journal, order, "set", "[limit %s] %s = %.*s for %.*s%s (before: %.*s)", limit->name,
+              quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, shown(one.key), one.key.at,
+              order_print_end(order, ", ends in ", end), before != NULL ? (int)before->rates.len : 4,
+              before != NULL ? before->rates.at : "none");
+    *next = named_copy(named);
+    named_override(*next, line.section, overrides_with(limit->overrides, &one, now_ns));
+    return NULL;
+}
+
+char *order_key_unset(const struct order *order, const struct named *named, uint64_t now_ns, struct journal *journal,
+                      struct named **next)
+{
+    struct slice key = key_of(order);
+    char *error = order_named(order, named);
+    if (error != NULL || (error = check_key(key)) != NULL)
+        return error;
+    const struct named_limit *limit = named_find(named, slice_str(order->policy));
+    const struct override *before = overrides_find(limit->overrides, key, now_ns);
+    if (before == NULL)
+        return order_error("limit %s has no rates for the key %.*s", limit->name, shown(key), key.at);
+    log_order(journal, order, "unset", "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
+              quota_algorithm(limit->rule.kind)->name, shown(key), key.at, (int)before->rates.len, before->rates.at);
+    *next = named_copy(named);
+    named_override(*next, slice_str(limit->name), overrides_without(limit->overrides, key, now_ns));
+    return NULL;
+}
+
+/* ---- changes of the configuration ---- */
+
+/* Log the overrides of `before` that `kept` does not have. */
+static void name_dropped(const struct named_limit *before, const struct shared_set *kept, uint64_t now_ns,
+                         struct journal *journal)
+{
+    size_t dropped = 0;
+    for (size_t i = 0; kept != before->overrides && i < shared_set_count(before->overrides); i++) {
+        const struct override *one = overrides_at(before->overrides, i);
+        if (override_is_over(one, now_ns) || overrides_find(kept, one->key, now_ns) != NULL ||
+            ++dropped > NAMED_DROPPED)
+            continue;
+        log_event(journal, LOG_WARN, "reload", "dropped, for it was only SET: [limit %s] %s = %.*s for %.*s",
+                  before->name, quota_algorithm(before->rule.kind)->name, WHY_SLICE(one->rates), shown(one->key),
+                  one->key.at);
+    }
+    if (dropped > NAMED_DROPPED)
+        log_event(journal, LOG_WARN, "reload", "dropped, for they were only SET: rates of %zu more keys of [limit %s]",
+                  dropped - NAMED_DROPPED, before->name);
+}
+
+void order_key_inherit(struct named *fresh, const struct named *before, bool is_reload, uint64_t now_ns,
+                       struct journal *journal)
+{
+    for (size_t i = 0; i < named_count(before); i++) {
+        const struct named_limit *was = named_at(before, i);
+        const struct named_limit *is = named_find(fresh, slice_str(was->name));
+        if (was->overrides == NULL)
+            continue;
+        bool stays = is != NULL && is->rule.kind == was->rule.kind;
+        struct shared_set *kept = !stays      ? NULL
+                                  : is_reload ? shared_set_living(was->overrides, true, now_ns)
+                                              : shared_set_get(was->overrides);
+        name_dropped(was, kept, now_ns, journal);
+        if (stays)
+            named_override(fresh, slice_str(was->name), kept);
+    }
+}
+
+/* ---- against the file ---- */
+
+static void add_difference(struct differences *d, const struct named_limit *limit, const struct override *one,
+                           uint64_t now_ns)
+{
+    char *texts[3];
+    char end[32] = "";
+    size_t rooms[3] = {sizeof "limit " + strlen(limit->name), 32 + one->key.len, sizeof end + one->rates.len};
+    if (one->until_ns > 0)
+        snprintf(end, sizeof end, " ex %" PRIu64 "s", (one->until_ns - now_ns) / NS_PER_S + 1);
+    for (size_t i = 0; i < 3; i++)
+        texts[i] = mem_alloc(rooms[i]);
+    snprintf(texts[0], rooms[0], "limit %s", limit->name);
+    for (char *c = texts[0]; *c; c++)
+        *c = ascii_lower(*c);
+    snprintf(texts[1], rooms[1], "%s for %.*s", quota_algorithm(limit->rule.kind)->name, (int)one->key.len,
+             one->key.at);
+    snprintf(texts[2], rooms[2], "%.*s%s", (int)one->rates.len, one->rates.at, end);
+    d->at = mem_realloc(d->at, d->count + 1, sizeof *d->at);
+    d->at[d->count++] = (struct difference){texts[0], texts[1], texts[2], mem_strndup("", 0)};
+}
+
+void order_key_differences(const struct named *named, uint64_t now_ns, struct differences *differences)
+{
+    for (size_t i = 0; i < named_count(named); i++) {
+        const struct named_limit *limit = named_at(named, i);
+        for (size_t j = 0; j < shared_set_count(limit->overrides); j++)
+            if (!override_is_over(overrides_at(limit->overrides, j), now_ns))
+                add_difference(differences, limit, overrides_at(limit->overrides, j), now_ns);
+    }
+}

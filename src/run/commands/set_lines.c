@@ -1,0 +1,245 @@
+/* Few, and looked at rarely: everything is found by linear search. */
+#include "run/commands/set_lines.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "run/config/log_event.h"
+#include "run/commands/order_line.h"
+
+#define WHY_ROOM 512
+
+/* "write for user:ann", "write": printf's words for a line. */
+#define SHOWN "[policy %s] %s = %s%s%s"
+#define SHOW(line)                                                                                                     \
+    (line)->policy, (line)->what, (line)->expression, (line)->subject != NULL ? " for " : "",                          \
+        (line)->subject != NULL ? (line)->subject : ""
+
+/* ---- the list ---- */
+
+static char *copy_text(const char *text)
+{
+    return text != NULL ? mem_strndup(text, strlen(text)) : NULL;
+}
+
+static struct set_line copy_line(const struct set_line *line)
+{
+    return (struct set_line){copy_text(line->policy), copy_text(line->what), copy_text(line->expression),
+                             copy_text(line->subject), line->until_ns};
+}
+
+static void line_fini(struct set_line *line)
+{
+    free(line->policy);
+    free(line->what);
+    free(line->expression);
+    free(line->subject);
+}
+
+struct set_lines set_lines_copy(const struct set_lines *lines)
+{
+    struct set_lines copy = {mem_zalloc(lines->n + 1, sizeof *copy.at), lines->n};
+    for (size_t i = 0; i < lines->n; i++)
+        copy.at[i] = copy_line(&lines->at[i]);
+    return copy;
+}
+
+void set_lines_fini(struct set_lines *lines)
+{
+    for (size_t i = 0; i < lines->n; i++)
+        line_fini(&lines->at[i]);
+    free(lines->at);
+    *lines = (struct set_lines){0};
+}
+
+static bool is_subject(const struct set_line *line, const char *subject)
+{
+    if (line->subject == NULL || subject == NULL)
+        return line->subject == NULL && subject == NULL;
+    return strcmp(line->subject, subject) == 0;
+}
+
+/* lines->n: there is none. */
+static size_t index_of(const struct set_lines *lines, struct slice policy, struct slice what, const char *subject)
+{
+    size_t i = 0;
+    while (i < lines->n && !(slice_eq_nocase(policy, slice_str(lines->at[i].policy)) &&
+                             slice_eq_nocase(what, slice_str(lines->at[i].what)) && is_subject(&lines->at[i], subject)))
+        i++;
+    return i;
+}
+
+const struct set_line *set_lines_find(const struct set_lines *lines, struct slice policy, struct slice what,
+                                      const char *subject)
+{
+    size_t i = index_of(lines, policy, what, subject);
+    return i < lines->n ? &lines->at[i] : NULL;
+}
+
+static void take_out(struct set_lines *lines, size_t i)
+{
+    line_fini(&lines->at[i]);
+    memmove(lines->at + i, lines->at + i + 1, (lines->n - i - 1) * sizeof *lines->at);
+    lines->n--;
+}
+
+bool set_lines_drop(struct set_lines *lines, struct slice policy, struct slice what, const char *subject)
+{
+    size_t i = index_of(lines, policy, what, subject);
+    if (i == lines->n)
+        return false;
+    take_out(lines, i);
+    return true;
+}
+
+void set_lines_put(struct set_lines *lines, const struct set_line *line)
+{
+    set_lines_drop(lines, slice_str(line->policy), slice_str(line->what), line->subject);
+    lines->at = mem_realloc(lines->at, lines->n + 1, sizeof *lines->at);
+    lines->at[lines->n++] = copy_line(line);
+}
+
+/* ---- their end ---- */
+
+void set_lines_end(struct set_lines *lines, uint64_t now_ns, struct journal *journal)
+{
+    for (size_t i = 0; i < lines->n;) {
+        const struct set_line *line = &lines->at[i];
+        if (line->until_ns == 0 || line->until_ns > now_ns) {
+            i++;
+            continue;
+        }
+        log_event(journal, LOG_INFO, "unset", SHOWN " has ended: its time is over", SHOW(line));
+        take_out(lines, i);
+    }
+}
+
+void set_lines_keep_timed(struct set_lines *lines, struct journal *journal)
+{
+    for (size_t i = 0; i < lines->n;) {
+        if (lines->at[i].until_ns > 0) {
+            i++;
+            continue;
+        }
+        log_event(journal, LOG_WARN, "reload", "dropped, for it was only SET: " SHOWN, SHOW(&lines->at[i]));
+        take_out(lines, i);
+    }
+}
+
+uint64_t set_lines_next_end(const struct set_lines *lines)
+{
+    uint64_t first_ns = 0;
+    for (size_t i = 0; i < lines->n; i++) {
+        uint64_t until_ns = lines->at[i].until_ns;
+        if (until_ns > 0 && (first_ns == 0 || until_ns < first_ns))
+            first_ns = until_ns;
+    }
+    return first_ns;
+}
+
+/* ---- what they do ---- */
+
+static bool apply(const struct set_line *line, struct policies *policies, const struct command_table *table,
+                  struct variants *variants, char *why)
+{
+    const struct line_span span = {line->until_ns, line->subject != NULL};
+    const struct policy *known = policies_find(policies, slice_str(line->policy));
+    if (known == NULL) {
+        snprintf(why, WHY_ROOM, "there is no policy of that name");
+        return false;
+    }
+    struct policy *policy = line->subject != NULL ? variants_want(variants, slice_str(line->subject), known)
+                                                  : policies_add(policies, slice_str(line->policy), why, WHY_ROOM);
+    return policy != NULL && policy_replace_line(policies, policy, table, slice_str(line->what),
+                                                 slice_str(line->expression), &span, why, WHY_ROOM);
+}
+
+static char *refused(const struct set_line *line, const char *why)
+{
+    char text[2 * WHY_ROOM];
+    snprintf(text, sizeof text, "[policy %s] %s: %s", line->policy, line->what, why);
+    return copy_text(text);
+}
+
+/* Those for all first: variants are made from what they leave. */
+char *set_lines_apply(struct set_lines *lines, struct policies *policies, const struct command_table *table,
+                      struct journal *journal, struct variants *variants)
+{
+    char why[WHY_ROOM];
+    for (int own = 0; own < 2; own++)
+        for (size_t i = 0; i < lines->n;) {
+            const struct set_line *line = &lines->at[i];
+            if ((line->subject != NULL) != own || apply(line, policies, table, variants, why)) {
+                i++;
+                continue;
+            }
+            if (journal == NULL)
+                return refused(line, why);
+            log_event(journal, LOG_WARN, "reload", "dropped: " SHOWN ": %s", SHOW(line), why);
+            take_out(lines, i);
+        }
+    return NULL;
+}
+
+/* ---- against the file ---- */
+
+static char *running_text(const struct set_line *line, uint64_t now_ns)
+{
+    size_t room = strlen(line->expression) + 32;
+    char *text = mem_alloc(room);
+    uint64_t left_ns = line->until_ns > now_ns ? line->until_ns - now_ns : 0;
+    if (line->until_ns > 0)
+        snprintf(text, room, "%s ex %" PRIu64 "s", line->expression, (left_ns + NS_PER_S - 1) / NS_PER_S);
+    else
+        snprintf(text, room, "%s", line->expression);
+    return text;
+}
+
+/* "policy free", "write for user:ann" */
+static char *joined(const char *first, const char *second, const char *third)
+{
+    size_t room = strlen(first) + strlen(second) + strlen(third) + 1;
+    char *text = mem_alloc(room);
+    snprintf(text, room, "%s%s%s", first, second, third);
+    return text;
+}
+
+static void add(struct differences *d, const struct set_line *line, const struct config_file *file, uint64_t now_ns)
+{
+    const struct line_name name = {SECTION_POLICY, slice_str(line->policy), slice_str(line->what)};
+    char *in_file = line->subject == NULL ? config_file_value(file, &name) : NULL;
+    d->at = mem_realloc(d->at, d->count + 1, sizeof *d->at);
+    d->at[d->count++] = (struct difference){
+        joined("policy ", line->policy, ""),
+        line->subject != NULL ? joined(line->what, " for ", line->subject) : copy_text(line->what),
+        running_text(line, now_ns),
+        in_file != NULL ? in_file : copy_text(""),
+    };
+}
+
+/* What was SET before for good has a row already. */
+static bool amend(struct differences *d, const struct set_line *line, uint64_t now_ns)
+{
+    for (size_t i = 0; line->subject == NULL && i < d->count; i++) {
+        const struct line_name name = difference_line(&d->at[i]);
+        if (name.kind != SECTION_POLICY || !slice_eq_nocase(name.section, slice_str(line->policy)) ||
+            !slice_eq_nocase(name.key, slice_str(line->what)))
+            continue;
+        free(d->at[i].running);
+        d->at[i].running = running_text(line, now_ns);
+        return true;
+    }
+    return false;
+}
+
+void set_lines_differences(const struct set_lines *lines, const struct config_file *file, uint64_t now_ns,
+                           struct differences *d)
+{
+    for (size_t i = 0; i < lines->n; i++)
+        if (!amend(d, &lines->at[i], now_ns))
+            add(d, &lines->at[i], file, now_ns);
+}

@@ -1,0 +1,497 @@
+/*
+ * First all subjects are looked at for the population of each row, a class of a policy; then its suggestion is made,
+ * and all are looked at again: who would have been limited?
+ */
+#include "run/commands/suggest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/split.h"
+#include "base/text.h"
+#include "base/why.h"
+#include "limit/figures/observed.h"
+#include "limit/figures/suggestion.h"
+#include "run/config/inifile.h"
+#include "run/commands/order_line.h"
+
+#define LIVE_CELLS 8192 /* 64 KB at most for each row */
+#define NAMES 10        /* told of those above */
+#define NAME_SHOWN 40
+#define SPAN_ROOM 32
+#define UNLIMITED "default" /* would bind those whom no policy does */
+
+/* A subject that would have been limited, or that is the next to be. */
+struct named {
+    char text[OBSERVED_NAME_MAX];
+    size_t len;
+    struct peaks peaks;
+    double excess;
+};
+
+/* One class of one policy. */
+struct row {
+    unsigned class;
+    struct population population;
+    struct observed_forgotten forgotten;
+    bool has_enough;
+    uint64_t excepted; /* subjects that are left out */
+    struct suggestion suggestion;
+    uint64_t limited; /* subjects that would have been, ... */
+    uint64_t unsure;  /* ... and others that might have been */
+    struct named names[NAMES];
+    size_t n_names;
+};
+
+#define EXCEPTED_MAX 64 /* names behind EXCEPT of which weir says that it does not know them: bits of a word */
+
+/* One policy. */
+struct sheet {
+    const struct record *record;
+    const char *name;
+    uint64_t seconds;
+    struct row *rows;
+    size_t n_rows;
+};
+
+struct survey {
+    struct slice excepted; /* names with blanks between */
+    uint64_t forgotten;    /* of these, by their place: those that a list of forgotten subjects names */
+    unsigned percentile;   /* see suggestion_make */
+    struct sheet *sheets;
+    size_t n_sheets;
+    uint16_t by_record[LEDGER_POLICIES_MAX]; /* its sheet's index plus one; 0: none */
+    bool is_starved;
+};
+
+/* ---- the subjects ---- */
+
+static const struct sheet *sheet_of(const struct survey *survey, const struct subject *subject)
+{
+    uint16_t number = survey->by_record[subject->record->number];
+    return number > 0 ? &survey->sheets[number - 1] : NULL;
+}
+
+/* Returns the name's place among those that are left out, -1 where it is not. */
+static int excepted_at(const struct survey *survey, struct slice name)
+{
+    struct slice rest = survey->excepted, one;
+    for (int at = 0; split_word(&rest, &one); at++)
+        if (slice_eq(one, name))
+            return at;
+    return -1;
+}
+
+static bool is_excepted(const struct survey *survey, struct slice name)
+{
+    return excepted_at(survey, name) >= 0;
+}
+
+static void count(void *arg, struct subject *subject)
+{
+    struct demand *demand = atomic_load_explicit(&subject->demand, memory_order_acquire);
+    const struct sheet *sheet = demand != NULL ? sheet_of(arg, subject) : NULL;
+    bool is_out = sheet != NULL && is_excepted(arg, subject_name(subject));
+    for (size_t i = 0; sheet != NULL && i < sheet->n_rows; i++) {
+        const struct peaks peaks = demand_peaks(demand, sheet->rows[i].class);
+        if (!is_out)
+            population_add(&sheet->rows[i].population, &peaks, 1);
+        else
+            sheet->rows[i].excepted += peaks.of[PEAK_1S] > 0;
+    }
+}
+
+/* Of those that have been forgotten, only the names of the heaviest are known. */
+static void leave_out_forgotten(struct survey *survey, struct row *row)
+{
+    struct observed_forgotten *forgotten = &row->forgotten;
+    size_t n = 0;
+    for (size_t i = 0; i < forgotten->n_most; i++) {
+        const struct observed_name *one = &forgotten->most[i];
+        int at = excepted_at(survey, slice_of(one->text, one->len));
+        if (at >= 0) {
+            survey->forgotten |= at < EXCEPTED_MAX ? UINT64_C(1) << at : 0;
+            population_take(&forgotten->population, &one->peaks);
+            row->excepted++;
+        } else {
+            forgotten->most[n++] = *one;
+        }
+    }
+    forgotten->n_most = n;
+}
+
+static bool is_named(const struct named *named, struct slice name)
+{
+    return slice_eq(slice_of(named->text, named->len), name);
+}
+
+/* Those that exceed most, the first first; each is there once, living or forgotten. */
+static void note_name(struct row *row, struct slice whole, const struct peaks *peaks)
+{
+    enum peak which;
+    struct slice name = slice_of(whole.at, whole.len < OBSERVED_NAME_MAX ? whole.len : OBSERVED_NAME_MAX);
+    struct named noted = {.len = name.len, .peaks = *peaks};
+    noted.excess = suggestion_excess(&row->suggestion, peaks, &which);
+    memcpy(noted.text, name.at, name.len);
+    size_t at = 0;
+    while (at < row->n_names && !is_named(&row->names[at], name))
+        at++;
+    if (at == NAMES)
+        at--;
+    else if (at == row->n_names)
+        row->names[row->n_names++] = (struct named){.excess = 0};
+    if (row->names[at].excess >= noted.excess)
+        return;
+    for (; at > 0 && row->names[at - 1].excess < noted.excess; at--)
+        row->names[at] = row->names[at - 1];
+    row->names[at] = noted;
+}
+
+static void judge(struct row *row, struct slice name, const struct peaks *peaks)
+{
+    if (peaks->of[PEAK_1S] == 0)
+        return;
+    if (suggestion_limits(&row->suggestion, peaks))
+        row->limited++;
+    else if (!suggestion_passes(&row->suggestion, peaks))
+        row->unsure++;
+    note_name(row, name, peaks);
+}
+
+static void judge_living(void *arg, struct subject *subject)
+{
+    struct demand *demand = atomic_load_explicit(&subject->demand, memory_order_acquire);
+    const struct sheet *sheet = demand != NULL ? sheet_of(arg, subject) : NULL;
+    if (sheet != NULL && is_excepted(arg, subject_name(subject)))
+        return;
+    for (size_t i = 0; sheet != NULL && i < sheet->n_rows; i++) {
+        const struct peaks peaks = demand_peaks(demand, sheet->rows[i].class);
+        if (sheet->rows[i].has_enough)
+            judge(&sheet->rows[i], subject_name(subject), &peaks);
+    }
+}
+
+static void judge_forgotten(struct row *row)
+{
+    const struct population *population = &row->forgotten.population;
+    const struct population_cell *cell;
+    struct peaks upper;
+    size_t at = 0;
+    while ((cell = population_next(population, &at, &upper)) != NULL) {
+        const struct peaks lower = population_lower(population, cell);
+        if (suggestion_limits(&row->suggestion, &lower))
+            row->limited += cell->subjects;
+        else if (!suggestion_passes(&row->suggestion, &upper))
+            row->unsure += cell->subjects;
+    }
+    for (size_t i = 0; i < row->forgotten.n_most; i++) {
+        const struct observed_name *most = &row->forgotten.most[i];
+        note_name(row, slice_of(most->text, most->len), &most->peaks);
+    }
+}
+
+/* ---- what is asked about ---- */
+
+static bool is_asked(const struct order *order, const struct observed *observed, unsigned class)
+{
+    return order->what == NULL || slice_eq_nocase(observed_name(observed, class), slice_str(order->what));
+}
+
+static void add_sheet(struct survey *survey, const struct order *order, const struct record *record, const char *name,
+                      uint64_t now_ns)
+{
+    struct observed *observed = record->observed;
+    struct sheet *sheet = &survey->sheets[survey->n_sheets];
+    struct row *rows = calloc(observed_count(observed) + 1U, sizeof *rows);
+    if (rows == NULL) {
+        survey->is_starved = true;
+        return;
+    }
+    *sheet =
+        (struct sheet){.record = record, .name = name, .seconds = observed_seconds(observed, now_ns), .rows = rows};
+    survey->by_record[record->number] = (uint16_t)++survey->n_sheets;
+    for (unsigned class = 0; class < observed_count(observed); class ++) {
+        if (!is_asked(order, observed, class))
+            continue;
+        struct row *row = &rows[sheet->n_rows++];
+        row->class = class;
+        population_init(&row->population, LIVE_CELLS);
+        observed_copy_forgotten(observed, class, &row->forgotten);
+        leave_out_forgotten(survey, row);
+    }
+}
+
+static bool asks_for_unlimited(const struct order *order)
+{
+    return order->policy == NULL || slice_eq_nocase(slice_str(order->policy), SLICE(UNLIMITED));
+}
+
+static void add_sheets(struct survey *survey, const struct order *order, const struct policies *policies,
+                       const struct record *unlimited, uint64_t now_ns)
+{
+    survey->sheets = calloc(policies_count(policies) + 1, sizeof *survey->sheets);
+    survey->is_starved = survey->sheets == NULL;
+    const struct policy *only = order->policy != NULL ? policies_find(policies, slice_str(order->policy)) : NULL;
+    for (size_t i = 0; i < policies_count(policies) && !survey->is_starved; i++) {
+        const struct policy *policy = policies_at(policies, i);
+        if (order->policy == NULL || policy == only)
+            add_sheet(survey, order, policy->record, policy->name, now_ns);
+    }
+    bool is_bound = policies_find(policies, SLICE(UNLIMITED)) != NULL;
+    if (!is_bound && asks_for_unlimited(order) && !survey->is_starved)
+        add_sheet(survey, order, unlimited, UNLIMITED, now_ns);
+}
+
+static void drop(struct survey *survey)
+{
+    for (size_t i = 0; i < survey->n_sheets; i++) {
+        for (size_t j = 0; j < survey->sheets[i].n_rows; j++) {
+            population_fini(&survey->sheets[i].rows[j].population);
+            population_fini(&survey->sheets[i].rows[j].forgotten.population);
+        }
+        free(survey->sheets[i].rows);
+    }
+    free(survey->sheets);
+    free(survey);
+}
+
+/* ---- the answer ---- */
+
+static const char *span_text(uint64_t seconds, char *out)
+{
+    static const struct {
+        uint64_t seconds;
+        const char *name;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (seconds >= 2 * units[i].seconds) {
+            snprintf(out, SPAN_ROOM, "%" PRIu64 " %s", seconds / units[i].seconds, units[i].name);
+            return out;
+        }
+    snprintf(out, SPAN_ROOM, "%" PRIu64 " s", seconds);
+    return out;
+}
+
+static void tell_too_little(struct text *out, const struct sheet *sheet, const struct row *row)
+{
+    char span[SPAN_ROOM];
+    uint64_t n = row->population.subjects;
+    struct slice class = observed_name(sheet->record->observed, row->class);
+    if (n == 0)
+        text_print(out, "; %.*s: nobody has sent any yet\n", (int)class.len, class.at);
+    else
+        text_print(out, "; %.*s: only %" PRIu64 " subject%s in %s: too little to say\n", (int)class.len, class.at, n,
+                   n == 1 ? "" : "s", span_text(sheet->seconds, span));
+}
+
+/* "p99 of 412 subjects", "all but 1 of 24 subjects", "p90 of 23 subjects (1 left out)": for whom the limit is enough. */
+static int tell_whose(char *out, size_t room, const struct survey *survey, const struct row *row)
+{
+    char first[48];
+    char last[48] = "";
+    uint64_t n = row->population.subjects;
+    if (row->suggestion.above > 0)
+        snprintf(first, sizeof first, "all but %" PRIu64, row->suggestion.above);
+    else
+        snprintf(first, sizeof first, "p%u", survey->percentile != SUGGESTION_GAPS ? survey->percentile : 99);
+    if (row->excepted > 0)
+        snprintf(last, sizeof last, " (%" PRIu64 " left out)", row->excepted);
+    return snprintf(out, room, "%s of %" PRIu64 " subject%s%s", first, n, n == 1 ? "" : "s", last);
+}
+
+/* How the others would have fared, up to where names are to follow. */
+static int tell_fate(char *out, size_t room, const struct row *row)
+{
+    if (row->limited == 0)
+        return row->unsure == 0 ? snprintf(out, room, "none would have been limited, nearest")
+                                : snprintf(out, room, "%" PRIu64 " might have been limited", row->unsure);
+    if (row->unsure == 0)
+        return snprintf(out, room, "%" PRIu64 " would have been limited", row->limited);
+    return snprintf(out, room, "%" PRIu64 " would have been limited, %" PRIu64 " more might", row->limited,
+                    row->unsure);
+}
+
+/* "user:acme (5400 in 10 s)": the window that says most. */
+static int tell_name(char *out, size_t room, const struct row *row, const struct named *named)
+{
+    enum peak which;
+    suggestion_excess(&row->suggestion, &named->peaks, &which);
+    size_t shown = named->len < NAME_SHOWN ? named->len : NAME_SHOWN;
+    return snprintf(out, room, "%.*s%s (%" PRIu32 " in %u s)", (int)shown, named->text, shown < named->len ? "..." : "",
+                    named->peaks.of[which], peak_seconds(which));
+}
+
+/* A line may not be longer than the file's are: names that have no room are left out. */
+static void tell_suggestion(struct text *out, const struct survey *survey, const struct sheet *sheet,
+                            const struct row *row)
+{
+    char whose[128];
+    char line[INIFILE_LINE_MAX + 1];
+    char limit[SUGGESTION_ROOM];
+    char span[SPAN_ROOM];
+    char name[OBSERVED_NAME_MAX + 64];
+    struct slice class = observed_name(sheet->record->observed, row->class);
+    struct slice right = suggestion_text(&row->suggestion, limit);
+    tell_whose(whose, sizeof whose, survey, row);
+    int len = snprintf(line, sizeof line, "%.*s = %.*s ; %s over %s, ", (int)class.len, class.at, (int)right.len,
+                       right.at, whose, span_text(sheet->seconds, span));
+    len += tell_fate(line + len, sizeof line - (size_t)len, row);
+    text_add(out, slice_of(line, (size_t)len));
+    bool is_fine = row->limited + row->unsure == 0;
+    uint64_t left = is_fine ? 1 : row->limited + row->unsure;
+    for (size_t i = 0; i < row->n_names && left > 0; i++, left--) {
+        int more = tell_name(name, sizeof name, row, &row->names[i]);
+        if ((size_t)(len + more) + sizeof ", ..., " > INIFILE_LINE_MAX)
+            break;
+        len += more + 2;
+        text_print(out, "%s%s", i == 0 ? ": " : ", ", name);
+    }
+    text_add(out, left > 0 && !is_fine ? SLICE(", ...\n") : SLICE("\n"));
+}
+
+/* `all`, where it is suggested and nothing would reach this row's limit that passes it. NULL: the row is worth a line. */
+static const struct row *covering(const struct sheet *sheet, const struct row *row)
+{
+    for (size_t i = 0; i < sheet->n_rows; i++) {
+        const struct row *other = &sheet->rows[i];
+        if (other != row && other->class == DEMAND_ALL && other->has_enough)
+            return suggestion_covers(&other->suggestion, &row->suggestion) ? other : NULL;
+    }
+    return NULL;
+}
+
+/* A comment: as a line it would never bind. */
+static void tell_covered(struct text *out, const struct sheet *sheet, const struct row *row)
+{
+    char limit[SUGGESTION_ROOM];
+    struct slice class = observed_name(sheet->record->observed, row->class);
+    struct slice right = suggestion_text(&row->suggestion, limit);
+    text_print(out, "; %.*s: %.*s would never bind beside all\n", (int)class.len, class.at, (int)right.len, right.at);
+}
+
+static size_t rows_seen(const struct sheet *sheet)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < sheet->n_rows; i++)
+        n += sheet->rows[i].population.subjects > 0;
+    return n;
+}
+
+/* Of a policy that is not named, only what has come; a heading unless one line is asked for. */
+static void tell_sheet(struct text *out, const struct survey *survey, const struct order *order,
+                       const struct sheet *sheet)
+{
+    bool is_one = order->policy != NULL && order->what != NULL;
+    if (order->policy == NULL && rows_seen(sheet) == 0)
+        return;
+    if (!is_one)
+        text_print(out, "[policy %s]\n", sheet->name);
+    if (!is_one && rows_seen(sheet) == 0)
+        text_add(out, SLICE("; nobody has sent anything yet\n"));
+    for (size_t i = 0; i < sheet->n_rows; i++) {
+        const struct row *row = &sheet->rows[i];
+        if (row->has_enough && covering(sheet, row) != NULL)
+            tell_covered(out, sheet, row);
+        else if (row->has_enough)
+            tell_suggestion(out, survey, sheet, row);
+        else if (is_one || row->population.subjects > 0)
+            tell_too_little(out, sheet, row);
+    }
+}
+
+/* ---- */
+
+static void suggest_each(struct survey *survey)
+{
+    for (size_t i = 0; i < survey->n_sheets; i++)
+        for (size_t j = 0; j < survey->sheets[i].n_rows; j++) {
+            struct row *row = &survey->sheets[i].rows[j];
+            population_merge(&row->population, &row->forgotten.population);
+            row->has_enough = suggestion_has_enough(row->population.subjects, survey->sheets[i].seconds);
+            if (row->has_enough)
+                row->suggestion = suggestion_make(&row->population, survey->sheets[i].seconds, survey->percentile);
+        }
+}
+
+static void judge_each_forgotten(const struct survey *survey)
+{
+    for (size_t i = 0; i < survey->n_sheets; i++)
+        for (size_t j = 0; j < survey->sheets[i].n_rows; j++)
+            if (survey->sheets[i].rows[j].has_enough)
+                judge_forgotten(&survey->sheets[i].rows[j]);
+}
+
+/* A name with a slip in it leaves nobody out. */
+static void tell_unseen(struct text *out, const struct survey *survey, struct subjects *const *tables, size_t n)
+{
+    struct slice rest = survey->excepted, one;
+    for (int at = 0; at < EXCEPTED_MAX && split_word(&rest, &one); at++) {
+        bool is_seen = (survey->forgotten >> at & 1) != 0;
+        for (size_t i = 0; i < n; i++)
+            is_seen |= subjects_have(tables[i], one);
+        if (!is_seen)
+            text_print(out, "; %.*s was never seen, as far as weir remembers\n", WHY_SLICE(one));
+    }
+}
+
+static void tell(struct order *order, const struct survey *survey, struct subjects *const *tables, size_t n)
+{
+    struct text out = {0};
+    for (size_t i = 0; i < survey->n_sheets; i++)
+        tell_sheet(&out, survey, order, &survey->sheets[i]);
+    if (out.len == 0)
+        text_add(&out, SLICE("; nobody has sent anything yet\n"));
+    tell_unseen(&out, survey, tables, n);
+    order->is_starved = out.is_broken;
+    order->lines = out.at;
+    order->lines_len = out.len;
+}
+
+static void look(struct survey *survey, struct subjects *const *tables, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        subjects_look(tables[i], count, survey);
+    suggest_each(survey);
+    for (size_t i = 0; i < n; i++)
+        subjects_look(tables[i], judge_living, survey);
+    judge_each_forgotten(survey);
+}
+
+/* NULL: there is something to say. */
+static char *find_fault(const struct survey *survey, const struct order *order, const struct policies *policies)
+{
+    size_t rows = 0;
+    if (survey->n_sheets == 0)
+        return order_no_policy(policies, slice_str(order->policy));
+    for (size_t i = 0; i < survey->n_sheets; i++)
+        rows += survey->sheets[i].n_rows;
+    if (rows > 0 || order->what == NULL)
+        return NULL;
+    return order_error("class %.*s is not observed%s%.*s: only all, read, write, the classes that the policy's limits "
+                       "name, and your own",
+                       WHY_SLICE(slice_str(order->what)), order->policy != NULL ? " in policy " : "",
+                       WHY_SLICE(slice_str(order->policy != NULL ? order->policy : "")));
+}
+
+void suggest_carry_out(struct order *order, const struct policies *policies, const struct front_settings *settings,
+                       uint64_t now_ns)
+{
+    struct subjects *const tables[] = {settings->subjects, settings->key_subjects};
+    struct survey *survey = calloc(1, sizeof *survey);
+    if (survey == NULL) {
+        order->is_starved = true;
+        return;
+    }
+    survey->percentile = order->wanted.percentile;
+    survey->excepted = slice_str(order->expression != NULL ? order->expression : "");
+    add_sheets(survey, order, policies, settings->unlimited, now_ns);
+    order->is_starved = survey->is_starved;
+    order->error = survey->is_starved ? NULL : find_fault(survey, order, policies);
+    if (order->error == NULL && !order->is_starved) {
+        look(survey, tables, sizeof tables / sizeof tables[0]);
+        tell(order, survey, tables, sizeof tables / sizeof tables[0]);
+    }
+    drop(survey);
+}

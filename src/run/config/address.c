@@ -1,0 +1,363 @@
+#include "run/config/address.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/split.h"
+#include "base/why.h"
+
+#define HOST_MAX 253
+#define PATH_MAX_BYTES (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
+
+static const struct slice unix_scheme = {"unix:", 5}, tls_scheme = {"tls:", 4};
+
+static bool is_host(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.at[i] <= ' ' || strchr("[]/,", text.at[i]) != NULL)
+            return false;
+    return text.len > 0 && text.len <= HOST_MAX;
+}
+
+static bool parse_path(struct address *address, struct slice path, char *why, size_t why_size)
+{
+    if (path.len == 0 || path.at[0] != '/')
+        return why_set(why, why_size, "\"unix:%.*s\": the path of a unix socket starts with /", WHY_SLICE(path));
+    for (size_t i = 0; i < path.len; i++)
+        if (split_is_space(path.at[i]))
+            return why_set(why, why_size, "\"unix:%.*s\": the path of a unix socket has no blanks", WHY_SLICE(path));
+    if (path.len > PATH_MAX_BYTES)
+        return why_set(why, why_size, "the path of a unix socket has at most %zu bytes, this one has %zu",
+                       PATH_MAX_BYTES, path.len);
+    *address = (struct address){.host = mem_strndup(path.at, path.len), .is_unix = true};
+    return true;
+}
+
+static bool parse_port(struct slice text, int64_t least, uint16_t *port, char *why, size_t why_size)
+{
+    int64_t number;
+    if (!num_parse(text, &number) || number < least || number > UINT16_MAX)
+        return why_set(why, why_size, "\"%.*s\" is not a port: a port is a number from %d to 65535", WHY_SLICE(text),
+                       (int)least);
+    *port = (uint16_t)number;
+    return true;
+}
+
+/* Could it be an IPv6 address, perhaps with a port behind? Not a list of addresses, nor a URL. */
+static bool is_v6_like(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (strchr("0123456789abcdefABCDEF:.%", text.at[i]) == NULL)
+            return false;
+    return true;
+}
+
+/* The host, without brackets; `text` is what stands before the last colon of `whole`. */
+static bool parse_host(struct slice text, struct slice whole, struct slice *host, char *why, size_t why_size)
+{
+    *host = text;
+    bool has_brackets = text.len >= 2 && text.at[0] == '[' && text.at[text.len - 1] == ']';
+    if (has_brackets)
+        *host = slice_of(text.at + 1, text.len - 2);
+    else if (text.len > 0 && memchr(text.at, ':', text.len) != NULL && is_v6_like(whole))
+        return why_set(why, why_size, "an IPv6 address goes into brackets: [::1]:6379");
+    if (!is_host(*host) || (!has_brackets && memchr(host->at, ':', host->len) != NULL))
+        return why_set(why, why_size, "\"%.*s\" is not a host", WHY_SLICE(text));
+    return true;
+}
+
+/* The bytes before the colon of the port; all of `text` when there is none. */
+static size_t host_length(struct slice text)
+{
+    for (size_t i = text.len; i > 0 && text.at[i - 1] != ']'; i--)
+        if (text.at[i - 1] == ':')
+            return i - 1;
+    return text.len;
+}
+
+static bool is_digits(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.at[i] < '0' || text.at[i] > '9')
+            return false;
+    return text.len > 0;
+}
+
+/* What an address is for, and how messages about it advise. */
+struct use {
+    const char *scheme; /* in front of the address */
+    const char *forms;  /* of such addresses */
+    const char *all;    /* behind an address of this machine */
+    int usual_port;
+    bool may_choose_port; /* port 0 */
+};
+
+static const struct use for_clients = {.scheme = "",
+                                       .forms = "host:port, [v6]:port, tls:host:port or unix:/path",
+                                       .all = ", or 0.0.0.0 instead for all addresses of this machine",
+                                       .usual_port = 6380,
+                                       .may_choose_port = true};
+static const struct use for_redis = {
+    .scheme = "", .forms = "host:port, [v6]:port, tls:host:port or unix:/path", .all = "", .usual_port = 6379};
+static const struct use for_sentinels = {
+    .scheme = "", .forms = "host:port, [v6]:port or tls:host:port", .all = "", .usual_port = 26379};
+static const struct use for_http = {
+    .scheme = "", .forms = "host:port or [v6]:port", .all = "", .usual_port = 9380, .may_choose_port = true};
+
+/* Say how to write what has no port, or no host. */
+static bool refuse_half(struct slice host, struct slice port, const struct use *use, struct why why)
+{
+    if (host.len == 0 && is_digits(port))
+        return why_refuse(why, "a host is missing before the port: write %s127.0.0.1:%.*s%s", use->scheme,
+                          WHY_SLICE(port), use->all);
+    if (is_digits(host) && port.len == 0)
+        return why_refuse(why, "\"%.*s\" is a port without a host: write %s127.0.0.1:%.*s%s", WHY_SLICE(host),
+                          use->scheme, WHY_SLICE(host), use->all);
+    if (host.len > 0 && host.at[0] == '/')
+        return why_refuse(why, "\"%.*s\" is a path: write unix:%.*s", WHY_SLICE(host), WHY_SLICE(host));
+    bool has_brackets = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
+    if (host.len > 0 && port.len == 0 && is_host(has_brackets ? slice_of(host.at + 1, host.len - 2) : host))
+        return why_refuse(why, "\"%.*s\" has no port: write %s%.*s:%d", WHY_SLICE(host), use->scheme, WHY_SLICE(host),
+                          use->usual_port);
+    return why_refuse(why, "\"%.*s\" is not an address: write %s", WHY_SLICE(host), use->forms);
+}
+
+static bool parse_tcp(struct address *address, struct slice text, const struct use *use, char *why, size_t why_size)
+{
+    struct slice rest = text, host;
+    uint16_t port = 0;
+    host = split_take(&rest, host_length(text));
+    if (rest.len > 0 && rest.at[0] == ':')
+        split_take(&rest, 1);
+    if (host.len == 0 || rest.len == 0)
+        return refuse_half(host, rest, use, (struct why){why, why_size});
+    if (slice_eq(host, SLICE("*")) && use->may_choose_port)
+        return why_set(why, why_size,
+                       "* is not a host: write 0.0.0.0:%.*s for all IPv4 addresses of this machine, [::]:%.*s for "
+                       "those of IPv6, or both",
+                       WHY_SLICE(rest), WHY_SLICE(rest));
+    if (!parse_host(host, text, &host, why, why_size) ||
+        !parse_port(rest, use->may_choose_port ? 0 : 1, &port, why, why_size))
+        return false;
+    *address = (struct address){.host = mem_strndup(host.at, host.len), .port = port};
+    return true;
+}
+
+/* ---- URLs ---- */
+
+static bool has_scheme(struct slice text, struct slice scheme)
+{
+    return text.len >= scheme.len && slice_eq_nocase(slice_of(text.at, scheme.len), scheme);
+}
+
+static const struct url {
+    struct slice scheme;
+    bool is_tls;
+    const char *instead; /* of an address; NULL: there is one */
+} urls[] = {
+    {{"rediss://", 9}, true, NULL},
+    {{"redis://", 8}, false, NULL},
+    {{"valkeys://", 10}, true, NULL},
+    {{"valkey://", 9}, false, NULL},
+    {{"tls://", 6}, true, NULL},
+    {{"ssl://", 6}, true, NULL},
+    {{"ssl:", 4}, true, NULL},
+    {{"tcp://", 6}, false, NULL},
+    {{"http://", 7}, false, NULL},
+    {{"sentinel://", 11}, false, "write sentinel:NAME@HOST:26379, with the other sentinels behind a comma"},
+    {{"redis+sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, with the other sentinels behind a comma"},
+    {{"redis-sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, with the other sentinels behind a comma"},
+};
+
+/* redis://user:password@host:port/0. What it says of passwords is not repeated. */
+static bool is_url(struct slice text, const struct use *use, char *why, size_t why_size)
+{
+    size_t u = 0;
+    while (u < sizeof urls / sizeof urls[0] && !has_scheme(text, urls[u].scheme))
+        u++;
+    if (u == sizeof urls / sizeof urls[0])
+        return false;
+    struct slice rest = text, scheme = split_take(&rest, urls[u].scheme.len);
+    if (urls[u].instead != NULL) {
+        why_set(why, why_size, "%.*s... is a URL: %s", WHY_SLICE(scheme), urls[u].instead);
+        return true;
+    }
+    bool has_login = false;
+    size_t end = 0;
+    for (size_t i = rest.len; i > 0 && !has_login; i--)
+        if (rest.at[i - 1] == '@') {
+            split_take(&rest, i);
+            has_login = true;
+        }
+    while (end < rest.len && rest.at[end] != '/' && rest.at[end] != '?' && rest.at[end] != ',')
+        end++;
+    rest = slice_of(rest.at, end);
+    bool has_port = rest.len > 0 && host_length(rest) < rest.len;
+    char port[16] = "";
+    if (!has_port)
+        snprintf(port, sizeof port, ":%d", use->usual_port);
+    why_set(why, why_size, "%.*s... is a URL: write %s%.*s%s%s", WHY_SLICE(scheme), urls[u].is_tls ? "tls:" : "",
+            WHY_SLICE(rest.len > 0 ? rest : SLICE("host")), port,
+            has_login ? ", and its user and password in upstream-user and upstream-password-file" : "");
+    return true;
+}
+
+bool address_is_unix(struct slice text)
+{
+    return has_scheme(text, unix_scheme);
+}
+
+bool address_parse_http(struct address *address, struct slice text, char *why, size_t why_size)
+{
+    if (is_url(text, &for_http, why, why_size))
+        return false;
+    if (has_scheme(text, tls_scheme))
+        return why_set(why, why_size, "\"%.*s\": there is no TLS here", WHY_SLICE(text));
+    return parse_tcp(address, text, &for_http, why, why_size);
+}
+
+static bool parse_tls(struct address *address, struct slice text, const struct use *use, char *why, size_t why_size)
+{
+    struct slice rest = text;
+    struct use own = *use;
+    own.scheme = "tls:";
+    own.forms = "tls:host:port or tls:[v6]:port";
+    split_take(&rest, tls_scheme.len);
+    if (address_is_unix(rest))
+        return why_set(why, why_size, "\"%.*s\": there is no TLS on a unix socket", WHY_SLICE(text));
+    bool is_good = parse_tcp(address, rest, &own, why, why_size);
+    if (is_good)
+        address->is_tls = true;
+    return is_good;
+}
+
+static bool parse_any(struct address *address, struct slice text, const struct use *use, char *why, size_t why_size)
+{
+    struct slice rest = text;
+    if (is_url(text, use, why, why_size))
+        return false;
+    if (has_scheme(text, tls_scheme))
+        return parse_tls(address, text, use, why, why_size);
+    if (!address_is_unix(text))
+        return parse_tcp(address, text, use, why, why_size);
+    split_take(&rest, unix_scheme.len);
+    return parse_path(address, rest, why, why_size);
+}
+
+bool address_parse(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
+{
+    return parse_any(address, text, may_choose_port ? &for_clients : &for_redis, why, why_size);
+}
+
+bool address_parse_sentinel(struct address *address, struct slice text, char *why, size_t why_size)
+{
+    return parse_any(address, text, &for_sentinels, why, why_size);
+}
+
+bool address_eq(const struct address *a, const struct address *b)
+{
+    return a->is_unix == b->is_unix && a->port == b->port &&
+           (a->is_unix ? strcmp(a->host, b->host) : strcasecmp(a->host, b->host)) == 0;
+}
+
+bool address_is_same(const struct address *a, const struct address *b)
+{
+    struct endpoint of_a, of_b;
+    if (address_eq(a, b))
+        return true;
+    if (a->is_unix || b->is_unix || a->port != b->port || !address_is_literal(a, &of_a) ||
+        !address_is_literal(b, &of_b))
+        return false;
+    struct ip ip_a = ip_of((const struct sockaddr *)&of_a.address),
+              ip_b = ip_of((const struct sockaddr *)&of_b.address);
+    return ip_eq(&ip_a, &ip_b);
+}
+
+void address_fini(struct address *address)
+{
+    free(address->host);
+    *address = (struct address){0};
+}
+
+void address_print(const struct address *address, char *out, size_t size)
+{
+    const char *tls = address->is_tls ? "tls:" : "";
+    if (address->is_unix)
+        snprintf(out, size, "unix:%s", address->host);
+    else if (strchr(address->host, ':') != NULL)
+        snprintf(out, size, "%s[%s]:%u", tls, address->host, (unsigned)address->port);
+    else
+        snprintf(out, size, "%s%s:%u", tls, address->host, (unsigned)address->port);
+}
+
+/* ---- endpoints ---- */
+
+static const char *resolve_unix(const struct address *address, struct endpoint *out)
+{
+    struct sockaddr_un *un = (void *)&out->address;
+    size_t len = strlen(address->host);
+    if (len >= sizeof un->sun_path)
+        return "the path of the socket is too long";
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, address->host, len + 1);
+    out->length = sizeof *un;
+    return NULL;
+}
+
+static const char *resolve(const struct address *address, int flags, struct endpoint *out)
+{
+    memset(out, 0, sizeof *out);
+    char port[8];
+    snprintf(port, sizeof port, "%u", (unsigned)address->port);
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
+    struct addrinfo *found = NULL;
+    int error = getaddrinfo(address->host, port, &hints, &found);
+    if (error != 0)
+        return gai_strerror(error);
+    memcpy(&out->address, found->ai_addr, found->ai_addrlen);
+    out->length = found->ai_addrlen;
+    freeaddrinfo(found);
+    return NULL;
+}
+
+bool address_is_literal(const struct address *address, struct endpoint *out)
+{
+    struct endpoint found = {.length = 0};
+    bool is = (address->is_unix ? resolve_unix(address, &found) : resolve(address, AI_NUMERICHOST, &found)) == NULL;
+    if (is)
+        *out = found;
+    return is;
+}
+
+const char *address_resolve(const struct address *address, struct endpoint *out)
+{
+    memset(out, 0, sizeof *out);
+    return address->is_unix ? resolve_unix(address, out) : resolve(address, 0, out);
+}
+
+uint16_t endpoint_port(const struct endpoint *endpoint)
+{
+    const struct sockaddr_in *v4 = (const void *)&endpoint->address;
+    const struct sockaddr_in6 *v6 = (const void *)&endpoint->address;
+    return ntohs(endpoint->address.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
+}
+
+void endpoint_print(const struct endpoint *endpoint, char out[ENDPOINT_TEXT])
+{
+    const struct sockaddr_un *un = (const void *)&endpoint->address;
+    char host[64], port[8];
+    bool is_v6 = endpoint->address.ss_family == AF_INET6;
+    if (endpoint->address.ss_family == AF_UNIX)
+        snprintf(out, ENDPOINT_TEXT, "unix:%s", un->sun_path);
+    else if (getnameinfo((const struct sockaddr *)&endpoint->address, endpoint->length, host, sizeof host, port,
+                         sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(out, ENDPOINT_TEXT, "%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+    else
+        snprintf(out, ENDPOINT_TEXT, "an unknown address");
+}

@@ -1,0 +1,33 @@
+/*
+ * Makes a configuration from an INI file: read as a whole, then checked as a whole.
+ */
+#ifndef WEIR_RUN_CONFIG_BUILD_H
+#define WEIR_RUN_CONFIG_BUILD_H
+
+#include <stdbool.h>
+
+#include "limit/command/command.h"
+#include "run/config/config.h"
+#include "run/config/config_file.h"
+
+/* What to build: everything, or only what can change while weir runs. */
+enum config_part { CONFIG_WHOLE, CONFIG_LIVE };
+
+/*
+ * Build a configuration from `file`, which stays the caller's. All errors and warnings go to file->report, one line
+ * each; NULL when there was an error, here or when the file was read. With CONFIG_LIVE settings that need a restart,
+ * and those that name files, are ignored and stay zero.
+ */
+struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part);
+
+/* Read file->path (NULL: the safe default) into `file`, then build the whole. */
+struct config *config_read(struct config_file *file, const struct command_table *table);
+
+/* Read the file at `path` and build the whole. `report` gets lines like "file:line: [section] key: message". */
+struct config *config_load(const char *path, const struct command_table *table,
+                           void (*report)(void *arg, bool is_error, const char *line), void *arg);
+
+/* Is a line of [policy NAME] with this key a line of limits (not match, admin ...)? */
+bool config_is_limit_line(struct slice key);
+
+#endif

@@ -1,0 +1,159 @@
+#include "run/config/config_edit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/split.h"
+
+struct line_name line_name_of(const struct config_file *file, const struct entry *entry)
+{
+    const struct section *section = &file->sections[entry->section];
+    return (struct line_name){section->kind, section->name, slice_str(entry->key)};
+}
+
+const struct entry *config_file_next_line(const struct config_file *file, const struct line_name *name,
+                                          const struct entry *previous)
+{
+    const struct entry *e = previous;
+    while ((e = config_file_next_of(file, name->kind, name->section, e)) != NULL)
+        if (slice_eq_nocase(slice_str(e->key), name->key))
+            return e;
+    return NULL;
+}
+
+/* ---- copying ---- */
+
+static char *copy_text(const char *text)
+{
+    return mem_strndup(text, strlen(text));
+}
+
+void config_file_copy(struct config_file *copy, const struct config_file *file)
+{
+    *copy = (struct config_file){
+        .n_sections = file->n_sections,
+        .n_entries = file->n_entries,
+        .n_sources = file->n_sources,
+    };
+    copy->sources = mem_zalloc(file->n_sources, sizeof *copy->sources);
+    for (size_t i = 0; i < file->n_sources; i++) {
+        copy->sources[i] = file->sources[i];
+        copy->sources[i].path = copy_text(file->sources[i].path);
+    }
+    copy->sections = mem_zalloc(file->n_sections, sizeof *copy->sections);
+    copy->entries = mem_zalloc(file->n_entries, sizeof *copy->entries);
+    for (size_t i = 0; i < file->n_sections; i++) {
+        const struct section *from = &file->sections[i];
+        struct section *to = &copy->sections[i];
+        *to = *from;
+        to->title = copy_text(from->title);
+        if (from->name.len > 0)
+            to->name.at = to->title + (from->name.at - from->title);
+    }
+    for (size_t i = 0; i < file->n_entries; i++) {
+        copy->entries[i] = file->entries[i];
+        copy->entries[i].key = copy_text(file->entries[i].key);
+        copy->entries[i].value = copy_text(file->entries[i].value);
+        if (file->entries[i].raw != NULL)
+            copy->entries[i].raw = copy_text(file->entries[i].raw);
+    }
+    config_file_index(copy);
+}
+
+/* ---- finding ---- */
+
+/* `text`, a comma if there is anything before, and `more`. */
+static char *join(char *text, struct slice more)
+{
+    size_t len = text != NULL ? strlen(text) : 0;
+    size_t room = len + sizeof ", " + more.len;
+    char *joined = mem_realloc(text, room, 1);
+    snprintf(joined + len, room - len, "%s%.*s", text != NULL ? ", " : "", (int)more.len, more.at);
+    return joined;
+}
+
+char *config_file_value(const struct config_file *file, const struct line_name *name)
+{
+    char *value = NULL;
+    const struct entry *e = NULL;
+    while ((e = config_file_next_line(file, name, e)) != NULL)
+        value = join(value, split_trim(slice_str(e->value)));
+    return value;
+}
+
+/* ---- replacing ---- */
+
+static size_t section_index(struct config_file *file, const struct line_name *name)
+{
+    const struct section *known = config_file_section(file, name->kind, name->section);
+    if (known != NULL)
+        return (size_t)(known - file->sections);
+    struct slice word = section_word(name->kind);
+    size_t room = word.len + 1 + name->section.len + 1;
+    char *title = mem_alloc(room);
+    snprintf(title, room, "%.*s%s%.*s", (int)word.len, word.at, name->section.len > 0 ? " " : "",
+             (int)name->section.len, name->section.at);
+    struct slice in_title = slice_str(title);
+    file->sections = mem_realloc(file->sections, file->n_sections + 1, sizeof *file->sections);
+    file->sections[file->n_sections] = (struct section){
+        .kind = name->kind,
+        .title = title,
+        .name = slice_of(title + in_title.len - name->section.len, name->section.len),
+    };
+    return file->n_sections++;
+}
+
+static void append(struct config_file *file, const struct line_name *name, const char *value)
+{
+    size_t section = section_index(file, name);
+    file->entries = mem_realloc(file->entries, file->n_entries + 1, sizeof *file->entries);
+    file->entries[file->n_entries++] = (struct entry){
+        .section = section,
+        .key = mem_strndup(name->key.at, name->key.len),
+        .value = copy_text(value),
+    };
+}
+
+static void set_value(struct entry *entry, const char *value)
+{
+    free(entry->value);
+    free(entry->raw);
+    entry->value = copy_text(value);
+    entry->raw = NULL;
+}
+
+/* Remove the lines of that name but for the first `keep`; *first is the first of them. */
+static size_t thin_out(struct config_file *file, const struct line_name *name, size_t keep, struct entry **first)
+{
+    size_t n = 0, found = 0;
+    for (size_t i = 0; i < file->n_entries; i++) {
+        struct entry *e = &file->entries[i];
+        struct line_name its = line_name_of(file, e);
+        bool is_named = its.kind == name->kind && slice_eq_nocase(its.section, name->section) &&
+                        slice_eq_nocase(its.key, name->key);
+        if (is_named && ++found > keep) {
+            free(e->key);
+            free(e->value);
+            free(e->raw);
+            continue;
+        }
+        file->entries[n] = *e;
+        if (is_named)
+            *first = &file->entries[n];
+        n++;
+    }
+    file->n_entries = n;
+    return found;
+}
+
+void config_file_replace(struct config_file *file, const struct line_name *name, const char *value)
+{
+    struct entry *first = NULL;
+    size_t found = thin_out(file, name, value != NULL ? 1 : 0, &first);
+    if (value != NULL && found > 0)
+        set_value(first, value);
+    else if (value != NULL)
+        append(file, name, value);
+    config_file_index(file);
+}

@@ -1,0 +1,121 @@
+#include "run/config/config_keys.h"
+
+#include <stdlib.h>
+
+#include "base/why.h"
+#include "limit/policy/rate.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- the table ---- */
+
+#define MEMBER(field) .offset = offsetof(struct config, field), .size = sizeof((struct config *)NULL)->field
+#define NUMBER(field, from, to) MEMBER(field), .least = (from), .most = (to)
+#define COUNT(...) .form = "count", .parse = rate_parse_count, NUMBER(__VA_ARGS__)
+#define SIZE(...) .form = "size", .parse = rate_parse_bytes, NUMBER(__VA_ARGS__)
+#define TIME(...) .form = "time", .parse = rate_parse_time, NUMBER(__VA_ARGS__)
+#define WORD_LIST(...)                                                                                                 \
+    .words = (const char *const[])                                                                                     \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    }
+#define OR(...) , WORD_LIST(__VA_ARGS__)
+#define WORDS(field, ...) MEMBER(field), WORD_LIST(__VA_ARGS__)
+#define TEXT(field, text) MEMBER(field), .form = (text)
+#define FORM(text) .form = (text)
+#define LIST , .is_list = true
+#define RELOAD .needs_restart = false
+#define RESTART .needs_restart = true
+#define FILES .names_file = true
+#define IN_WEIR .is_admin = false
+#define IN_ADMIN .is_admin = true
+
+static const struct config_key keys[] = {
+#define KEY(section, key, value, setter, what, when, text)                                                             \
+    {.name = (key), .initial = (value), .set = (setter), .about = (text), IN_##section, what, when},
+#define DEAD(section, key) {.name = (key), IN_##section},
+#define OLD(section, key, now) {.name = (key), .new_name = (now), IN_##section},
+#include "run/config/config_keys.def"
+#undef KEY
+#undef DEAD
+#undef OLD
+};
+
+size_t config_keys_count(void)
+{
+    return COUNT_OF(keys);
+}
+
+const struct config_key *config_key_at(size_t i)
+{
+    return &keys[i];
+}
+
+enum section_kind config_key_section(const struct config_key *key)
+{
+    return key->is_admin ? SECTION_ADMIN : SECTION_WEIR;
+}
+
+bool config_key_is_dead(const struct config_key *key)
+{
+    return key->set == NULL;
+}
+
+size_t config_key_find(enum section_kind section, struct slice name)
+{
+    size_t i = 0;
+    while (i < COUNT_OF(keys) &&
+           !(config_key_section(&keys[i]) == section && slice_eq_nocase(name, slice_str(keys[i].name))))
+        i++;
+    return i;
+}
+
+const char *config_key_new_name(const struct config_key *key)
+{
+    return key->new_name;
+}
+
+const char *config_key_name(const struct config_key *key)
+{
+    return key->name;
+}
+
+bool config_key_is_list(const struct config_key *key)
+{
+    return key->is_list;
+}
+
+bool config_key_needs_restart(const struct config_key *key)
+{
+    return key->needs_restart;
+}
+
+bool config_key_is_live(const struct config_key *key)
+{
+    return !key->needs_restart && !key->names_file;
+}
+
+const char *config_key_default(const struct config_key *key)
+{
+    return key->initial;
+}
+
+enum key_result config_key_set(const struct config_key *key, struct config *config, struct slice value, char *why,
+                               size_t why_size)
+{
+    if (config_key_is_dead(key)) {
+        why_set(why, why_size, "does nothing any more: take it out");
+        return KEY_SET_WITH_WARNING;
+    }
+    if (value.len > 0)
+        return key->set(key, config, value, why, why_size);
+    why_set(why, why_size, "a value is missing");
+    return KEY_BAD;
+}
+
+void config_key_set_default(const struct config_key *key, struct config *config)
+{
+    char why[CONFIG_WHY_ROOM];
+    if (key->initial != NULL && key->set(key, config, slice_str(key->initial), why, sizeof why) != KEY_SET)
+        abort(); /* the table itself is wrong */
+}

@@ -1,0 +1,361 @@
+/* Only what can be proven from the file is said: a warning that is wrong teaches people not to read them. */
+#include "run/config/config_lint.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "base/split.h"
+#include "base/why.h"
+#include "limit/policy/imply.h"
+#include "run/config/config_build.h"
+#include "run/config/config_terms.h"
+#include "run/config/error_words.h"
+
+#define PATTERNS_MOST 64           /* compared one by one in some 2 us at each new client */
+#define PATIENCE_NS (5 * NS_PER_S) /* the longest time-out of a request that is a default of usual clients */
+
+/* One policy and where it is written. */
+struct subject_matter {
+    struct config_file *file;
+    const struct policies *policies;
+    bool is_shadow;
+    const struct policy *policy;
+    const struct config *config;
+};
+
+/* ---- where things are written ---- */
+
+static const struct section *section_of(const struct subject_matter *s, const struct policy *policy)
+{
+    return config_file_section(s->file, SECTION_POLICY, slice_str(policy->name));
+}
+
+static const struct entry *next_line(const struct subject_matter *s, const struct entry *previous)
+{
+    return config_file_next_of(s->file, SECTION_POLICY, slice_str(s->policy->name), previous);
+}
+
+static bool is_key(const struct entry *entry, const char *key)
+{
+    return slice_eq_nocase(slice_str(entry->key), slice_str(key));
+}
+
+/* The item of the policy's lines of limits (or of `match`) with this number, and its line. */
+static const struct entry *find_item(const struct subject_matter *s, bool is_match, size_t index, struct slice *item)
+{
+    const struct entry *e = NULL;
+    while ((e = next_line(s, e)) != NULL) {
+        struct slice rest = slice_str(e->value);
+        bool is_wanted = is_match ? is_key(e, "match") : config_is_limit_line(slice_str(e->key));
+        while (is_wanted && split_next(&rest, ',', item))
+            if (index-- == 0)
+                return e;
+    }
+    return NULL;
+}
+
+/* ---- named limits ---- */
+
+#define APPROX_LEAST                                                                                                   \
+    100 /* of N even calls in a period `approx` lets N - 1 pass: from here on at most 1 % less than it says */
+
+/* COUNT of COUNT/PERIOD, which has been parsed before. */
+static int64_t count_of(struct slice rate)
+{
+    int64_t count = 0;
+    const char *slash = memchr(rate.at, '/', rate.len);
+    return slash != NULL && num_parse(slice_of(rate.at, (size_t)(slash - rate.at)), &count) ? count : INT64_MAX;
+}
+
+static void check_approx(struct config_file *file, const struct entry *e)
+{
+    char what[CONFIG_WHY_ROOM];
+    struct slice rest = slice_str(e->value), item;
+    while (split_next(&rest, ',', &item)) {
+        int64_t count = count_of(item);
+        if (count >= APPROX_LEAST)
+            continue;
+        why_set(what, sizeof what,
+                "of calls that come evenly %.*s lets %" PRIi64 " of %" PRIi64
+                " pass, as approx rounds up what it does not "
+                "know: take sliding, which is exact, or funnel",
+                WHY_SLICE(item), count > 2 ? count - 1 : 1, count > 2 ? count : 2);
+        entry_says(file, false, e, what);
+    }
+}
+
+static void check_named(struct config_file *file, const struct named_limit *limit)
+{
+    const struct entry *e = NULL;
+    while ((e = config_file_next_of(file, SECTION_LIMIT, slice_str(limit->name), e)) != NULL)
+        if (is_key(e, "approx"))
+            check_approx(file, e);
+}
+
+/* ---- operators ---- */
+
+static unsigned count_match_lines(const struct subject_matter *s, struct place *first)
+{
+    const struct entry *e = NULL;
+    unsigned n = 0;
+    while ((e = next_line(s, e)) != NULL)
+        if (is_key(e, "match") && n++ == 0)
+            *first = e->place;
+    return n;
+}
+
+static void check_operators_terms(const struct subject_matter *s)
+{
+    char what[CONFIG_WHY_ROOM];
+    for (size_t i = 0; i < s->policy->n_matches; i++) {
+        const struct match *match = &s->policy->matches[i];
+        struct slice item;
+        const struct entry *e = find_item(s, true, i, &item);
+        if (match_is_claimed(match))
+            why_set(what, sizeof what,
+                    "%s is what a client says of itself, and here it makes an operator: use user, tls or ip, or the "
+                    "socket of [admin]",
+                    match_kind(match));
+        else if (match_is_open(match))
+            why_set(what, sizeof what, "%.*s makes an operator of everybody: say who the operators are",
+                    WHY_SLICE(item));
+        else
+            continue;
+        entry_says(s->file, false, e, what);
+    }
+}
+
+static void check_operators(const struct subject_matter *s)
+{
+    char what[CONFIG_WHY_ROOM], place[PLACE_ROOM];
+    struct place first = {0};
+    const struct entry *e = NULL;
+    while ((e = next_line(s, e)) != NULL && !is_key(e, "admin"))
+        ;
+    if (!s->policy->is_admin || e == NULL)
+        return;
+    if (s->policy->n_matches == 0)
+        entry_says(s->file, false, e,
+                   "everybody whom no other policy binds is an operator: give operators a policy of their own, with a "
+                   "match");
+    if (s->policy->n_limits > 0)
+        entry_says(s->file, false, e,
+                   "whom this policy binds is an operator and limited: is the [policy NAME] of the operators missing "
+                   "above? Give them one without limits");
+    unsigned n = count_match_lines(s, &first);
+    if (n > 1) {
+        why_set(what, sizeof what,
+                "makes operators of whom any of %u match lines binds, from %s on: is a [policy NAME] missing "
+                "between them? If all are meant, join them in one",
+                n, place_print(s->file, first, e->place, place));
+        entry_says(s->file, false, e, what);
+    }
+    check_operators_terms(s);
+}
+
+/* ---- names and terms ---- */
+
+static void check_terms(const struct subject_matter *s)
+{
+    char what[CONFIG_WHY_ROOM];
+    struct slice item;
+    for (size_t i = 0; i < s->policy->n_matches; i++) {
+        const struct entry *e = find_item(s, true, i, &item);
+        if (e != NULL && (config_term_is_doubtful(item, what, sizeof what) ||
+                          config_term_is_unbound(s->config, &s->policy->matches[i], item, what, sizeof what)))
+            entry_says(s->file, false, e, what);
+    }
+}
+
+/* A refusal names its policy and its class: limit=free/write. */
+static void check_name(struct config_file *file, const struct section *section)
+{
+    char what[CONFIG_WHY_ROOM];
+    struct slice word = error_word_in(section->name);
+    if (word.len == 0 || section != config_file_section(file, section->kind, section->name))
+        return;
+    why_set(what, sizeof what,
+            "refusals bear this name, and clients act on %.*s where they find it in an error: choose another name",
+            WHY_SLICE(word));
+    section_says(file, false, section, what);
+}
+
+static void check_names(struct config_file *file)
+{
+    for (size_t i = 0; i < file->n_sections; i++)
+        if (file->sections[i].kind == SECTION_POLICY || file->sections[i].kind == SECTION_CLASS)
+            check_name(file, &file->sections[i]);
+}
+
+/* ---- without effect ---- */
+
+static void check_reach(const struct subject_matter *s)
+{
+    char what[CONFIG_WHY_ROOM];
+    const struct policy *before = policies_covering(s->policies, s->policy);
+    if (before == NULL)
+        return;
+    const struct section *section = section_of(s, s->policy);
+    char place[PLACE_ROOM];
+    place_print(s->file, section_of(s, before)->place, section->place, place);
+    if (s->policy->n_matches == 0)
+        why_set(what, sizeof what, "binds nobody: [policy %s] in %s binds everybody", before->name, place);
+    else
+        why_set(what, sizeof what,
+                "binds nobody: whom it matches is bound before, by [policy %s] in %s: move it above, or take it "
+                "out",
+                before->name, place);
+    section_says(s->file, false, section, what);
+}
+
+/* In shadow mode a policy without limits is how one finds out which it needs. */
+static void check_emptiness(const struct subject_matter *s)
+{
+    const struct entry *e = NULL;
+    if (s->is_shadow)
+        return;
+    while ((e = next_line(s, e)) != NULL)
+        if (!is_key(e, "match"))
+            return;
+    const struct section *section = section_of(s, s->policy);
+    section_says(s->file, false, section,
+                 "has no limits, so whom it binds is unlimited: give it some; or, if that is meant, say so with "
+                 "priority = normal");
+}
+
+/* ---- connections of the default policy ---- */
+
+static bool is_by_user(const struct policy *policy)
+{
+    for (size_t i = 0; i < policy->n_matches; i++)
+        if (strcmp(match_kind(&policy->matches[i]), "user") == 0)
+            return true;
+    return false;
+}
+
+/* Does `low` let fewer pass at once, or fewer in the long run? Both are on the same unit, and have the same scope. */
+static bool is_below(const struct rate *low, const struct rate *high)
+{
+    if (low->burst < high->burst)
+        return true;
+    return low->period_ns > 0 && high->period_ns > 0 &&
+           (double)low->count / (double)low->period_ns < (double)high->count / (double)high->period_ns;
+}
+
+/* A limit of a policy by user that lets more connections in than this one of the default policy; NULL: none. */
+static const struct limit *find_above(const struct subject_matter *s, const struct limit *low,
+                                      const struct policy **whose)
+{
+    for (size_t i = 0; i < policies_count(s->policies); i++) {
+        *whose = policies_at(s->policies, i);
+        for (size_t j = 0; j < (*whose)->n_limits && is_by_user(*whose); j++) {
+            const struct limit *high = &(*whose)->limits[j];
+            if (high->unit == low->unit && high->scope == low->scope && is_below(&low->rate, &high->rate))
+                return high;
+        }
+    }
+    return NULL;
+}
+
+static void check_connections(const struct subject_matter *s, unsigned index)
+{
+    char what[CONFIG_WHY_ROOM], place[PLACE_ROOM];
+    const struct limit *limit = &s->policy->limits[index];
+    bool is_of_connections = limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS;
+    if (!is_of_connections || s->policy->n_matches > 0 || limit->action == OVER_SHADOW)
+        return;
+    const struct policy *whose;
+    const struct limit *above = find_above(s, limit, &whose);
+    if (above == NULL)
+        return;
+    struct slice item, other;
+    const struct entry *e = find_item(s, false, index, &item);
+    const struct subject_matter of_user = {s->file, s->policies, s->is_shadow, whose, s->config};
+    const struct entry *at = find_item(&of_user, false, (size_t)(above - whose->limits), &other);
+    why_set(what, sizeof what,
+            "%.*s is less than the %.*s of [policy %s] in %s: connections of its users count here if they send a "
+            "command before they log in, or have not logged in after 10 s",
+            WHY_SLICE(item), WHY_SLICE(other), whose->name, place_print(s->file, at->place, e->place, place));
+    entry_says(s->file, false, e, what);
+}
+
+#define BURST_LEAST 1024 /* bytes: hardly any burst of bytes is meant to be smaller */
+
+/* "10mb/s burst 40": the burst has no unit, and the rate has one. */
+static void check_burst(const struct subject_matter *s, const struct entry *e, struct slice item)
+{
+    char what[CONFIG_WHY_ROOM];
+    struct slice rest = item, rate, word, burst;
+    int64_t count = 0;
+    split_word(&rest, &rate);
+    const char *slash = memchr(rate.at, '/', rate.len);
+    if (slash == NULL || slash - rate.at < 3 || ascii_lower(slash[-1]) != 'b' || !split_word(&rest, &word) ||
+        !slice_eq_nocase(word, SLICE("burst")) || !split_word(&rest, &burst))
+        return;
+    if (num_parse(burst, &count) && count < BURST_LEAST) {
+        why_set(what, sizeof what, "a burst of %.*s is that many bytes: write burst %.*s%.2s", WHY_SLICE(burst),
+                WHY_SLICE(burst), slash - 2);
+        entry_says(s->file, false, e, what);
+    }
+}
+
+static void check_limit(const struct subject_matter *s, unsigned index)
+{
+    char what[CONFIG_WHY_ROOM], place[PLACE_ROOM];
+    struct slice item, other;
+    const struct entry *e = find_item(s, false, index, &item);
+    const struct limit *limit = &s->policy->limits[index];
+    const struct limit *stricter = policy_stricter(s->policy, index);
+    if (limit->action == OVER_DELAY && limit->delay_ns > PATIENCE_NS) {
+        why_set(what, sizeof what,
+                "a command may wait %" PRIu64 " s, but clients give up earlier (Jedis after 2 s, go-redis after 3 s, "
+                "others after 5 s): delay less, or refuse",
+                limit->delay_ns / NS_PER_S);
+        entry_says(s->file, false, e, what);
+    }
+    if (limit->unit == UNIT_BYTES_IN || limit->unit == UNIT_BYTES_OUT)
+        check_burst(s, e, item);
+    if (stricter == NULL)
+        return;
+    const struct entry *at = find_item(s, false, (size_t)(stricter - s->policy->limits), &other);
+    why_set(what, sizeof what, "%.*s never binds: %.*s = %.*s in %s stops all that it would: take one of them out",
+            WHY_SLICE(item), WHY_SLICE(slice_str(at->key)), WHY_SLICE(other),
+            place_print(s->file, at->place, e->place, place));
+    entry_says(s->file, false, e, what);
+}
+
+static void check_patterns(const struct policies *policies, struct config_file *file)
+{
+    char what[CONFIG_WHY_ROOM];
+    size_t n = policies_patterns(policies);
+    if (n <= PATTERNS_MOST)
+        return;
+    why_set(what, sizeof what,
+            "the match lines have %zu patterns that are neither a whole text (user:ann), a text and a star "
+            "(user:free-*) nor a network: each client is compared with them one by one: more than %d are slow",
+            n, PATTERNS_MOST);
+    config_file_say(file, false, (struct place){0}, NULL, NULL, what);
+}
+
+void config_lint(const struct config *config, struct config_file *file)
+{
+    for (size_t i = 0; i < named_count(config->rules.named); i++)
+        check_named(file, named_at(config->rules.named, i));
+    struct subject_matter s = {
+        .file = file, .policies = config->rules.policies, .is_shadow = config->is_shadow, .config = config};
+    check_names(file);
+    for (size_t i = 0; i < policies_count(s.policies); i++) {
+        s.policy = policies_at(s.policies, i);
+        check_operators(&s);
+        check_terms(&s);
+        check_reach(&s);
+        check_emptiness(&s);
+        for (unsigned j = 0; j < s.policy->n_limits; j++) {
+            check_limit(&s, j);
+            check_connections(&s, j);
+        }
+    }
+    check_patterns(s.policies, file);
+}

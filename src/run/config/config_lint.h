@@ -1,0 +1,13 @@
+/*
+ * What a good configuration says but can hardly mean: operators by mistake, policies and limits without effect.
+ */
+#ifndef WEIR_RUN_CONFIG_LINT_H
+#define WEIR_RUN_CONFIG_LINT_H
+
+#include "run/config/config.h"
+#include "run/config/config_file.h"
+
+/* Report each as a warning in its line. `config` was built from `file`, whole and without an error. */
+void config_lint(const struct config *config, struct config_file *file);
+
+#endif

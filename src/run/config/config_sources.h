@@ -1,0 +1,51 @@
+/*
+ * What `upstream` names: one server, a master and its replicas, the sentinels that tell where these are, or nodes of a
+ * Redis Cluster.
+ *
+ * The lines of the key add up. All addresses begin with tls: or none does; none stands there twice. Part of struct
+ * config: immutable once the configuration is built, and read by any thread.
+ */
+#ifndef WEIR_RUN_CONFIG_SOURCES_H
+#define WEIR_RUN_CONFIG_SOURCES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/slice.h"
+#include "base/why.h"
+#include "run/config/address.h"
+
+#define SOURCES_MOST 16
+
+enum source_form {
+    SOURCES_SERVER,   /* host:port */
+    SOURCES_LIST,     /* a, b, c: the master is the server that says so */
+    SOURCES_SENTINEL, /* sentinel:NAME@a, b, c */
+    SOURCES_CLUSTER,  /* cluster:a, b, c: nodes of it; they tell of the others */
+};
+
+struct sources {
+    enum source_form form;
+    char *master_name;         /* of the sentinel form, else NULL; heap */
+    struct address *addresses; /* of servers, of sentinels, or of nodes of a cluster; heap */
+    size_t n;                  /* 1 to SOURCES_MOST of a configuration that was accepted */
+};
+
+/* Add what one line of `upstream` says. False: `why` says what is wrong. A login in the text is not repeated. */
+__attribute__((warn_unused_result)) bool sources_add(struct sources *sources, struct slice value, struct why why);
+
+/* True if there may be several servers, of which one at a time is the master. */
+static inline bool sources_are_replicated(const struct sources *sources)
+{
+    return sources->form == SOURCES_LIST || sources->form == SOURCES_SENTINEL;
+}
+
+/* True if addresses that others tell lead weir to servers. */
+static inline bool sources_lead_on(const struct sources *sources)
+{
+    return sources->form != SOURCES_SERVER;
+}
+
+void sources_fini(struct sources *sources);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Whether weir may dial an address, and where it dials instead: upstream-map, upstream-allow, and weir's own listeners,
+ * which are never dialled.
+ *
+ * An address is asked about as it was configured or announced (dialling_target), then each socket address that it leads
+ * to (dialling_allows). Made once, then immutable. Main thread.
+ */
+#ifndef WEIR_RUN_DIALLING_H
+#define WEIR_RUN_DIALLING_H
+
+#include <stddef.h>
+
+#include "limit/policy/networks.h"
+#include "net/link.h"
+#include "run/config/address.h"
+#include "run/config/address_map.h"
+
+struct dialling;
+
+/* Both outlive it. Out of memory ends the process. */
+struct dialling *dialling_new(const struct address_map *map, const struct networks *allow);
+
+/* weir listens on this socket. */
+void dialling_add_own(struct dialling *dialling, int fd);
+
+/* The address to dial instead of this one, perhaps itself. NULL: none may be; *why (static) says why. */
+const struct address *dialling_target(const struct dialling *dialling, const struct address *announced,
+                                      const char **why);
+
+/* NULL: it may be dialled. Else why not (static). */
+const char *dialling_refusal(const struct dialling *dialling, const struct endpoint *endpoint);
+
+/*
+ * True if a connection to `to` comes to a listener at `own`, also by another address of this machine. `is_dual`: the
+ * listener is of IPv6 and takes IPv4 too.
+ */
+bool dialling_reaches(const struct endpoint *to, const struct endpoint *own, bool is_dual);
+
+void dialling_free(struct dialling *dialling); /* NULL is allowed */
+
+#endif

@@ -1,0 +1,527 @@
+#include "run/topology/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "run/topology/cluster_pace.h"
+#include "upstream/control_reply.h"
+
+#define SILENT_NS (300 * NS_PER_MS) /* as for a sentinel's answer; a node tells of 1,000 others within 10 ms */
+#define NOBODY_NS (50 * NS_PER_MS)  /* while no member can be asked, it is looked again so often (chosen) */
+#define URGENT_NS (30 * NS_PER_S)   /* so long after slots lost their node it is urgent (chosen), ... */
+#define BROKEN_NS (1 * NS_PER_S)    /* ... then a node is asked so often */
+#define WHY_ROOM sizeof(((struct member *)0)->nodes_why)
+#define LINE_ROOM (ADDRESS_TEXT + 256)
+
+enum timer { ASK, TELL, TIMERS };
+
+struct cluster {
+    struct loop *loop;
+    struct upstream *upstream;
+    struct members *members;
+    const struct cluster_ops *ops;
+    void *arg;
+    struct cluster_view *view;
+    struct cluster_pace pace;
+    struct member *asked;   /* has been asked, and has not answered yet; NULL: none */
+    size_t next;            /* the member that is asked next where the view names none */
+    struct member **sorted; /* of each node of the view, as it was sorted last; heap */
+    size_t n_sorted;
+    uint64_t broken_ns; /* since when slots have had no node that can be reached; 0: all have one */
+    bool is_tls;
+    bool is_known; /* a node has answered */
+    bool is_started;
+    uv_timer_t timers[TIMERS]; /* ASK: the next question, or the end of the present one */
+    unsigned n_timers;         /* not closed in full */
+};
+
+static void go_on(struct cluster *cluster);
+
+/* ---- which member a node is ---- */
+
+/* The host that is dialled; "": none is known. */
+static const char *host_of(const struct cluster *cluster, const struct cluster_view_node *node)
+{
+    bool is_by_name = node->hostname[0] != '\0' && (cluster->is_tls || node->host[0] == '\0');
+    return is_by_name ? node->hostname : node->host;
+}
+
+/* False: the node has no address. */
+static bool address_of(const struct cluster *cluster, const struct cluster_view_node *node, struct address *address)
+{
+    *address = (struct address){
+        .host = (char *)(uintptr_t)host_of(cluster, node), .port = node->port, .is_tls = cluster->is_tls};
+    return address->host[0] != '\0' && address->port != 0;
+}
+
+struct member *cluster_member(const struct cluster *cluster, size_t number)
+{
+    return number < cluster->n_sorted ? cluster->sorted[number] : NULL;
+}
+
+/* NULL: the node has no address, or is not dialled. */
+static struct member *find_member(const struct cluster *cluster, const struct cluster_view_node *node)
+{
+    struct address address;
+    char key[ADDRESS_TEXT];
+    if (node->id[0] == '\0' || !address_of(cluster, node, &address))
+        return NULL;
+    address_print(&address, key, sizeof key);
+    return members_find(cluster->members, key);
+}
+
+bool cluster_reads(const struct cluster *cluster, const struct cluster_view_node *node)
+{
+    return cluster->upstream->reads.reads != READS_MASTER && node->id[0] != '\0' && node->is_replica &&
+           node->n_slots == 0 && !node->is_failed && !node->is_candidate && node->master != CLUSTER_NOBODY &&
+           cluster_view_node(cluster->view, node->master)->n_slots > 0;
+}
+
+void cluster_note_redirect(struct cluster *cluster, uint16_t slot, struct slice host, uint16_t port)
+{
+    cluster_view_note_redirect(cluster->view, slot, host, port, clock_ns());
+}
+
+/* True if clients' commands may go there, or it is to be asked about a challenge. */
+static bool is_used(const struct cluster *cluster, const struct cluster_view_node *node)
+{
+    return node->id[0] != '\0' &&
+           (node->n_slots > 0 || (node->is_candidate && !node->is_replica) || cluster_reads(cluster, node));
+}
+
+static bool has_row(const struct topology *topology, const struct member *member)
+{
+    for (size_t i = 0; i < topology->n_rows; i++)
+        if (topology->rows[i].node == finder_node(member->finder))
+            return true;
+    return false;
+}
+
+static void note_members(struct cluster *cluster)
+{
+    cluster->n_sorted = cluster_view_count(cluster->view);
+    cluster->sorted = mem_realloc(cluster->sorted, cluster->n_sorted + 1, sizeof(struct member *));
+    for (size_t i = 0; i < cluster->n_sorted; i++)
+        cluster->sorted[i] = find_member(cluster, cluster_view_node(cluster->view, i));
+}
+
+void cluster_sort_members(struct cluster *cluster, const struct topology *now)
+{
+    struct members *members = cluster->members;
+    if (cluster_is_unknown(cluster))
+        return;
+    for (size_t i = 0; i < members->n; i++)
+        members->all[i]->is_leaving = !members->all[i]->is_entry && !has_row(now, members->all[i]);
+    for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
+        const struct cluster_view_node *node = cluster_view_node(cluster->view, i);
+        struct address address;
+        char key[ADDRESS_TEXT];
+        if (!is_used(cluster, node) || !address_of(cluster, node, &address))
+            continue;
+        address_print(&address, key, sizeof key);
+        struct member *member = members_find(members, key);
+        if (member == NULL)
+            member = members_add(members, key, &address);
+        member->is_leaving = false;
+    }
+    note_members(cluster);
+}
+
+/* ---- what is answered ---- */
+
+static void on_tell(uv_timer_t *timer)
+{
+    struct cluster *cluster = timer->data;
+    cluster->ops->on_answer(cluster->arg);
+}
+
+/* Later: within a call of its finder a member is not to be dropped. */
+static void tell_soon(struct cluster *cluster)
+{
+    uv_timer_start(&cluster->timers[TELL], on_tell, 0, 0);
+}
+
+/* The question to the member in question is over. */
+static void end_question(struct cluster *cluster, const struct member *member, enum cluster_pace_news news)
+{
+    if (cluster->asked != member)
+        return;
+    cluster->asked = NULL;
+    cluster_pace_note_answer(&cluster->pace, news);
+}
+
+/* Its answer does not count; people hear of it once. */
+static void blame(const struct cluster *cluster, struct member *member, const char *why)
+{
+    char line[LINE_ROOM];
+    bool is_news = strncmp(member->nodes_why, why, WHY_ROOM - 1) != 0;
+    snprintf(member->nodes_why, sizeof member->nodes_why, "%s", why);
+    snprintf(line, sizeof line, "upstream %s does not tell which nodes the cluster has: %s", member->key,
+             member->nodes_why);
+    if (is_news)
+        cluster->ops->on_news(cluster->arg, LOG_WARN, line, line);
+}
+
+static void fail(struct cluster *cluster, struct member *member, const char *why)
+{
+    blame(cluster, member, why);
+    end_question(cluster, member, PACE_SILENT);
+}
+
+/* True if it has answered, and is none of the nodes that are known although all have been heard. */
+static bool is_foreign(const struct cluster *cluster, const struct member *member)
+{
+    if (member->node_id[0] == '\0' || cluster_view_wants_another(cluster->view))
+        return false;
+    for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
+        const struct cluster_view_node *node = cluster_view_node(cluster->view, i);
+        if (strcmp(node->id, member->node_id) == 0 && !node->is_candidate)
+            return false;
+    }
+    return true;
+}
+
+static void blame_foreign(const struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->members->n; i++)
+        if (cluster->members->all[i]->is_entry && is_foreign(cluster, cluster->members->all[i]))
+            blame(cluster, cluster->members->all[i], "it belongs to another cluster than the one that weir serves");
+}
+
+static void take(struct cluster *cluster, struct member *member, const struct cluster_nodes *answer)
+{
+    bool is_news = cluster_view_take(cluster->view, answer, member->address.host, clock_ns());
+    enum cluster_pace_news same = cluster_view_wants_another(cluster->view) ? PACE_AGAIN : PACE_SAME;
+    cluster->is_known = true;
+    memcpy(member->node_id, answer->nodes[answer->myself].id, CLUSTER_ID);
+    if (!is_foreign(cluster, member))
+        member->nodes_why[0] = '\0';
+    blame_foreign(cluster);
+    end_question(cluster, member, is_news ? PACE_NEWS : same);
+    if (cluster_view_wants_another(cluster->view))
+        cluster_pace_want(&cluster->pace);
+}
+
+/* NULL: it has been dropped, or its node is another now. */
+static struct member *member_at(const struct cluster *cluster, const struct node *node)
+{
+    for (size_t i = 0; i < cluster->members->n; i++)
+        if (finder_node(cluster->members->all[i]->finder) == node)
+            return cluster->members->all[i];
+    return NULL;
+}
+
+static void note_lack(struct node *node, enum control_verdict verdict)
+{
+    if (verdict == CONTROL_DENIED || verdict == CONTROL_NOAUTH)
+        node_lacks(node, verdict == CONTROL_NOAUTH ? LACK_USER : LACK_NODES);
+    else if (verdict == CONTROL_GOOD)
+        node_lacks_no_more(node, LACK_NODES);
+}
+
+/* An answer that comes after its time is as good as any. */
+static void on_nodes(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
+{
+    struct cluster *cluster = arg;
+    struct cluster_nodes answer;
+    char why[WHY_ROOM];
+    struct slice text;
+    enum control_verdict verdict = control_judge_text(frame, &text);
+    (void)asked_ns;
+    note_lack(node, verdict);
+    struct member *member = member_at(cluster, node);
+    if (member == NULL)
+        return;
+    member->has_told = true;
+    member->is_mute = false;
+    if (verdict != CONTROL_GOOD) {
+        snprintf(why, sizeof why, "%.*s", (int)text.len, text.at);
+        fail(cluster, member, why);
+    } else if (!cluster_nodes_read(&answer, text, (struct why){why, sizeof why})) {
+        fail(cluster, member, why);
+    } else {
+        take(cluster, member, &answer);
+        cluster_nodes_fini(&answer);
+    }
+    tell_soon(cluster);
+    go_on(cluster);
+}
+
+/* ---- questions ---- */
+
+static void on_silent(uv_timer_t *timer)
+{
+    struct cluster *cluster = timer->data;
+    struct member *member = cluster->asked;
+    if (member != NULL) {
+        member->has_told = member->is_mute = true;
+        end_question(cluster, member, PACE_SILENT);
+        tell_soon(cluster);
+    }
+    go_on(cluster);
+}
+
+static uint16_t number_of(const struct cluster *cluster, const struct member *member)
+{
+    for (size_t i = 0; i < cluster->n_sorted; i++)
+        if (cluster->sorted[i] == member)
+            return (uint16_t)i;
+    return CLUSTER_NOBODY;
+}
+
+/* False: it is not connected, is asked something else, or has not answered the last question. */
+static bool ask(struct cluster *cluster, struct member *member)
+{
+    static const struct slice words[] = {SLICE("CLUSTER"), SLICE("NODES")};
+    const struct control_question question = {on_nodes, cluster, "CLUSTER NODES"};
+    if (!finder_ask(member->finder, words, 2, &question))
+        return false;
+    cluster->asked = member;
+    cluster_view_note_asked(cluster->view, number_of(cluster, member), clock_ns());
+    atomic_store_explicit(&cluster->upstream->is_topology_asked, false, memory_order_release);
+    cluster_pace_note_question(&cluster->pace, clock_ns());
+    uv_timer_start(&cluster->timers[ASK], on_silent, SILENT_NS / NS_PER_MS, 0);
+    return true;
+}
+
+/* At the start each entry point is asked: those that are wrong are to be named. */
+static bool ask_entry(struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->members->n; i++) {
+        struct member *member = cluster->members->all[i];
+        if (member->is_entry && !member->has_told && ask(cluster, member))
+            return true;
+    }
+    return false;
+}
+
+/* True if it can be asked in a moment. */
+static bool is_busy(const struct member *member)
+{
+    const struct control *control = finder_control(member->finder);
+    return control != NULL && control_is_up(control) && !member->is_mute;
+}
+
+/* In the order of the view. Nodes that cannot be asked have had their turn. */
+static bool ask_known(struct cluster *cluster)
+{
+    for (size_t i = cluster_view_count(cluster->view); i > 0; i--) {
+        uint16_t number = cluster_view_next(cluster->view);
+        if (number == CLUSTER_NOBODY)
+            return false;
+        struct member *member = cluster_member(cluster, number);
+        if (member != NULL && ask(cluster, member))
+            return true;
+        if (member != NULL && is_busy(member))
+            return false;
+        cluster_view_note_asked(cluster->view, number, clock_ns());
+    }
+    return false;
+}
+
+static bool ask_any(struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->members->n; i++) {
+        struct member *member = cluster->members->all[cluster->next++ % cluster->members->n];
+        if (ask(cluster, member))
+            return true;
+    }
+    return false;
+}
+
+/* True if slots have no node, or one that cannot be reached. */
+static bool is_broken(const struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
+        const struct cluster_view_node *node = cluster_view_node(cluster->view, i);
+        const struct member *member = cluster_member(cluster, i);
+        if (node->id[0] != '\0' && node->n_slots > 0 &&
+            (node->is_failed || member == NULL || finder_word(member->finder).lost_ns != 0))
+            return true;
+    }
+    return cluster_view_served(cluster->view) < SLOT_COUNT;
+}
+
+/* How urgent it is follows from what is known, and from for how long. Returns how often is asked in calm. */
+static uint64_t note_urgency(struct cluster *cluster, uint64_t now_ns)
+{
+    bool is_broken_now = is_broken(cluster);
+    uint64_t urgent_ns = upstream_time(cluster->upstream, URGENT_NS);
+    if (!is_broken_now)
+        cluster->broken_ns = 0;
+    else if (cluster->broken_ns == 0)
+        cluster->broken_ns = now_ns;
+    cluster->pace.is_urgent = is_broken_now && now_ns - cluster->broken_ns < urgent_ns;
+    return upstream_time(cluster->upstream, is_broken_now ? BROKEN_NS : CLUSTER_PACE_CALM_NS);
+}
+
+static void on_ask(uv_timer_t *timer)
+{
+    go_on(timer->data);
+}
+
+/* Ask the next member, or wait until that is due. */
+static void go_on(struct cluster *cluster)
+{
+    uint64_t now_ns = clock_ns();
+    uint64_t calm_ns = note_urgency(cluster, now_ns);
+    if (cluster->asked != NULL || !cluster->is_started)
+        return;
+    uint64_t due_ns = cluster_pace_due(&cluster->pace, calm_ns, now_ns);
+    uint64_t wait_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+    if (wait_ns == 0)
+        cluster->ops->on_question(cluster->arg);
+    if (wait_ns == 0 && (ask_entry(cluster) || ask_known(cluster) || ask_any(cluster)))
+        return;
+    uv_timer_start(&cluster->timers[ASK], on_ask, ns_to_ms_up(wait_ns > 0 ? wait_ns : NOBODY_NS), 0);
+}
+
+/* True if some entry point is connected, or may be, and has not been asked yet. */
+static bool has_entry_left(const struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->members->n; i++) {
+        const struct member *member = cluster->members->all[i];
+        if (member->is_entry && !member->has_told && finder_control(member->finder) != NULL &&
+            control_is_up(finder_control(member->finder)))
+            return true;
+    }
+    return false;
+}
+
+/* Look whether a question is due earlier. */
+static void hasten(struct cluster *cluster)
+{
+    if (has_entry_left(cluster))
+        cluster_pace_want(&cluster->pace);
+    go_on(cluster);
+}
+
+void cluster_want(struct cluster *cluster)
+{
+    cluster_pace_want(&cluster->pace);
+    hasten(cluster);
+}
+
+void cluster_note_member(struct cluster *cluster, const struct member *member)
+{
+    const struct control *control = finder_control(member->finder);
+    if (cluster->asked == member && (control == NULL || !control_is_up(control)))
+        end_question(cluster, member, PACE_SILENT);
+    hasten(cluster);
+}
+
+void cluster_forget(struct cluster *cluster, const struct member *member)
+{
+    end_question(cluster, member, PACE_SILENT);
+    for (size_t i = 0; i < cluster->n_sorted; i++)
+        if (cluster->sorted[i] == member)
+            cluster->sorted[i] = NULL;
+}
+
+/* ---- what is known ---- */
+
+const struct cluster_view *cluster_known(const struct cluster *cluster)
+{
+    return cluster->view;
+}
+
+bool cluster_is_unknown(const struct cluster *cluster)
+{
+    return !cluster->is_known;
+}
+
+/* True if its first attempt is over, and it has been asked if it could be. */
+static bool is_tried(const struct member *member)
+{
+    const struct control *control = finder_control(member->finder);
+    return member->is_settled && (member->has_told || control == NULL || !control_is_up(control));
+}
+
+bool cluster_is_settled(const struct cluster *cluster)
+{
+    bool are_tried = true;
+    for (size_t i = 0; i < cluster->members->n; i++) {
+        const struct member *member = cluster->members->all[i];
+        are_tried = are_tried && (cluster->is_known ? member->is_settled : is_tried(member));
+    }
+    return are_tried;
+}
+
+static const char *why_of(const struct member *member)
+{
+    const struct control *control = finder_control(member->finder);
+    if (finder_name_error(member->finder)[0] != '\0')
+        return finder_name_error(member->finder);
+    if (control != NULL && control_why(control)[0] != '\0')
+        return control_why(control);
+    if (member->nodes_why[0] != '\0')
+        return member->nodes_why;
+    return control != NULL && control_is_up(control) ? "it does not answer CLUSTER NODES" : "it is away";
+}
+
+void cluster_explain(const struct cluster *cluster, char *out, size_t room)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < cluster->members->n && n < room; i++)
+        n += (size_t)snprintf(out + n, room - n, "%s%.100s: %.160s", i > 0 ? ", " : "", cluster->members->all[i]->key,
+                              why_of(cluster->members->all[i]));
+}
+
+/* ---- its life ---- */
+
+static uint64_t draw_seed(void)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed)
+        seed = clock_ns();
+    return seed | 1;
+}
+
+struct cluster *cluster_open(struct loop *loop, struct upstream *upstream, struct members *members,
+                             const struct cluster_ops *ops, void *arg)
+{
+    struct cluster *cluster = mem_zalloc(1, sizeof *cluster);
+    cluster->loop = loop;
+    cluster->upstream = upstream;
+    cluster->members = members;
+    cluster->ops = ops;
+    cluster->arg = arg;
+    cluster->view = cluster_view_new();
+    cluster->pace.random = draw_seed();
+    cluster->is_tls = members->all[0]->address.is_tls;
+    for (size_t i = 0; i < members->n; i++)
+        members->all[i]->is_entry = true;
+    cluster->n_timers = TIMERS;
+    for (unsigned i = 0; i < TIMERS; i++) {
+        uv_timer_init(&loop->uv, &cluster->timers[i]);
+        cluster->timers[i].data = cluster;
+    }
+    return cluster;
+}
+
+void cluster_start(struct cluster *cluster)
+{
+    cluster->is_started = true;
+    go_on(cluster);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct cluster *cluster = handle->data;
+    if (--cluster->n_timers > 0)
+        return;
+    cluster_view_free(cluster->view);
+    free(cluster->sorted);
+    free(cluster);
+}
+
+void cluster_close(struct cluster *cluster)
+{
+    for (unsigned i = 0; i < TIMERS; i++)
+        uv_close((uv_handle_t *)&cluster->timers[i], on_timer_closed);
+}

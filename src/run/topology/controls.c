@@ -1,0 +1,450 @@
+#include "run/topology/controls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/topology/controls_state.h"
+#include "run/topology/replica_poll.h"
+
+#define POLL_NS (250 * NS_PER_MS) /* in a hurry servers are asked for their roles so often, ... */
+#define POLLS_CALM 4              /* ... else every so many times (chosen) */
+
+/* ---- the topology ---- */
+
+static struct node *new_nobody(const struct controls *controls, const struct node *before)
+{
+    const struct endpoint nowhere = {.length = 0};
+    return node_new(&(struct node_origin){
+        .upstream = controls->upstream, .text = controls->text, .address = "", .endpoint = nowhere, .before = before});
+}
+
+struct node *controls_home_node(const struct controls *controls, const struct member *home)
+{
+    struct node *now = topology_home(controls->topology);
+    if (home != NULL)
+        return node_get(finder_node(home->finder));
+    return controls_home(controls) == NULL ? node_get(now) : new_nobody(controls, now);
+}
+
+/*
+ * As long as it is not known where lanes will lead, there may be no more than the node takes that takes fewest. What a
+ * server without a row takes does not matter.
+ */
+void controls_sum_maxclients(const struct controls *controls)
+{
+    uint32_t least = 0;
+    for (size_t i = 0; i < controls->topology->n_rows; i++) {
+        uint32_t own = atomic_load_explicit(&controls->topology->rows[i].node->maxclients, memory_order_relaxed);
+        least = least == 0 || (own != 0 && own < least) ? own : least;
+    }
+    if (least > 0)
+        atomic_store_explicit(&controls->upstream->room.maxclients, least, memory_order_relaxed);
+}
+
+void controls_set_topology(struct controls *controls, struct topology *topology, struct member **rows)
+{
+    free(controls->rows);
+    topology_put(controls->topology);
+    controls->rows = rows;
+    controls->topology = topology;
+    controls_sum_maxclients(controls);
+    if (controls->is_started)
+        controls->ops->on_topology(controls->arg);
+}
+
+void controls_hand_table(const struct controls *controls, const struct member *member)
+{
+    if (member->table != NULL)
+        controls->ops->on_table(controls->arg, command_table_get(member->table));
+}
+
+void controls_settle(struct controls *controls)
+{
+    if (controls->is_settled)
+        return;
+    controls->is_settled = true;
+    controls->ops->on_settled(controls->arg);
+}
+
+void controls_drop_leaving(struct controls *controls)
+{
+    struct members *members = &controls->members;
+    for (size_t i = members->n; i > 0; i--) {
+        struct member *member = members->all[i - 1];
+        if (!member->is_leaving)
+            continue;
+        if (controls->cluster != NULL)
+            cluster_forget(controls->cluster, member);
+        members_drop(members, member);
+    }
+}
+
+static void on_choose(uv_timer_t *timer)
+{
+    struct controls *controls = timer->data;
+    if (controls->cluster != NULL)
+        controls_follow_cluster(controls);
+    else
+        controls_choose_home(controls);
+}
+
+void controls_choose_soon(struct controls *controls)
+{
+    uv_timer_start(&controls->timers[CHOOSE], on_choose, 0, 0);
+}
+
+static bool has_several(const struct controls *controls)
+{
+    return controls->is_replicated || controls->cluster != NULL;
+}
+
+static void on_poll(uv_timer_t *timer)
+{
+    struct controls *controls = timer->data;
+    if (controls->cluster != NULL) {
+        controls_tell_shards(controls, clock_ns());
+        return;
+    }
+    controls->n_polls++;
+    if (controls->choice.pace == PACE_HURRY || controls->n_polls % POLLS_CALM == 0)
+        members_ask_roles(&controls->members);
+    if (!controls->is_settled)
+        controls_choose_home(controls);
+    controls_tell_story(controls, clock_ns());
+}
+
+/* ---- what members and sentinels say ---- */
+
+static void on_node(void *arg, struct member *member)
+{
+    struct controls *controls = arg;
+    if (controls->cluster != NULL)
+        cluster_note_member(controls->cluster, member);
+    if (has_several(controls))
+        controls_choose_soon(controls);
+    else
+        controls_publish_home(controls, member);
+}
+
+static void on_table(void *arg, struct member *member)
+{
+    const struct controls *controls = arg;
+    if (member == controls_home(controls))
+        controls_hand_table(controls, member);
+}
+
+static void on_word(void *arg, struct member *member)
+{
+    struct controls *controls = arg;
+    if (controls->cluster != NULL)
+        cluster_note_member(controls->cluster, member);
+    if (has_several(controls))
+        controls_choose_soon(controls);
+    else if (member->is_settled)
+        controls_settle(controls);
+}
+
+/* A replica that loads its data, or has lost its master, is no mistake while there is a master. */
+static void on_rejected(void *arg, struct member *member, const char *why)
+{
+    const struct controls *controls = arg;
+    if (member == controls_home(controls) || controls_home(controls) == NULL || controls->cluster != NULL)
+        log_error("upstream %s cannot be served: %s", member->key, why);
+    else
+        log_info("upstream %s, which is not the master, cannot be served: %s", member->key, why);
+}
+
+static void on_maxclients(void *arg)
+{
+    controls_sum_maxclients(arg);
+}
+
+static void on_news(void *arg, enum log_level level, const char *about, const char *line)
+{
+    const struct controls *controls = arg;
+    controls->ops->on_news(controls->arg, level, about, line);
+}
+
+static const struct members_ops members_ops = {
+    .on_node = on_node,
+    .on_table = on_table,
+    .on_word = on_word,
+    .on_rejected = on_rejected,
+    .on_maxclients = on_maxclients,
+    .on_news = on_news,
+};
+
+static void on_claims(void *arg)
+{
+    controls_choose_soon(arg);
+}
+
+static const struct sentinels_ops sentinels_ops = {.on_claims = on_claims, .on_news = on_news};
+
+static struct finder *finder_of(void *arg, size_t row, bool *is_row, size_t *master)
+{
+    const struct controls *controls = arg;
+    *is_row = row < controls->topology->n_rows;
+    if (*is_row)
+        *master = controls->topology->rows[row].master;
+    return *is_row && controls->rows[row] != NULL ? controls->rows[row]->finder : NULL;
+}
+
+static const struct replica_poll_ops poll_ops = {.finder = finder_of};
+
+/* ---- its life ---- */
+
+static void on_asked(uv_async_t *async)
+{
+    const struct controls *controls = async->data;
+    bool is_wanted =
+        controls->cluster != NULL && atomic_load_explicit(&controls->upstream->is_topology_asked, memory_order_acquire);
+    for (size_t i = 0; controls->cluster != NULL && i < controls->members.n && !is_wanted; i++)
+        is_wanted = node_is_asked(finder_node(controls->members.all[i]->finder));
+    members_look(&controls->members);
+    if (is_wanted)
+        cluster_want(controls->cluster);
+}
+
+static void print_sources(char *out, size_t room, const struct sources *sources)
+{
+    size_t n = 0;
+    if (sources->form == SOURCES_SENTINEL)
+        n += (size_t)snprintf(out, room, "sentinel:%s@", sources->master_name);
+    else if (sources->form == SOURCES_CLUSTER)
+        n += (size_t)snprintf(out, room, "cluster:");
+    for (size_t i = 0; i < sources->n && n < room; i++) {
+        char text[ADDRESS_TEXT];
+        address_print(&sources->addresses[i], text, sizeof text);
+        n += (size_t)snprintf(out + n, room - n, "%s%s", i > 0 ? ", " : "", text);
+    }
+}
+
+static void init_handles(struct controls *controls)
+{
+    uv_async_init(&controls->loop->uv, &controls->asked, on_asked);
+    controls->asked.data = controls;
+    for (unsigned i = 0; i < CONTROLS_TIMERS; i++) {
+        uv_timer_init(&controls->loop->uv, &controls->timers[i]);
+        controls->timers[i].data = controls;
+    }
+    controls->n_handles = 1 + CONTROLS_TIMERS;
+    upstream_set_asked(controls->upstream, &controls->asked);
+}
+
+static bool reads_replicas(const struct upstream *upstream)
+{
+    return upstream->reads.reads != READS_MASTER;
+}
+
+static void open_sentinels(struct controls *controls, const struct controls_settings *settings)
+{
+    const struct sentinels_settings sentinels = {
+        .upstream = controls->upstream,
+        .master_name = settings->sources->master_name,
+        .addresses = settings->sources->addresses,
+        .n_addresses = settings->sources->n,
+        .dialling = settings->finder.dialling,
+        .resolve_ns = settings->finder.resolve_ns,
+        .user = settings->sentinel_user,
+        .password_path = settings->sentinel_password_path,
+        .replicas = reads_replicas(controls->upstream) ? REPLICAS_ASKED : REPLICAS_NOT_ASKED,
+    };
+    controls->sentinels = sentinels_open(controls->loop, &sentinels, &sentinels_ops, controls);
+}
+
+static void add_sources(struct controls *controls, const struct sources *sources)
+{
+    for (size_t i = 0; i < sources->n; i++) {
+        char key[ADDRESS_TEXT];
+        address_print(&sources->addresses[i], key, sizeof key);
+        (void)members_add(&controls->members, key, &sources->addresses[i]);
+    }
+}
+
+struct controls *controls_open(struct loop *loop, const struct controls_settings *settings,
+                               const struct controls_ops *ops, void *arg)
+{
+    struct controls *controls = mem_zalloc(1, sizeof *controls);
+    struct finder_settings finder = settings->finder;
+    controls->loop = loop;
+    controls->upstream = finder.upstream;
+    controls->ops = ops;
+    controls->arg = arg;
+    controls->is_replicated = sources_are_replicated(settings->sources);
+    controls->choice.form = settings->sources->form == SOURCES_SENTINEL ? MASTERSHIP_SENTINELS : MASTERSHIP_LIST;
+    print_sources(controls->text, sizeof controls->text, settings->sources);
+    controls->rows = mem_zalloc(1, sizeof(struct member *));
+    controls->kin = new_nobody(controls, NULL);
+    controls->topology = topology_new(&controls->kin, 1);
+    bool is_cluster = settings->sources->form == SOURCES_CLUSTER;
+    finder.kind = controls->is_replicated || is_cluster ? FINDER_MEMBER : FINDER_ALONE;
+    finder.kin = controls->kin;
+    members_init(&controls->members, loop, &finder, &members_ops, controls);
+    if (settings->sources->form == SOURCES_SENTINEL)
+        open_sentinels(controls, settings);
+    else
+        add_sources(controls, settings->sources);
+    if (is_cluster) {
+        controls_open_cluster(controls);
+        controls_add_nodes(controls, settings->nodes != NULL ? settings->nodes : "");
+    } else if (!controls->is_replicated)
+        controls_publish_home(controls, controls->members.all[0]);
+    init_handles(controls);
+    controls->costs = cost_poll_open(loop, controls->upstream, &poll_ops, controls);
+    return controls;
+}
+
+void controls_start(struct controls *controls)
+{
+    uint64_t every_ms = upstream_time(controls->upstream, POLL_NS) / NS_PER_MS;
+    controls->is_started = true;
+    members_start(&controls->members);
+    if (controls->sentinels != NULL)
+        sentinels_start(controls->sentinels);
+    if (controls->cluster != NULL)
+        cluster_start(controls->cluster);
+    if (controls->upstream->reads.reads != READS_MASTER)
+        controls->poll = replica_poll_open(controls->loop, controls->upstream, &poll_ops, controls);
+    if (has_several(controls))
+        uv_timer_start(&controls->timers[POLL], on_poll, every_ms, every_ms > 0 ? every_ms : 1);
+}
+
+struct topology *controls_topology(const struct controls *controls)
+{
+    return topology_get(controls->topology);
+}
+
+void controls_probe(struct controls *controls)
+{
+    members_probe(&controls->members);
+}
+
+void controls_set_password(struct controls *controls, const struct credentials *credentials)
+{
+    members_set_password(&controls->members, credentials);
+    if (controls->sentinels != NULL)
+        sentinels_read_password(controls->sentinels);
+}
+
+void controls_ask_costs(const struct controls *controls, struct command_table *table)
+{
+    cost_poll_set_table(controls->costs, table);
+}
+
+/* ---- what is known of a row ---- */
+
+const struct finder *controls_finder(const struct controls *controls, size_t row)
+{
+    return controls->rows[row] != NULL ? controls->rows[row]->finder : NULL;
+}
+
+/* NULL: it has no address. */
+static const struct control *control_of(const struct controls *controls, size_t row)
+{
+    const struct finder *finder = controls_finder(controls, row);
+    return finder != NULL ? finder_control(finder) : NULL;
+}
+
+bool controls_is_up(const struct controls *controls, size_t row)
+{
+    const struct control *control = control_of(controls, row);
+    return control != NULL && control_is_up(control);
+}
+
+const char *controls_why(const struct controls *controls, size_t row)
+{
+    const struct control *control = control_of(controls, row);
+    return control != NULL ? control_why(control) : "";
+}
+
+bool controls_is_turned_away(const struct controls *controls, size_t row)
+{
+    const struct control *control = control_of(controls, row);
+    return control != NULL && control_is_turned_away(control);
+}
+
+enum pulse_state controls_pulse(const struct controls *controls, size_t row)
+{
+    const struct control *control = control_of(controls, row);
+    return control != NULL ? control_pulse(control) : PULSE_WELL;
+}
+
+uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64_t now_ns)
+{
+    const struct control *control = control_of(controls, row);
+    return control != NULL ? control_silence_ns(control, now_ns) : 0;
+}
+
+bool controls_are_replicated(const struct controls *controls)
+{
+    return controls->is_replicated;
+}
+
+const char *controls_text(const struct controls *controls)
+{
+    return controls->text;
+}
+
+const struct cluster *controls_cluster(const struct controls *controls)
+{
+    return controls->cluster;
+}
+
+static size_t row_of(const struct controls *controls, const struct member *member)
+{
+    for (size_t row = 0; row < controls->topology->n_rows; row++)
+        if (controls->rows[row] == member)
+            return row;
+    return CONTROLS_NO_ROW;
+}
+
+bool controls_server(const struct controls *controls, size_t i, struct controls_server *out)
+{
+    if (i >= controls->members.n)
+        return false;
+    const struct member *member = controls->members.all[i];
+    *out = (struct controls_server){.key = member->key,
+                                    .finder = member->finder,
+                                    .row = row_of(controls, member),
+                                    .epoch = member == controls_home(controls) ? controls->choice.epoch : 0,
+                                    .changed_ns = member->changed_ns};
+    return true;
+}
+
+const char *controls_why_no_master(const struct controls *controls)
+{
+    return controls->choice.text;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct controls *controls = handle->data;
+    if (--controls->n_handles > 0)
+        return;
+    topology_put(controls->topology);
+    node_put(controls->kin);
+    free(controls->rows);
+    free(controls);
+}
+
+/* What is closed asynchronously owns itself, and says nothing more. */
+void controls_close(struct controls *controls)
+{
+    upstream_set_asked(controls->upstream, NULL);
+    if (controls->poll != NULL)
+        replica_poll_close(controls->poll);
+    cost_poll_close(controls->costs);
+    members_fini(&controls->members);
+    if (controls->sentinels != NULL)
+        sentinels_close(controls->sentinels);
+    if (controls->cluster != NULL)
+        cluster_close(controls->cluster);
+    uv_close((uv_handle_t *)&controls->asked, on_closed);
+    for (unsigned i = 0; i < CONTROLS_TIMERS; i++)
+        uv_close((uv_handle_t *)&controls->timers[i], on_closed);
+}

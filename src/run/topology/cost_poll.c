@@ -1,0 +1,239 @@
+#include "run/topology/cost_poll.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "limit/command/command_costs.h"
+#include "upstream/control_reply.h"
+#include "upstream/lane/own_words.h"
+
+#define EVERY_NS NS_PER_S
+#define DENIED 10 /* polls: each refusal may be a line in Redis' ACL LOG */
+
+/* The node in a row of the topology. */
+struct costed {
+    struct node *node; /* one reference; NULL: there is none */
+    struct command_counts counts;
+    uint64_t cpu_ns; /* as it has told in this poll; 0: it has not */
+};
+
+struct cost_poll {
+    uv_timer_t timer;
+    const struct upstream *upstream;
+    const struct replica_poll_ops *ops;
+    void *arg;
+    struct command_costs *costs; /* NULL: nothing is asked */
+    struct costed *rows;         /* heap */
+    size_t n_rows;
+    size_t n_waiting; /* for answers of this poll, or of one before */
+    unsigned n_polls;
+};
+
+/* ---- the rows of the topology ---- */
+
+static void set_node(struct costed *row, struct node *node)
+{
+    if (row->node == node)
+        return;
+    command_counts_fini(&row->counts);
+    node_put(row->node);
+    *row = (struct costed){.node = node != NULL ? node_get(node) : NULL};
+}
+
+/* The finder of this row; its node has the place then. NULL: there is none, or *is_row is false. */
+static struct finder *finder_at(struct cost_poll *poll, size_t i, bool *is_row)
+{
+    size_t master;
+    struct finder *finder = poll->ops->finder(poll->arg, i, is_row, &master);
+    if (*is_row && i == poll->n_rows) {
+        poll->rows = mem_realloc(poll->rows, poll->n_rows + 1, sizeof *poll->rows);
+        poll->rows[poll->n_rows++] = (struct costed){0};
+    }
+    if (i < poll->n_rows)
+        set_node(&poll->rows[i], finder != NULL ? finder_node(finder) : NULL);
+    return finder;
+}
+
+/* NULL: the node has no row any more. */
+static struct costed *row_of(const struct cost_poll *poll, const struct node *node, size_t *i)
+{
+    for (*i = 0; *i < poll->n_rows; ++*i)
+        if (poll->rows[*i].node == node)
+            return &poll->rows[*i];
+    return NULL;
+}
+
+/* ---- answers ---- */
+
+/* All rows share their contention: that of the farthest counts. */
+static void tell_trips(const struct cost_poll *poll)
+{
+    uint64_t most_ns = 0;
+    for (size_t i = 0; i < poll->n_rows; i++) {
+        uint64_t own_ns = poll->rows[i].node != NULL ? poll->rows[i].node->trip_ns : 0;
+        most_ns = own_ns > most_ns ? own_ns : most_ns;
+    }
+    for (size_t i = 0; i < poll->n_rows; i++)
+        if (poll->rows[i].node != NULL)
+            atomic_store_explicit(&poll->rows[i].node->contention->trip_ns, most_ns, memory_order_relaxed);
+}
+
+static void end(struct cost_poll *poll)
+{
+    poll->n_waiting = 0;
+    tell_trips(poll);
+    command_costs_end_poll(poll->costs);
+}
+
+static void end_if_all(struct cost_poll *poll)
+{
+    if (poll->n_waiting > 0 && --poll->n_waiting == 0)
+        end(poll);
+}
+
+static void on_stats(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
+{
+    struct cost_poll *poll = arg;
+    size_t i;
+    struct slice text;
+    struct costed *row = row_of(poll, node, &i);
+    (void)asked_ns;
+    if (poll->costs == NULL)
+        return;
+    if (row != NULL && control_judge_text(frame, &text) == CONTROL_GOOD)
+        command_costs_take(poll->costs, &row->counts, text, row->cpu_ns);
+    end_if_all(poll);
+}
+
+static bool ask(struct finder *finder, struct slice section, const struct control_question *question)
+{
+    const struct slice words[] = {SLICE("INFO"), section};
+    return finder_ask(finder, words, 2, question);
+}
+
+static void note_lack(struct node *node, enum control_verdict verdict)
+{
+    if (verdict == CONTROL_DENIED)
+        node_lacks(node, LACK_INFO);
+    else if (verdict == CONTROL_GOOD)
+        node_lacks_no_more(node, LACK_INFO);
+}
+
+static void on_cpu(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
+{
+    struct cost_poll *poll = arg;
+    const struct control_question question = {on_stats, poll, "INFO commandstats"};
+    size_t i;
+    bool is_row = false;
+    struct slice text;
+    struct costed *row = row_of(poll, node, &i);
+    (void)asked_ns;
+    if (poll->costs == NULL)
+        return;
+    enum control_verdict verdict = control_judge_text(frame, &text);
+    if (row != NULL && verdict == CONTROL_GOOD)
+        row->cpu_ns = command_costs_read_cpu(text);
+    note_lack(node, verdict);
+    struct finder *finder = verdict == CONTROL_GOOD ? finder_at(poll, i, &is_row) : NULL;
+    if (finder == NULL || finder_node(finder) != node || !ask(finder, SLICE("commandstats"), &question))
+        end_if_all(poll);
+}
+
+static void on_pong(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
+{
+    struct cost_poll *poll = arg;
+    (void)node;
+    (void)frame;
+    (void)asked_ns;
+    if (poll->costs != NULL)
+        end_if_all(poll);
+}
+
+/* ---- polls ---- */
+
+static bool lacks_info(const struct node *node)
+{
+    return (atomic_load_explicit(&node->lacks, memory_order_relaxed) >> LACK_INFO & 1) != 0;
+}
+
+static bool ask_row(struct cost_poll *poll, struct finder *finder)
+{
+    static const struct slice ping = SLICE(OWN_PING);
+    const struct control_question cpu = {on_cpu, poll, "INFO cpu"};
+    const struct control_question pong = {on_pong, poll, "PING"};
+    if (lacks_info(finder_node(finder)) && poll->n_polls % DENIED != 0)
+        return finder_ask(finder, &ping, 1, &pong);
+    return ask(finder, SLICE("cpu"), &cpu);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct cost_poll *poll = timer->data;
+    bool is_row = true;
+    size_t i = 0;
+    if (poll->n_waiting > 0)
+        end(poll);
+    poll->n_polls++;
+    for (; is_row; i++) {
+        struct finder *finder = finder_at(poll, i, &is_row);
+        if (finder == NULL)
+            continue;
+        poll->rows[i].cpu_ns = 0;
+        poll->n_waiting += ask_row(poll, finder);
+    }
+    for (; i < poll->n_rows; i++)
+        set_node(&poll->rows[i], NULL);
+}
+
+/* ---- its life ---- */
+
+struct cost_poll *cost_poll_open(struct loop *loop, const struct upstream *upstream, const struct replica_poll_ops *ops,
+                                 void *arg)
+{
+    struct cost_poll *poll = mem_zalloc(1, sizeof *poll);
+    poll->upstream = upstream;
+    poll->ops = ops;
+    poll->arg = arg;
+    uv_timer_init(&loop->uv, &poll->timer);
+    poll->timer.data = poll;
+    return poll;
+}
+
+static void forget(struct cost_poll *poll)
+{
+    uv_timer_stop(&poll->timer);
+    for (size_t i = 0; i < poll->n_rows; i++)
+        set_node(&poll->rows[i], NULL);
+    if (poll->costs != NULL)
+        command_costs_free(poll->costs);
+    poll->costs = NULL;
+    poll->n_waiting = 0;
+}
+
+void cost_poll_set_table(struct cost_poll *poll, struct command_table *table)
+{
+    uint64_t every_ms = upstream_time(poll->upstream, EVERY_NS) / NS_PER_MS;
+    if (table == NULL) {
+        forget(poll);
+    } else if (poll->costs != NULL) {
+        command_costs_set_table(poll->costs, table);
+    } else {
+        poll->costs = command_costs_new(table);
+        uv_timer_start(&poll->timer, on_timer, 0, every_ms > 0 ? every_ms : 1);
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct cost_poll *poll = handle->data;
+    forget(poll);
+    free(poll->rows);
+    free(poll);
+}
+
+void cost_poll_close(struct cost_poll *poll)
+{
+    uv_close((uv_handle_t *)&poll->timer, on_closed);
+}

@@ -1,0 +1,187 @@
+#include "run/topology/members.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* ---- what a finder says ---- */
+
+static void forget_table(struct member *member)
+{
+    if (member->table != NULL)
+        command_table_put(member->table);
+    member->table = NULL;
+}
+
+static void on_node(void *arg)
+{
+    struct member *member = arg;
+    member->members->ops->on_node(member->members->arg, member);
+}
+
+static void on_table(void *arg, struct command_table *table)
+{
+    struct member *member = arg;
+    forget_table(member);
+    member->table = table;
+    member->members->ops->on_table(member->members->arg, member);
+}
+
+static void on_rejected(void *arg, const char *why)
+{
+    struct member *member = arg;
+    member->members->ops->on_rejected(member->members->arg, member, why);
+}
+
+static void on_maxclients(void *arg)
+{
+    const struct member *member = arg;
+    member->members->ops->on_maxclients(member->members->arg);
+}
+
+static void note_word(struct member *member)
+{
+    struct finder_word word = finder_word(member->finder);
+    if (word.role != member->word.role || word.is_lost != member->word.is_lost)
+        member->changed_ns = clock_ns();
+    member->word = word;
+}
+
+static void on_word(void *arg)
+{
+    struct member *member = arg;
+    note_word(member);
+    member->members->ops->on_word(member->members->arg, member);
+}
+
+static void on_settled(void *arg)
+{
+    struct member *member = arg;
+    member->is_settled = true;
+    note_word(member);
+    member->members->ops->on_word(member->members->arg, member);
+}
+
+static void on_news(void *arg, enum log_level level, const char *about, const char *line)
+{
+    const struct member *member = arg;
+    member->members->ops->on_news(member->members->arg, level, about, line);
+}
+
+static const struct finder_ops finder_ops = {
+    .on_node = on_node,
+    .on_table = on_table,
+    .on_rejected = on_rejected,
+    .on_maxclients = on_maxclients,
+    .on_word = on_word,
+    .on_settled = on_settled,
+    .on_news = on_news,
+};
+
+/* ---- members come and go ---- */
+
+void members_init(struct members *members, struct loop *loop, const struct finder_settings *settings,
+                  const struct members_ops *ops, void *arg)
+{
+    *members = (struct members){.loop = loop, .settings = *settings, .ops = ops, .arg = arg};
+}
+
+struct member *members_add(struct members *members, const char *key, const struct address *dialled)
+{
+    struct member *member = mem_zalloc(1, sizeof *member);
+    struct finder_settings settings = members->settings;
+    member->members = members;
+    snprintf(member->key, sizeof member->key, "%s", key);
+    member->address = *dialled;
+    member->address.host = mem_strndup(dialled->host, strlen(dialled->host));
+    settings.address = &member->address;
+    member->finder = finder_open(members->loop, &settings, &finder_ops, member);
+    members->all = mem_realloc(members->all, members->n + 1, sizeof(struct member *));
+    members->all[members->n++] = member;
+    if (members->is_started)
+        finder_start(member->finder);
+    if (members->probes)
+        finder_probe(member->finder);
+    return member;
+}
+
+static void free_member(struct member *member)
+{
+    finder_close(member->finder);
+    forget_table(member);
+    address_fini(&member->address);
+    free(member);
+}
+
+void members_drop(struct members *members, struct member *member)
+{
+    size_t i = 0;
+    while (members->all[i] != member)
+        i++;
+    members->n--;
+    memmove(&members->all[i], &members->all[i + 1], (members->n - i) * sizeof(struct member *));
+    free_member(member);
+}
+
+void members_fini(struct members *members)
+{
+    for (size_t i = 0; i < members->n; i++)
+        free_member(members->all[i]);
+    free(members->all);
+    members->all = NULL;
+    members->n = 0;
+}
+
+struct member *members_find(const struct members *members, const char *key)
+{
+    for (size_t i = 0; key != NULL && i < members->n; i++)
+        if (strcmp(members->all[i]->key, key) == 0)
+            return members->all[i];
+    return NULL;
+}
+
+/* ---- all of them ---- */
+
+void members_start(struct members *members)
+{
+    members->is_started = true;
+    for (size_t i = 0; i < members->n; i++)
+        finder_start(members->all[i]->finder);
+}
+
+void members_probe(struct members *members)
+{
+    members->probes = true;
+    for (size_t i = 0; i < members->n; i++)
+        finder_probe(members->all[i]->finder);
+}
+
+void members_set_password(struct members *members, const struct credentials *credentials)
+{
+    members->settings.credentials = *credentials;
+    for (size_t i = 0; i < members->n; i++)
+        finder_set_password(members->all[i]->finder, credentials);
+}
+
+void members_look(const struct members *members)
+{
+    for (size_t i = 0; i < members->n; i++)
+        finder_look(members->all[i]->finder);
+}
+
+void members_ask_roles(const struct members *members)
+{
+    for (size_t i = 0; i < members->n; i++)
+        finder_ask_role(members->all[i]->finder);
+}
+
+bool members_are_settled(const struct members *members)
+{
+    for (size_t i = 0; i < members->n; i++)
+        if (!members->all[i]->is_settled)
+            return false;
+    return true;
+}

@@ -1,0 +1,257 @@
+#include "run/topology/replica_poll.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "upstream/control_reply.h"
+#include "upstream/node/offsets.h"
+#include "upstream/node/topology.h"
+
+#define HURRY_NS (2 * NS_PER_MS)  /* rounds that workers want begin at most so often (chosen) */
+#define AGAIN_MS 2                /* then replicas are asked so often, ... */
+#define AGAIN_NS (16 * NS_PER_MS) /* ... for so long: a client that is held looks again after 20 ms */
+#define HANDLES 3
+
+/* A master, and what it has told. */
+struct shard {
+    struct offsets offsets;
+    const struct node *master; /* it told these offsets; only compared; NULL: none has */
+};
+
+struct replica_poll {
+    uv_timer_t timer;
+    uv_timer_t again; /* runs for a moment after a worker has wanted a round */
+    uv_async_t wanted;
+    unsigned n_handles; /* not closed in full */
+    struct upstream *upstream;
+    const struct replica_poll_ops *ops;
+    void *arg;
+    struct shard *shards; /* by the row of the master; heap */
+    size_t n_shards;
+    uint64_t began_ns;  /* the present round */
+    uint64_t wanted_ns; /* when a worker has wanted one last */
+};
+
+static struct finder *finder_at(const struct replica_poll *poll, size_t row, bool *is_row, size_t *master)
+{
+    return poll->ops->finder(poll->arg, row, is_row, master);
+}
+
+static struct node *node_at(const struct replica_poll *poll, size_t row, bool *is_row, size_t *master)
+{
+    struct finder *finder = finder_at(poll, row, is_row, master);
+    return finder != NULL ? finder_node(finder) : NULL;
+}
+
+/* NULL: the node has no row behind a master's. *master is the row of that. */
+static struct node *replica_of(const struct replica_poll *poll, const struct node *node, size_t *master)
+{
+    bool is_row = true;
+    for (size_t row = 0; is_row; row++) {
+        struct node *at = node_at(poll, row, &is_row, master);
+        if (is_row && at == node && *master != row && *master < poll->n_shards)
+            return at;
+    }
+    return NULL;
+}
+
+/* ---- answers ---- */
+
+/*
+ * The roles are others than those of the topology. What replicas have reached stays for replica-lag-max: a client that
+ * reads at the server that is promoted would go back in time at the old master.
+ */
+static void ask_roles(const struct replica_poll *poll, size_t master_row, struct node *promoted)
+{
+    bool is_row;
+    size_t unused;
+    struct node *master = node_at(poll, master_row, &is_row, &unused);
+    if (is_row && master != NULL)
+        node_ask(master);
+    if (promoted != NULL)
+        node_ask(promoted);
+}
+
+static bool ask(struct finder *finder, const struct control_question *question)
+{
+    static const struct slice words[] = {SLICE("INFO"), SLICE("replication")};
+    return finder_ask(finder, words, 2, question);
+}
+
+/* What the answer says; false: the node does not tell. */
+static bool read_word(struct slice frame, struct offsets_word *word)
+{
+    struct slice text;
+    return control_judge_text(frame, &text) == CONTROL_GOOD && offsets_read(text, word);
+}
+
+static void on_reached(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
+{
+    const struct replica_poll *poll = arg;
+    size_t master;
+    struct offsets_word word;
+    struct node *replica = replica_of(poll, node, &master);
+    (void)asked_ns;
+    if (replica == NULL)
+        return;
+    bool is_said = read_word(frame, &word);
+    if (is_said && word.role == ROLE_MASTER) {
+        ask_roles(poll, master, replica);
+        return;
+    }
+    const struct offsets *offsets = &poll->shards[master].offsets;
+    uint64_t as_of_ns = is_said ? offsets_as_of(offsets, &word) : 0;
+    reach_note(&replica->reach, as_of_ns, is_said ? offsets_behind(offsets, &word) : 0);
+}
+
+/* A round that a worker has begun may be a moment old: a question has had its time in half a period. */
+static void ask_replica(struct replica_poll *poll, struct finder *finder)
+{
+    const struct control_question question = {on_reached, poll, "INFO replication"};
+    struct reach *reach = &finder_node(finder)->reach;
+    uint64_t now_ns = clock_ns();
+    if (ask(finder, &question))
+        reach->asked_ns = now_ns;
+    else if (now_ns - reach->asked_ns >= poll->upstream->reads.poll_ns / 2)
+        reach_end(reach);
+}
+
+static void ask_replicas_of(struct replica_poll *poll, size_t master_row)
+{
+    bool is_row = true;
+    size_t master;
+    for (size_t row = 0; is_row; row++) {
+        struct finder *finder = finder_at(poll, row, &is_row, &master);
+        if (is_row && master != row && master == master_row)
+            ask_replica(poll, finder);
+    }
+}
+
+static void ask_replicas(struct replica_poll *poll)
+{
+    for (size_t master = 0; master < poll->n_shards; master++)
+        ask_replicas_of(poll, master);
+}
+
+static void on_told(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
+{
+    struct replica_poll *poll = arg;
+    struct offsets_word word;
+    size_t row = 0;
+    while (row < poll->n_shards && poll->shards[row].master != node)
+        row++;
+    if (row == poll->n_shards || !read_word(frame, &word))
+        return;
+    if (word.role == ROLE_REPLICA) {
+        ask_roles(poll, row, NULL);
+        return;
+    }
+    offsets_note(&poll->shards[row].offsets, &word, asked_ns);
+    ask_replicas_of(poll, row);
+}
+
+/* ---- rounds ---- */
+
+static void add_shard(struct replica_poll *poll)
+{
+    poll->shards = mem_realloc(poll->shards, poll->n_shards + 1, sizeof *poll->shards);
+    poll->shards[poll->n_shards++] = (struct shard){.master = NULL};
+}
+
+/* What the master before told says nothing of this one. */
+static void note_master(struct replica_poll *poll, size_t master_row, const struct node *master)
+{
+    bool is_row = true;
+    size_t of;
+    while (poll->n_shards <= master_row)
+        add_shard(poll);
+    struct shard *shard = &poll->shards[master_row];
+    if (master == shard->master)
+        return;
+    shard->master = master;
+    offsets_forget(&shard->offsets);
+    for (size_t row = 0; is_row; row++) {
+        struct node *node = node_at(poll, row, &is_row, &of);
+        if (is_row && node != NULL && of == master_row)
+            reach_end(&node->reach);
+    }
+}
+
+/* While the master does not answer no replica gets on: what it has reached is as of an earlier time. */
+static void begin(struct replica_poll *poll)
+{
+    const struct control_question question = {on_told, poll, "INFO replication"};
+    bool is_row = true;
+    size_t of;
+    poll->began_ns = clock_ns();
+    for (size_t row = 0; is_row; row++) {
+        struct finder *master = finder_at(poll, row, &is_row, &of);
+        if (!is_row || of != row)
+            continue;
+        note_master(poll, row, master != NULL ? finder_node(master) : NULL);
+        if (master == NULL || !ask(master, &question))
+            ask_replicas_of(poll, row);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    begin(timer->data);
+}
+
+/* A replica that did not have yet what the master told has it in a moment. */
+static void on_again(uv_timer_t *timer)
+{
+    struct replica_poll *poll = timer->data;
+    ask_replicas(poll);
+    if (clock_ns() >= poll->wanted_ns + AGAIN_NS)
+        uv_timer_stop(timer);
+}
+
+static void on_wanted(uv_async_t *async)
+{
+    struct replica_poll *poll = async->data;
+    uint64_t now_ns = clock_ns();
+    poll->wanted_ns = now_ns;
+    if (now_ns >= poll->began_ns + HURRY_NS)
+        begin(poll);
+    uv_timer_start(&poll->again, on_again, AGAIN_MS, AGAIN_MS);
+}
+
+/* ---- its life ---- */
+
+struct replica_poll *replica_poll_open(struct loop *loop, struct upstream *upstream, const struct replica_poll_ops *ops,
+                                       void *arg)
+{
+    struct replica_poll *poll = mem_zalloc(1, sizeof *poll);
+    uint64_t every_ms = upstream->reads.poll_ns / NS_PER_MS;
+    poll->upstream = upstream;
+    poll->ops = ops;
+    poll->arg = arg;
+    poll->n_handles = HANDLES;
+    uv_timer_init(&loop->uv, &poll->timer);
+    uv_timer_init(&loop->uv, &poll->again);
+    uv_async_init(&loop->uv, &poll->wanted, on_wanted);
+    poll->timer.data = poll->again.data = poll->wanted.data = poll;
+    uv_timer_start(&poll->timer, on_timer, every_ms, every_ms);
+    upstream_set_poll(upstream, &poll->wanted);
+    return poll;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct replica_poll *poll = handle->data;
+    if (--poll->n_handles > 0)
+        return;
+    free(poll->shards);
+    free(poll);
+}
+
+void replica_poll_close(struct replica_poll *poll)
+{
+    upstream_set_poll(poll->upstream, NULL);
+    uv_close((uv_handle_t *)&poll->timer, on_closed);
+    uv_close((uv_handle_t *)&poll->again, on_closed);
+    uv_close((uv_handle_t *)&poll->wanted, on_closed);
+}

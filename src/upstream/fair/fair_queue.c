@@ -1,0 +1,430 @@
+#include "upstream/fair/fair_queue.h"
+
+#include <assert.h>
+
+/* A flow owes no more than this for what it could not be asked about before, such as a transaction or a huge reply. */
+#define DEBT_MOST_NS (int64_t)(1 * NS_PER_S)
+
+/* Where the window has grown, to wake a sender for a little of it would cost more than it is worth. */
+static int64_t quantum_ns(const struct fair_flow *flow)
+{
+    const struct fair_queue *queue = flow->queue;
+    uint32_t weight = flow->counted > 0 ? flow->counted : flow->weight;
+    uint64_t part = window_size_ns(&queue->window) / (2 * queue->n_sharing);
+    uint64_t quantum = part > FAIR_QUANTUM_NS ? part : FAIR_QUANTUM_NS;
+    return (int64_t)(quantum * weight / FAIR_WEIGHT) + 1;
+}
+
+static bool are_others_waiting(const struct fair_queue *queue)
+{
+    return atomic_load_explicit(&queue->contention->weights, memory_order_relaxed) > 0;
+}
+
+/* This worker's part of `size`, `more` weight joining what waits here. */
+static uint64_t part_of(const struct fair_queue *queue, uint64_t size, uint32_t more)
+{
+    uint64_t all = atomic_load_explicit(&queue->contention->weights, memory_order_relaxed) + more;
+    uint64_t mine = queue->weights + more;
+    return mine == 0 || all <= mine ? size : size * mine / all;
+}
+
+static bool is_full(const struct fair_queue *queue, uint32_t more)
+{
+    return queue->work_ns + queue->granted_ns >= part_of(queue, queue->limit_ns, more);
+}
+
+/* ---- work under way ---- */
+
+/* No debt is larger: a single mistake about a cost is not paid for long. */
+static void charge(struct fair_flow *flow, uint64_t ns)
+{
+    if (flow->queue->is_open)
+        return;
+    flow->credit_ns -= ns < (uint64_t)DEBT_MOST_NS ? (int64_t)ns : DEBT_MOST_NS;
+    if (flow->credit_ns < -DEBT_MOST_NS)
+        flow->credit_ns = -DEBT_MOST_NS;
+}
+
+static void add_work(struct sender *sender, uint64_t ns)
+{
+    sender->work_ns += ns;
+    sender->flow->work_ns += ns;
+    sender->flow->queue->work_ns += ns;
+}
+
+static void take_work(struct sender *sender, uint64_t ns)
+{
+    sender->work_ns -= ns;
+    sender->flow->work_ns -= ns;
+    sender->flow->queue->work_ns -= ns;
+}
+
+static void set_crowding(struct sender *sender, bool is_crowding)
+{
+    sender->flow->queue->n_crowding += (uint32_t)is_crowding - sender->is_crowding;
+    sender->is_crowding = is_crowding;
+}
+
+static void wake_crowding(struct sender *sender)
+{
+    if (!sender->is_crowding)
+        return;
+    set_crowding(sender, false);
+    sender->flow->queue->wake(sender->rider);
+}
+
+void fair_forget(struct sender *sender)
+{
+    take_work(sender, sender->work_ns);
+    sender->requests = 0;
+    wake_crowding(sender);
+}
+
+/* ---- what waits ---- */
+
+static void join(struct fair_flow *flow)
+{
+    struct fair_queue *queue = flow->queue;
+    if (!list_is_empty(&flow->in_turn))
+        return;
+    if (flow->is_low) {
+        list_push(&queue->low, &flow->in_turn);
+        return;
+    }
+    /* Where it waits on several workers each has a part of its share. */
+    uint32_t queues = subject_queue(flow->subject);
+    flow->counted = flow->weight > queues ? flow->weight / queues : 1;
+    queue->weights += flow->counted;
+    atomic_fetch_add_explicit(&queue->contention->weights, flow->counted, memory_order_relaxed);
+    list_push(&queue->round, &flow->in_turn);
+}
+
+static void part(struct fair_flow *flow)
+{
+    struct fair_queue *queue = flow->queue;
+    list_take(&flow->in_turn);
+    flow->is_visited = false;
+    if (flow->counted == 0)
+        return;
+    subject_unqueue(flow->subject);
+    queue->weights -= flow->counted;
+    atomic_fetch_sub_explicit(&queue->contention->weights, flow->counted, memory_order_relaxed);
+    flow->counted = 0;
+}
+
+void fair_wait(struct sender *sender)
+{
+    assert(sender->granted_ns == 0);
+    set_crowding(sender, false); /* its subject was alone when it began to wait */
+    if (list_is_empty(&sender->in_flow))
+        list_push(&sender->flow->waiting, &sender->in_flow);
+    join(sender->flow);
+}
+
+void fair_wait_for_own(struct sender *sender)
+{
+    assert(sender->requests > 0);
+    fair_stop_waiting(sender); /* its subject was not alone when it began to wait */
+    set_crowding(sender, true);
+}
+
+void fair_stop_waiting(struct sender *sender)
+{
+    set_crowding(sender, false);
+    list_take(&sender->in_flow);
+    if (list_is_empty(&sender->flow->waiting))
+        part(sender->flow);
+}
+
+/* ---- may it send? ---- */
+
+/* A flow that has used up its credit, or owes, gets it back by silence. */
+static void restore_credit(struct fair_flow *flow, uint64_t now_ns)
+{
+    int64_t most = quantum_ns(flow) / 2;
+    int64_t idle_ns = now_ns > flow->moved_ns ? (int64_t)(now_ns - flow->moved_ns) : 0;
+    if (flow->credit_ns >= most || idle_ns == 0)
+        return;
+    flow->credit_ns = most - flow->credit_ns > idle_ns ? flow->credit_ns + idle_ns : most;
+    flow->moved_ns = now_ns;
+}
+
+/* True if no other flow wants to send now, as far as can be told. */
+static bool is_only(const struct fair_flow *flow)
+{
+    const struct fair_queue *queue = flow->queue;
+    bool are_others_out = queue->n_out > (queue->out == flow);
+    return list_is_empty(&queue->round) && !are_others_out;
+}
+
+/*
+ * It owes more than a quantum. No other flow waits, but the work of others that is under way lasts for longer than a
+ * round trip, so Redis has something to do until a request that is sent later comes.
+ */
+static bool is_paying(const struct fair_flow *flow)
+{
+    const struct fair_queue *queue = flow->queue;
+    return flow->credit_ns + quantum_ns(flow) <= 0 && queue->work_ns - flow->work_ns > window_trip_ns(&queue->window);
+}
+
+/* Others had so much of Redis' time since it paid last: as much of its debt is paid. */
+static void pay(struct fair_flow *flow)
+{
+    uint64_t others_ns = flow->queue->answered_ns - flow->answered_ns;
+    int64_t debt_ns = -flow->credit_ns;
+    int64_t had_ns = (int64_t)(others_ns - flow->others_ns);
+    flow->others_ns = others_ns;
+    flow->credit_ns += had_ns < debt_ns ? had_ns : debt_ns;
+}
+
+int64_t fair_room(struct sender *sender, uint64_t now_ns)
+{
+    struct fair_flow *flow = sender->flow;
+    struct fair_queue *queue = flow->queue;
+    if (sender->granted_ns > 0)
+        return (int64_t)sender->granted_ns;
+    if (flow->is_low) {
+        bool must_wait =
+            queue->n_out > 0 || are_others_waiting(queue) || !list_is_empty(&queue->low) || is_full(queue, 0);
+        return must_wait ? 0 : quantum_ns(flow);
+    }
+    if (flow->work_ns == 0 && list_is_empty(&flow->waiting))
+        restore_credit(flow, now_ns);
+    if (flow->credit_ns <= 0 && is_only(flow) && !is_full(queue, flow->weight) && !is_paying(flow))
+        flow->credit_ns += quantum_ns(flow); /* it would be the only one in the round */
+    return flow->credit_ns > 0 ? flow->credit_ns : 0;
+}
+
+/* Two windows, so that one more batch is there when one is answered. */
+static uint64_t alone_ns(const struct sender *sender)
+{
+    return 2 * window_size_ns(&sender->flow->queue->window);
+}
+
+int64_t fair_room_alone(const struct sender *sender)
+{
+    uint64_t most = alone_ns(sender);
+    if (sender->requests == 0)
+        return (int64_t)most;
+    return sender->work_ns < most ? (int64_t)(most - sender->work_ns) : 0;
+}
+
+void fair_sent(struct sender *sender, uint32_t n, uint64_t work_ns, uint64_t now_ns)
+{
+    struct fair_flow *flow = sender->flow;
+    struct fair_queue *queue = flow->queue;
+    uint64_t of_grant = work_ns < sender->granted_ns ? work_ns : sender->granted_ns;
+    if (flow->work_ns == 0)
+        flow->moved_ns = now_ns;
+    if (sender->work_ns == 0)
+        sender->moved_ns = now_ns;
+    sender->requests += n;
+    if (n > 0) {
+        add_work(sender, work_ns);
+        flow->cost_ns = work_ns > n ? (work_ns + n - 1) / n : 1;
+    }
+    sender->granted_ns -= of_grant;
+    queue->granted_ns -= of_grant;
+    charge(flow, work_ns - of_grant);
+}
+
+/* To answer that it is queued is hardly work. */
+void fair_queued(struct sender *sender, uint64_t work_ns, uint64_t now_ns)
+{
+    fair_sent(sender, 1, work_ns, now_ns);
+    take_work(sender, work_ns);
+    sender->queued_ns += work_ns;
+}
+
+void fair_ends_transaction(struct sender *sender, bool is_executed)
+{
+    if (is_executed)
+        add_work(sender, sender->queued_ns);
+    sender->queued_ns = 0;
+}
+
+void fair_charge(struct sender *sender, uint64_t work_ns)
+{
+    charge(sender->flow, work_ns);
+}
+
+void fair_settle(struct sender *sender)
+{
+    sender->is_deep = sender->granted_ns == 0;
+    sender->flow->credit_ns += (int64_t)sender->granted_ns;
+    sender->flow->queue->granted_ns -= sender->granted_ns;
+    sender->granted_ns = 0;
+}
+
+/* ---- answers ---- */
+
+void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
+{
+    struct fair_flow *flow = sender->flow;
+    struct fair_queue *queue = flow->queue;
+    uint32_t counted = n < sender->requests ? n : sender->requests;
+    flow->moved_ns = sender->moved_ns = now_ns; /* also of what was not counted on any more: it was no silence */
+    if (counted == 0)
+        return;
+    uint64_t work_ns = counted < sender->requests ? sender->work_ns / sender->requests * counted : sender->work_ns;
+    take_work(sender, work_ns);
+    flow->answered_ns += work_ns;
+    queue->answered_ns += work_ns;
+    sender->requests -= counted;
+    window_answered(&queue->window, sent_ns, work_ns, fair_is_shared(queue), queue->work_ns == 0, now_ns);
+    if (sender->requests == 0 || sender->work_ns < alone_ns(sender) / 2)
+        wake_crowding(sender);
+}
+
+void fair_tick(struct fair_queue *queue, uint64_t now_ns)
+{
+    uint64_t patience_ns = FAIR_PATIENCE_NS + 2 * queue->work_ns;
+    for (uint32_t i = 0; i < queue->n_numbers; i++) {
+        struct sender *sender = queue->senders[i];
+        if (sender == NULL)
+            continue;
+        if (sender->work_ns > 0 && now_ns - sender->moved_ns > patience_ns)
+            fair_forget(sender);
+        wake_crowding(sender); /* it looks whether it still must wait */
+    }
+}
+
+/* ---- what goes next ---- */
+
+/* The rounds until a flow has credit are taken in one step. */
+static void skip_rounds(struct fair_queue *queue)
+{
+    int64_t least = INT64_MAX;
+    for (struct list *at = queue->round.next; at != &queue->round; at = at->next) {
+        const struct fair_flow *flow = container_of(at, struct fair_flow, in_turn);
+        int64_t rounds = -flow->credit_ns / quantum_ns(flow);
+        least = rounds < least ? rounds : least;
+    }
+    for (struct list *at = queue->round.next; at != &queue->round && least > 0; at = at->next) {
+        struct fair_flow *flow = container_of(at, struct fair_flow, in_turn);
+        flow->credit_ns += least * quantum_ns(flow);
+    }
+}
+
+/* It has come to the head of the round. False: it is still paying. */
+static bool begin_visit(struct fair_flow *flow)
+{
+    struct fair_queue *queue = flow->queue;
+    int64_t quantum = quantum_ns(flow);
+    bool is_alone = queue->round.next == queue->round.prev;
+    if (is_alone && is_paying(flow)) {
+        pay(flow);
+        if (is_paying(flow))
+            return false;
+    }
+    flow->others_ns = queue->answered_ns - flow->answered_ns;
+    flow->is_visited = true;
+    flow->round_no = queue->round_no;
+    queue->n_visited++;
+    if (flow->credit_ns < quantum)
+        flow->credit_ns += quantum;
+    return true;
+}
+
+/*
+ * Of the round, which is not empty: it has credit. While senders that have been granted something may come back for
+ * more no other round begins: NULL.
+ */
+static struct fair_flow *next_in_round(struct fair_queue *queue)
+{
+    const struct fair_flow *first = NULL;
+    for (;;) {
+        struct fair_flow *flow = container_of(queue->round.next, struct fair_flow, in_turn);
+        if (!flow->is_visited && flow->round_no == queue->round_no) {
+            if (queue->n_out > 0)
+                return NULL;
+            queue->round_no++; /* all have been visited */
+            queue->n_sharing = queue->n_visited > 0 ? queue->n_visited : 1;
+            queue->n_visited = 0;
+        }
+        if (!flow->is_visited && !begin_visit(flow))
+            return NULL;
+        if (flow->credit_ns > 0)
+            return flow;
+        flow->is_visited = false;
+        list_take(&flow->in_turn);
+        list_push(&queue->round, &flow->in_turn);
+        if (first == flow)
+            skip_rounds(queue);
+        else if (first == NULL)
+            first = flow;
+    }
+}
+
+/* NULL: none may go now. */
+static struct fair_flow *next(struct fair_queue *queue)
+{
+    if (!list_is_empty(&queue->round))
+        return is_full(queue, 0) ? NULL : next_in_round(queue);
+    if (list_is_empty(&queue->low) || queue->n_out > 0 || are_others_waiting(queue) || is_full(queue, 0))
+        return NULL;
+    struct fair_flow *flow = container_of(queue->low.next, struct fair_flow, in_turn);
+    if (flow->credit_ns <= 0)
+        flow->credit_ns = quantum_ns(flow);
+    return flow;
+}
+
+/* Its first sender may send; one that has had little to send so far no more than one request. */
+static void grant(struct fair_flow *flow)
+{
+    struct fair_queue *queue = flow->queue;
+    struct sender *sender = container_of(flow->waiting.next, struct sender, in_flow);
+    uint64_t credit_ns = (uint64_t)flow->credit_ns;
+    sender->granted_ns = sender->is_deep && credit_ns > flow->cost_ns ? credit_ns : flow->cost_ns;
+    flow->credit_ns -= (int64_t)sender->granted_ns;
+    queue->granted_ns += sender->granted_ns;
+    list_take(&sender->in_flow);
+    queue->wake(sender->rider);
+    if (list_is_empty(&flow->waiting)) {
+        part(flow);
+        queue->n_out++;
+        queue->out = flow;
+    } else if (flow->is_low) {
+        list_take(&flow->in_turn);
+        list_push(&queue->low, &flow->in_turn);
+    }
+}
+
+static void wake_all_of(struct list *flows)
+{
+    while (!list_is_empty(flows)) {
+        struct fair_flow *flow = container_of(flows->next, struct fair_flow, in_turn);
+        while (!list_is_empty(&flow->waiting)) {
+            struct sender *sender = container_of(flow->waiting.next, struct sender, in_flow);
+            list_take(&sender->in_flow);
+            flow->queue->wake(sender->rider);
+        }
+        part(flow);
+    }
+}
+
+void fair_turn(struct fair_queue *queue, bool is_open)
+{
+    uint64_t window_ns = window_size_ns(&queue->window);
+    queue->is_open = is_open;
+    queue->window.trip_ns = atomic_load_explicit(&queue->contention->trip_ns, memory_order_relaxed);
+    /* In two parts, which Redis answers apart: it is given more while it still works. */
+    queue->limit_ns = queue->work_ns + queue->granted_ns == 0 ? window_ns / 2 : window_ns;
+    if (!fair_is_shared(queue))
+        return;
+    if (is_open) {
+        wake_all_of(&queue->round);
+        wake_all_of(&queue->low);
+    }
+    struct fair_flow *flow;
+    while ((flow = next(queue)) != NULL)
+        grant(flow);
+}
+
+bool fair_is_unsettled(struct fair_queue *queue)
+{
+    queue->n_out = 0;
+    queue->out = NULL;
+    queue->limit_ns = window_size_ns(&queue->window);
+    return next(queue) != NULL;
+}

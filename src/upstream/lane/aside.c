@@ -1,0 +1,97 @@
+#include "upstream/lane/aside.h"
+
+#include <string.h>
+
+#include "upstream/lane/inflight.h"
+
+/* The words of (un)subscribe confirmations; which of the lane's counts the kind belongs to. */
+static const struct confirmation {
+    struct slice word;
+    size_t count;
+} confirmations[] = {
+    {{"subscribe", 9}, offsetof(struct lane, channels)},
+    {{"unsubscribe", 11}, offsetof(struct lane, channels)},
+    {{"psubscribe", 10}, offsetof(struct lane, patterns)},
+    {{"punsubscribe", 12}, offsetof(struct lane, patterns)},
+    {{"ssubscribe", 10}, offsetof(struct lane, shard_channels)},
+    {{"sunsubscribe", 12}, offsetof(struct lane, shard_channels)},
+};
+
+uint32_t *aside_confirmed(struct lane *lane, struct slice word)
+{
+    for (size_t i = 0; i < sizeof confirmations / sizeof confirmations[0]; i++)
+        if (slice_eq(word, confirmations[i].word))
+            return (uint32_t *)(void *)((char *)lane + confirmations[i].count);
+    return NULL;
+}
+
+bool aside_ends_unasked(const struct lane *lane, const struct call *call, struct slice word)
+{
+    bool is_asked = call != NULL && call->flow == FLOW_UNSUBSCRIBE;
+    return !is_asked && lane->shard_channels > 0 && slice_eq(word, SLICE("sunsubscribe"));
+}
+
+void aside_note_confirmation(struct lane *lane, uint32_t *count)
+{
+    int64_t total = glimpse_last_integer(&lane->glimpse);
+    uint32_t others = count == &lane->channels ? lane->patterns : count == &lane->patterns ? lane->channels : 0;
+    bool was_subscribed = lane_is_subscribed(lane);
+    if (total >= (int64_t)others && total <= UINT32_MAX)
+        *count = (uint32_t)total - others;
+    inflight_subscribe(&lane->base->counts, was_subscribed, lane_is_subscribed(lane));
+}
+
+static bool is_message_word(struct slice word)
+{
+    return slice_eq(word, SLICE("message")) || slice_eq(word, SLICE("pmessage")) || slice_eq(word, SLICE("smessage"));
+}
+
+/* In RESP3 what is unasked is a push, and an array a reply, whatever is in it. */
+static bool has_arrays_aside(const struct lane *lane)
+{
+    return lane_is_subscribed(lane) && lane->key.protocol != 3;
+}
+
+bool aside_is_monitored(const struct lane *lane, struct slice head)
+{
+    return lane_is_monitoring(lane) && head.len > 1 && head.at[0] == '+' && (unsigned char)(head.at[1] - '0') <= 9;
+}
+
+bool aside_is(const struct lane *lane, struct slice word)
+{
+    if (lane->scan.kind == '>')
+        return true;
+    if (lane->scan.kind == '*')
+        return has_arrays_aside(lane) && is_message_word(word);
+    return aside_is_monitored(lane, slice_of(lane->glimpse.head, lane->glimpse.n_head));
+}
+
+bool aside_may_be_message(const struct lane *lane, struct slice head)
+{
+    if (head.at[0] == '>' || aside_is_monitored(lane, head))
+        return true;
+    return head.at[0] == '*' && has_arrays_aside(lane) && !(head.len > 1 && head.at[1] == '2');
+}
+
+/* The word that a push begins with, as far as it is here: of ">3\r\n$7\r\nmessage\r\n" the third line. */
+static struct slice first_word(struct slice bytes)
+{
+    const char *end = bytes.at + bytes.len;
+    const char *word = bytes.at;
+    for (int i = 0; i < 2 && word != NULL; i++) {
+        word = memchr(word, '\n', (size_t)(end - word));
+        word = word != NULL ? word + 1 : NULL;
+    }
+    const char *cr = word != NULL ? memchr(word, '\r', (size_t)(end - word)) : NULL;
+    return cr != NULL ? slice_of(word, (size_t)(cr - word)) : slice_of("", 0);
+}
+
+bool aside_begins(struct lane *lane, const struct call *call, struct slice bytes)
+{
+    if (bytes.at[0] != '>')
+        return aside_is_monitored(lane, bytes);
+    if (!aside_is_confirmed(call))
+        return true;
+    struct slice word = first_word(bytes);
+    return word.len > 0 && aside_confirmed(lane, word) == NULL;
+}

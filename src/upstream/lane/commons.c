@@ -1,0 +1,53 @@
+#include "upstream/lane/commons.h"
+
+#include "upstream/lane/rider.h"
+
+void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream, bool is_private)
+{
+    *commons = (struct commons){.loop = loop, .upstream = upstream, .is_private = is_private};
+    list_init(&commons->hoping);
+}
+
+void commons_fini(struct commons *commons)
+{
+    own_login_fini(&commons->own);
+}
+
+struct login *commons_login(struct commons *commons)
+{
+    return own_login_now(&commons->own, commons->loop->now_ns);
+}
+
+void commons_hope(struct commons *commons, struct rider *rider)
+{
+    if (room_is_full(&commons->upstream->room)) {
+        room_want(&commons->upstream->room);
+        commons->n_wanted++;
+    }
+    commons_wake_soon(commons, rider);
+}
+
+void commons_wake_soon(struct commons *commons, struct rider *rider)
+{
+    list_take(&rider->waiting);
+    list_push(&commons->hoping, &rider->waiting);
+}
+
+static void unwant(struct commons *commons, uint32_t most)
+{
+    for (; most > 0 && commons->n_wanted > 0; most--, commons->n_wanted--)
+        room_unwant(&commons->upstream->room);
+}
+
+bool commons_wake_hoping(struct commons *commons)
+{
+    if (list_is_empty(&commons->hoping)) {
+        unwant(commons, commons->n_wanted); /* riders that have gone have counted, too */
+        return false;
+    }
+    struct rider *rider = container_of(commons->hoping.next, struct rider, waiting);
+    list_take(&rider->waiting);
+    unwant(commons, 1);
+    rider_resume(rider, RIDER_LANE);
+    return true;
+}

@@ -1,0 +1,602 @@
+#include "upstream/lane/deliver.h"
+
+#include <string.h>
+
+#include "limit/command/command.h"
+#include "upstream/lane/aside.h"
+#include "upstream/lane/inflight.h"
+#include "upstream/node/not_run.h"
+#include "upstream/lane/own_words.h"
+#include "upstream/lane/raw_end.h"
+#include "upstream/lane/stall.h"
+
+static struct call *oldest(struct lane *lane)
+{
+    return calls_is_empty(&lane->calls) ? NULL : calls_oldest(&lane->calls);
+}
+
+static void wake_if_idle(struct rider *rider)
+{
+    if (rider->in_flight > 0 || !rider->wants_idle)
+        return;
+    rider->wants_idle = false;
+    rider_resume(rider, RIDER_REPLIES);
+}
+
+/* What comes next may wait in Redis, and the client has closed its side. */
+static void wake_if_gone(const struct lane *lane, struct rider *rider)
+{
+    if (rider->is_gone && lane_waits(lane))
+        link_wake(rider_link(rider));
+}
+
+/* What comes next may wait in Redis: what stands behind it is not at work. */
+static void forget_if_waits(const struct lane *lane, const struct rider *rider)
+{
+    if (rider->sender != 0 && lane_waits(lane))
+        lane_discount(lane, calls_oldest(&lane->calls)->rider);
+}
+
+/* May a push come at all? */
+static bool may_push(const struct lane *lane)
+{
+    return lane->key.protocol == 3;
+}
+
+/* Has anybody on this lane asked for pushes, or another connection for him? */
+static bool wants_push(const struct lane *lane)
+{
+    return lane->owner != NULL && (lane->beside != BESIDE_NOTHING || lane->is_spent || lane_is_untrusted(lane) ||
+                                   (lane->is_listed && owned_is_pointed_at(lane_node(lane)->owned, lane->id)));
+}
+
+/* The reply that ends a run of its rider's has been passed on: what Redis has pushed behind it belongs to it. */
+static void end_run(struct lane *lane, struct rider *rider)
+{
+    if (lane_is_monitoring(lane) || (may_push(lane) && wants_push(lane)))
+        lane->ends_run = RUN_ENDS_WITH_PUSHES;
+    else
+        rider->ops->on_run_end(rider);
+}
+
+static void finish_oldest(struct lane *lane)
+{
+    struct call done = *calls_oldest(&lane->calls);
+    calls_pop(&lane->calls);
+    if (lane->state == LANE_RETIRED && calls_is_empty(&lane->calls))
+        lane->base->ops->on_emptied(lane);
+    if (done.rider == NULL)
+        return;
+    if (--done.rider->in_flight == 0)
+        done.rider->sent_parts = 0;
+    if (done.counted != 0)
+        done.rider->ops->on_counted(done.rider, done.counted);
+    if ((done.flags & CALL_ENDS_RUN) != 0)
+        end_run(lane, done.rider);
+    wake_if_idle(done.rider);
+    wake_if_gone(lane, done.rider);
+    forget_if_waits(lane, done.rider);
+}
+
+/* `n` requests of the oldest call are not under way any more. */
+static inline void note_ended(struct lane *lane, const struct call *call, uint32_t n)
+{
+    inflight_end(&lane->base->counts, call, n);
+    if (call->rider != NULL && call->rider->sender != 0)
+        fair_answered(fair_sender(lane->base->fair, call->rider->sender), n, call->sent_ns,
+                      link_loop(&lane->link)->now_ns);
+}
+
+/* `n` requests of the oldest call. */
+static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
+{
+    bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
+    note_ended(lane, call, n);
+    if (is_timed)
+        call->rider->ops->on_timed(call->rider, call, n);
+    tags_drop(&lane->tags, n);
+}
+
+/* `n` errors have answered requests of the oldest call: a client's, or else weir's own, which is not timed. */
+static inline void count_errors(struct lane *lane, const struct call *call, uint32_t n)
+{
+    if (n > 0 && call->arrived_ns != 0)
+        count_add(&lane->base->counts.error_replies, n);
+}
+
+/*
+ * True if these bytes of replies may say that the server takes no writes. A script can forge that, and a value contain
+ * it: so it is a reason to ask, and nothing else.
+ */
+static bool may_be_replica(struct slice bytes)
+{
+    static const struct slice words[] = {{"-READONLY ", 10}, {"-UNBLOCKED ", 11}, {"-MASTERDOWN ", 12}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (memmem(bytes.at, bytes.len, words[i].at, words[i].len) != NULL)
+            return true;
+    return false;
+}
+
+static inline void note_errors(struct lane *lane, struct slice bytes, uint32_t n)
+{
+    if (n > 0 && may_be_replica(bytes))
+        lane->base->ops->on_doubted(lane);
+}
+
+static bool is_plain(struct lane *lane)
+{
+    const struct call *call = oldest(lane);
+    return call != NULL && lane->beside == BESIDE_NOTHING && call_is_plain(call);
+}
+
+static inline void note_progress(struct lane *lane, enum scan_result result, size_t used)
+{
+    if (result == SCAN_FRAME) {
+        lane->frame_bytes = 0;
+        lane->lag = LAG_NONE;
+        return;
+    }
+    lane->frame_bytes += used;
+}
+
+/* True if the frame that begins with these bytes may say that the oldest call was not run, and its rider wants it back. */
+static bool may_be_refusal(const struct lane *lane, struct slice bytes)
+{
+    if (bytes.at[0] != '-' || calls_is_empty(&lane->calls))
+        return false;
+    const struct call *call = calls_oldest(&lane->calls);
+    return call->flow == FLOW_ONE && call->rider != NULL && call->rider->ops->on_not_run != NULL &&
+           not_run_look(bytes, lane->base->commons->upstream->is_cluster).sight != NOT_RUN_NO;
+}
+
+/*
+ * True if the next frame is not one of the plain ones that go as one piece: a push, whose it is is looked at apart;
+ * or what may bring the call back.
+ */
+static inline bool is_apart(const struct lane *lane, const char *p, const char *end)
+{
+    return *p == '>' || (*p == '-' && lane->keeps && may_be_refusal(lane, slice_of(p, (size_t)(end - p))));
+}
+
+/* As reply_scan_plain; where calls are kept, a reply behind the first that may bring one back is not taken. */
+static uint32_t scan_plain(struct lane *lane, const char *p, const char *end, uint32_t most, size_t *used)
+{
+    if (!lane->keeps)
+        return reply_scan_plain(&lane->scan, p, (size_t)(end - p), most, used);
+    uint32_t n = 0;
+    size_t one;
+    *used = 0;
+    while (n < most && p < end && (n == 0 || !is_apart(lane, p, end)) &&
+           reply_scan_plain(&lane->scan, p, (size_t)(end - p), 1, &one) > 0) {
+        n++;
+        p += one;
+        *used += one;
+    }
+    return n;
+}
+
+/*
+ * As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone.
+ */
+static const char *take_plain(struct lane *lane, const char *p, const char *end)
+{
+    const char *start = p;
+    struct call *call = calls_oldest(&lane->calls);
+    enum scan_result result = SCAN_FRAME;
+    size_t used;
+    uint32_t n_before = call->n;
+    uint32_t errors_before = lane->scan.errors;
+    uint32_t n_plain = scan_plain(lane, p, end, call->n, &used);
+    if (n_plain > 0)
+        note_progress(lane, SCAN_FRAME, used);
+    call->n -= n_plain;
+    p += used;
+    while (call->n > 0 && p < end &&
+           (p == start || result == SCAN_MORE || !(lane->frame_bytes == 0 && is_apart(lane, p, end)))) {
+        result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+        if (result == SCAN_BAD) {
+            lane_fail(lane, END_NONSENSE, "it broke the protocol");
+            return NULL;
+        }
+        p += used;
+        call->n -= result == SCAN_FRAME;
+        note_progress(lane, result, used);
+    }
+    count_errors(lane, call, lane->scan.errors - errors_before);
+    note_errors(lane, slice_of(start, (size_t)(p - start)), lane->scan.errors - errors_before);
+
+    bool is_answered = call->n == 0;
+    struct rider *rider = call->rider;
+    if (call->n < n_before)
+        note_answered(lane, call, n_before - call->n);
+    if (rider != NULL) {
+        lane_charge_bytes(lane, rider, (size_t)(p - start));
+        rider->ops->on_bytes(rider, start, (size_t)(p - start));
+    }
+    if (lane_is_closed(lane))
+        return NULL;
+    if (rider != NULL && lane_is_in_frame(lane))
+        stall_look(lane, rider);
+    if (is_answered)
+        finish_oldest(lane);
+    return p;
+}
+
+/*
+ * Bytes for the rider of the oldest call, or the owner, are thrown away: heard or not, Redis has
+ * sent them for it.
+ */
+static void note_unheard(struct lane *lane, size_t n)
+{
+    struct call *call = oldest(lane);
+    struct rider *rider = lane->owner != NULL ? lane->owner : call != NULL ? call->rider : NULL;
+    if (rider == NULL || rider->ops->on_unheard == NULL || (call != NULL && call->arrived_ns == 0))
+        return; /* weir has asked that itself */
+    rider->counted = call != NULL ? call->counted : 0;
+    rider->ops->on_unheard(rider, n);
+    rider->counted = 0;
+    if (!lane_is_closed(lane) && lane_is_in_frame(lane))
+        stall_look(lane, rider);
+}
+
+static void note_reply(struct lane *lane, const struct call *call)
+{
+    if (glimpse_type(&lane->glimpse) != '+')
+        return;
+    if (call->flow == FLOW_MONITOR)
+        lane_note_monitor(lane);
+    if (call->effect == EFFECT_RESET && glimpse_starts(&lane->glimpse, SLICE("+RESET")))
+        lane_end_subscriptions(lane);
+}
+
+/* The lane's own question. False: its answer is another, so nothing that came before it can be believed. */
+static bool check_nonce(struct lane *lane)
+{
+    lane_end_question(lane);
+    if (nonce_is_answered(&lane->nonce, &lane->glimpse))
+        return true;
+    lane_fail(lane, END_NONSENSE, "its answers are not what was asked");
+    return false;
+}
+
+/* Is it weir's HELLO, which is read as the greeting's is? NULL: there is no call. */
+static bool tells_id(const struct call *call)
+{
+    return call != NULL && call->effect == EFFECT_ID;
+}
+
+/*
+ * True if a server that has become a replica has ended a command that waited: it closes the connection behind its
+ * answer (Redis' disconnectOrRedirectAllBlockedClients), and so the client's ends, though its lane would be given back.
+ */
+static bool is_ended_by_role(const struct lane *lane, const struct call *call)
+{
+    bool is_sent_again =
+        lane->base->commons->upstream->is_cluster; /* to the slot's new master: front/cluster/carry.h */
+    return !is_sent_again && lane->role == LANE_PRIVATE && (call->flags & CALL_MAY_WAIT) != 0 &&
+           glimpse_starts(&lane->glimpse, SLICE("-UNBLOCKED force unblock"));
+}
+
+/* The oldest call has been answered. False: the lane is gone. */
+static bool end_call(struct lane *lane, const struct call *call)
+{
+    note_answered(lane, call, 1);
+    if ((call->flags & CALL_NONCE) != 0 && !check_nonce(lane))
+        return false;
+    if ((call->flags & CALL_VOUCHES) != 0)
+        lane->base->ops->on_vouched(lane);
+    if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
+        node_end_epoch(lane_node(lane)); /* before anybody hears of it, and though its rider may have gone */
+    if (tells_id(call))
+        lane->id = greeting_id(bytes_slice(&lane->held));
+    if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
+        call->rider->ops->on_answer(call->rider, call, &lane->glimpse);
+    if (lane_is_closed(lane))
+        return false;
+    if (is_ended_by_role(lane, call)) {
+        lane_fail(lane, END_LOST, "it has become a replica, and ends what waits there");
+        return false;
+    }
+    finish_oldest(lane);
+    return true;
+}
+
+static bool tell_run_end(struct lane *lane)
+{
+    lane->ends_run = RUN_GOES_ON;
+    lane->owner->ops->on_run_end(lane->owner);
+    return !lane_is_closed(lane);
+}
+
+/*
+ * What answers no call has come in whole: weir's own replies may follow, and who waits for its end goes on. False: the
+ * lane is gone.
+ */
+static bool end_aside(struct lane *lane)
+{
+    if (lane->ends_run == RUN_ENDS_WITH_FRAME && !tell_run_end(lane))
+        return false;
+    if (lane->owner != NULL)
+        wake_if_idle(lane->owner);
+    return true;
+}
+
+/* Count the frame that has just ended against the oldest call. False: the lane is gone. */
+static bool end_frame(struct lane *lane)
+{
+    struct call *call = lane->framing == FRAMING_UNSOLICITED ? NULL : oldest(lane); /* it may have been sent since */
+    bool is_list = lane->scan.kind == '>' || lane->scan.kind == '*';
+    struct slice word = is_list ? glimpse_first_bulk(&lane->glimpse) : slice_of(NULL, 0);
+    bool confirms = aside_is_confirmed(call);
+    uint32_t *count = confirms ? aside_confirmed(lane, word) : NULL;
+    bool is_unasked = aside_ends_unasked(lane, call, word);
+    lane->errs_late = count == &lane->shard_channels;
+
+    if (is_unasked) {
+        aside_note_confirmation(lane, &lane->shard_channels);
+        return end_aside(lane);
+    }
+    if (count != NULL) {
+        if (call->n == 0) /* UNSUBSCRIBE of everything: a frame each, and one if there is nothing */
+            call->n = *count > 0 ? *count : 1;
+        aside_note_confirmation(lane, count);
+        call->n--;
+    } else if (aside_is(lane, word)) {
+        return end_aside(lane);
+    } else if (call == NULL) {
+        lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
+        return false;
+    } else {
+        note_reply(lane, call);
+        count_errors(lane, call, scan_is_error(lane->scan.kind) && lane->framing != FRAMING_MUTED);
+        note_errors(lane, slice_of(lane->glimpse.head, lane->glimpse.n_head), scan_is_error(lane->scan.kind));
+        call->n = confirms ? 0 : call->n - 1;
+    }
+
+    if (call->n == 0)
+        return end_call(lane, call);
+    if (call->flow == FLOW_ONE) /* one of a run */
+        note_answered(lane, call, 1);
+    return true;
+}
+
+static bool is_unheard(const struct call *call, char type)
+{
+    return (call->flags & (type == '-' ? CALL_MUTE_ERROR : CALL_MUTE_UNLESS_ERROR)) != 0;
+}
+
+/* May what answers no call begin so? Else its owner would take it for the reply to what waits in weir. */
+static bool may_come_aside(const struct lane *lane, char type)
+{
+    if (type == '>')
+        return may_push(lane);
+    return lane->owner != NULL &&
+           ((type == '*' && lane->beside != BESIDE_NOTHING) || (type == '+' && lane_is_monitoring(lane)));
+}
+
+/* False: nothing may come now. */
+static bool begin_frame(struct lane *lane, struct slice head)
+{
+    char type = head.at[0];
+    const struct call *call = oldest(lane);
+    if (!may_come_aside(lane, type) && (type == '>' || call == NULL)) {
+        lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
+        return false;
+    }
+    glimpse_reset(&lane->glimpse);
+    if (tells_id(call))
+        lane->held.len = 0;
+    if (call != NULL && !aside_may_be_message(lane, head) && is_unheard(call, type))
+        lane->framing = FRAMING_MUTED;
+    return true;
+}
+
+/* One frame, or the piece of it that is here. As take_plain. */
+static const char *take_special(struct lane *lane, const char *p, const char *end)
+{
+    if (!lane_is_in_frame(lane) && !begin_frame(lane, slice_of(p, (size_t)(end - p))))
+        return NULL;
+    size_t used;
+    enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+    if (result == SCAN_BAD) {
+        lane_fail(lane, END_NONSENSE, "it broke the protocol");
+        return NULL;
+    }
+    glimpse_feed(&lane->glimpse, p, used);
+    note_progress(lane, result, used);
+    const struct call *call = oldest(lane);
+    if (tells_id(call) && !bytes_add(&lane->held, slice_of(p, used), GREETED_MAX))
+        lane->held.len = 0; /* then it is not told */
+    if (lane->framing != FRAMING_MUTED) {
+        struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
+        if (rider != NULL) {
+            rider->counted = calls_is_empty(&lane->calls) ? 0 : calls_oldest(&lane->calls)->counted;
+            lane_charge_bytes(lane, rider, used);
+            rider->ops->on_bytes(rider, p, used);
+            rider->counted = 0;
+        }
+        if (lane_is_closed(lane))
+            return NULL;
+        if (rider != NULL && lane_is_in_frame(lane))
+            stall_look(lane, rider);
+    } else {
+        note_unheard(lane, used);
+        if (lane_is_closed(lane))
+            return NULL;
+    }
+    if (result == SCAN_FRAME && !end_frame(lane))
+        return NULL;
+    return p + used;
+}
+
+static const char *take_raw(struct lane *lane, const char *p, const char *end)
+{
+    const struct slice bytes = slice_of(p, (size_t)(end - p));
+    if (lane->state == LANE_ENDING)
+        raw_end_take(lane, bytes);
+    else
+        lane->owner->ops->on_bytes(lane->owner, bytes.at, bytes.len);
+    return NULL;
+}
+
+/* What is nobody's: a line of MONITOR's about weir's own words. */
+static const char *take_unheard(struct lane *lane, const char *p, const char *end)
+{
+    size_t used;
+    enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+    if (result == SCAN_BAD) {
+        lane_fail(lane, END_NONSENSE, "it broke the protocol");
+        return NULL;
+    }
+    note_progress(lane, result, used);
+    return p + used;
+}
+
+/* A push that nobody has asked for is nobody's either; nor is a second answer to SUNSUBSCRIBE (lane.errs_late). */
+static const char *take_dropped(struct lane *lane, const char *p, const char *end)
+{
+    const char *next = take_unheard(lane, p, end);
+    lane->errs_late = false;
+    if (next != NULL && !lane_is_in_frame(lane))
+        count_add(&lane->base->counts.pushes_dropped, 1);
+    return next;
+}
+
+/* True if the call's rider is to hear of each frame apart. */
+static bool wants_frames(const struct call *call)
+{
+    return call->rider != NULL && call->rider->is_returning;
+}
+
+/* How a frame is taken that begins with these bytes, and is no refusal. */
+static inline enum lane_framing framing_of(struct lane *lane, struct slice bytes)
+{
+    const struct call *call = oldest(lane);
+    bool is_push = bytes.at[0] == '>';
+    if (aside_is_monitored(lane, bytes) && own_words_in_line(bytes))
+        return FRAMING_OWN_WORDS;
+    if (call == NULL && lane->errs_late && bytes.at[0] == '-')
+        return FRAMING_DROPPED;
+    if (is_push && may_push(lane) && !wants_push(lane))
+        return FRAMING_DROPPED;
+    if (!is_push && is_plain(lane) && !(lane->keeps && wants_frames(call)))
+        return FRAMING_PLAIN;
+    return call != NULL ? FRAMING_REPLY : FRAMING_UNSOLICITED;
+}
+
+/* The frame, or the piece of it that is here, as framing_of has chosen. Returns as take_plain. */
+static inline const char *take_framed(struct lane *lane, const char *p, const char *end)
+{
+    switch ((enum lane_framing)lane->framing) {
+    case FRAMING_PLAIN:
+        return take_plain(lane, p, end);
+    case FRAMING_DROPPED:
+        return take_dropped(lane, p, end);
+    case FRAMING_OWN_WORDS:
+        return take_unheard(lane, p, end);
+    default:
+        return take_special(lane, p, end);
+    }
+}
+
+/* The oldest request was not run: its rider has it back. False: the reply is passed on. */
+static bool take_back(struct lane *lane, enum not_run row, struct slice reply)
+{
+    struct call *call = calls_oldest(&lane->calls);
+    struct rider *rider = call->rider;
+    if (rider == NULL || rider->ops->on_not_run == NULL || !rider->ops->on_not_run(rider, call, row, reply))
+        return false;
+    if (lane_is_closed(lane))
+        return true;
+    lane_counts_note_refusal(&lane->base->counts, row);
+    note_errors(lane, reply, 1);
+    note_ended(lane, call, 1);
+    tags_drop(&lane->tags, 1);
+    if (--call->n > 0)
+        return true;
+    call->counted = 0; /* it counts as under way until it has been answered */
+    finish_oldest(lane);
+    return true;
+}
+
+/* What may be a refusal is held until that is known. A reply that turns out to be another is taken as if it came now. */
+static const char *take_refusal(struct lane *lane, const char *p, const char *end)
+{
+    char text[NOT_RUN_ROOM];
+    size_t before = lane->held.len, more = (size_t)(end - p);
+    size_t n = more < sizeof text - before ? more : sizeof text - before;
+    if (before > 0)
+        memcpy(text, lane->held.at, before);
+    memcpy(text + before, p, n);
+    const struct not_run_look look =
+        not_run_look(slice_of(text, before + n), lane->base->commons->upstream->is_cluster);
+    if (look.sight == NOT_RUN_MORE) {
+        lane->frame_bytes = before + n;
+        if (bytes_add(&lane->held, slice_of(p, n), NOT_RUN_ROOM))
+            return p + n;
+        lane_fail(lane, END_LOST, "out of memory");
+        return NULL;
+    }
+    lane->held.len = 0;
+    lane->frame_bytes = 0;
+    if (look.sight == NOT_RUN_YES && take_back(lane, look.row, slice_of(text, look.len)))
+        return lane_is_closed(lane) ? NULL : p + (look.len - before);
+    if (look.sight == NOT_RUN_YES && look.row >= NOT_RUN_FIXED) { /* the call stays; no client hears a redirect */
+        const struct slice moved = SLICE("-UPSTREAM moved\r\n");
+        lane->framing = (uint8_t)framing_of(lane, moved);
+        return take_framed(lane, moved.at, moved.at + moved.len) != NULL ? p + (look.len - before) : NULL;
+    }
+    lane->framing = (uint8_t)framing_of(lane, slice_of(text, before + n));
+    if (before > 0 && take_framed(lane, text, text + before) == NULL)
+        return NULL;
+    return take_framed(lane, p, end);
+}
+
+void deliver_end_run(struct lane *lane)
+{
+    if (lane->ends_run == RUN_ENDS_WITH_PUSHES && !lane_is_in_frame(lane) && !lane_is_closed(lane) &&
+        tell_run_end(lane))
+        wake_if_idle(lane->owner);
+}
+
+const char *deliver(struct lane *lane, const char *p, const char *end)
+{
+    const struct slice bytes = slice_of(p, (size_t)(end - p));
+    if (lane->ends_run != RUN_GOES_ON && !aside_begins(lane, oldest(lane), bytes)) {
+        deliver_end_run(lane);
+        if (lane_is_closed(lane))
+            return NULL;
+    }
+    if (lane_is_passthrough(lane))
+        return take_raw(lane, p, end);
+    if (!lane_is_in_frame(lane))
+        lane->framing =
+            (uint8_t)(lane->keeps && may_be_refusal(lane, bytes) ? FRAMING_REFUSAL : framing_of(lane, bytes));
+    return lane->framing == FRAMING_REFUSAL ? take_refusal(lane, p, end) : take_framed(lane, p, end);
+}
+
+struct link *deliver_passing(struct lane *lane, size_t *most)
+{
+    bool is_plain_reply = lane_is_in_frame(lane) && lane->framing == FRAMING_PLAIN;
+    struct rider *rider = is_plain_reply ? calls_oldest(&lane->calls)->rider : NULL;
+    *most = lane->scan.bulk_left;
+    return rider != NULL && rider->ops->on_passing != NULL ? rider->ops->on_passing(rider) : NULL;
+}
+
+void deliver_passed(struct lane *lane, size_t n)
+{
+    struct rider *rider = calls_oldest(&lane->calls)->rider;
+    lane->scan.bulk_left -= n;
+    note_progress(lane, SCAN_MORE, n);
+    lane_charge_bytes(lane, rider, n);
+    rider->ops->on_passed(rider, n);
+    if (!lane_is_closed(lane))
+        stall_look(lane, rider);
+}
+
+bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider)
+{
+    if (!lane_is_in_frame(lane) || lane->framing > FRAMING_UNSOLICITED || lane->framing == FRAMING_MUTED)
+        return false;
+    return lane->owner != NULL ? lane->owner == rider : calls_oldest(&lane->calls)->rider == rider;
+}

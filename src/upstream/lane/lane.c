@@ -1,0 +1,629 @@
+#include "upstream/lane/lane.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "limit/command/command.h"
+#include "upstream/lane/inflight.h"
+#include "upstream/lane/own_words.h"
+
+void lane_set_key(struct lane *lane, const struct lane_key *key)
+{
+    struct login *old = lane->key.login;
+    lane->key = *key;
+    login_get(lane->key.login);
+    login_put(old);
+}
+
+void lane_login_set(struct lane_login *in, struct login *by, uint64_t number)
+{
+    login_get(by);
+    login_put(in->by);
+    *in = (struct lane_login){by, number};
+}
+
+/* NULL: it is nobody's but weir's. */
+static struct login *clients_login(const struct lane *lane)
+{
+    struct login *login = lane->key.login;
+    bool is_clients = lane->role == LANE_SHARED || lane->role == LANE_PRIVATE;
+    return is_clients && login != NULL && !login->is_weirs ? login : NULL;
+}
+
+static void count_for_user(struct lane *lane)
+{
+    struct login *login = clients_login(lane);
+    struct auth_user *user = login != NULL ? auth_users_get(&lane->base->users, login_user(login)) : NULL;
+    if (user != NULL)
+        auth_user_open(user, login); /* before it leaves: it may be the same */
+    lane_leave_user(lane, false);
+    lane->user = user;
+}
+
+void lane_enter_user(struct lane *lane)
+{
+    struct login *login = clients_login(lane);
+    lane_login_set(&lane->let_in, login, login != NULL ? ++lane->base->users.n_logins : 0);
+    lane_login_set(&lane->vouched, NULL, 0);
+    lane->witness = NULL;
+    count_for_user(lane);
+}
+
+void lane_leave_user(struct lane *lane, bool is_kicked)
+{
+    struct auth_user *user = lane->user;
+    lane->user = NULL;
+    if (user == NULL)
+        return;
+    auth_user_close(user);
+    if (is_kicked)
+        auth_user_kicked(user);
+    auth_user_put(user);
+}
+
+void lane_see_user(struct lane *lane)
+{
+    if (lane->user == NULL && lane->stalled == NULL && !lane->is_parted && !lane_is_passthrough(lane) &&
+        lane_is_ready(lane) && calls_is_empty(&lane->calls) && !lane_is_in_frame(lane))
+        count_for_user(lane);
+}
+
+void lane_become(struct lane *lane, enum lane_state state)
+{
+    assert(lane_state_may_become((enum lane_state)lane->state, state));
+    lane->state = (uint8_t)state;
+}
+
+/* ---- trust ---- */
+
+static void trust_become(struct lane *lane, enum lane_trust trust)
+{
+    if (lane->trust == trust)
+        return;
+    assert(lane_trust_may_become((enum lane_trust)lane->trust, trust));
+    lane->trust = (uint8_t)trust;
+}
+
+static inline void note_used(struct lane *lane)
+{
+    if (!lane_is_used(lane))
+        trust_become(lane, lane->trust == TRUST_CLEAN ? TRUST_USED : TRUST_UNTRUSTED);
+}
+
+void lane_distrust(struct lane *lane)
+{
+    trust_become(lane, lane_is_asked(lane) ? TRUST_UNSETTLED : TRUST_UNTRUSTED);
+}
+
+void lane_end_question(struct lane *lane)
+{
+    trust_become(lane, lane->trust == TRUST_ASKED ? TRUST_USED : TRUST_UNTRUSTED);
+}
+
+void lane_return(struct lane *lane)
+{
+    trust_become(lane, lane_is_untrusted(lane) ? TRUST_RETURNED : TRUST_CLEAN);
+}
+
+void lane_cover(struct lane *lane, struct slice written)
+{
+    free(lane->cover);
+    lane->cover = written.len > 0 ? strndup(written.at, written.len) : NULL;
+}
+
+bool lane_take_cover(struct lane *lane)
+{
+    bool is_covered = lane_is_ready(lane) && lane->greeting.is_covered;
+    lane->greeting.is_covered &= !is_covered;
+    return is_covered;
+}
+
+void lane_end_subscriptions(struct lane *lane)
+{
+    bool was_subscribed = lane_is_subscribed(lane);
+    lane->channels = lane->patterns = lane->shard_channels = 0;
+    inflight_subscribe(&lane->base->counts, was_subscribed, false);
+    if (lane->beside == BESIDE_MONITOR)
+        lane->beside = BESIDE_MESSAGES;
+}
+
+void lane_forget_session(struct lane *lane)
+{
+    lane_end_subscriptions(lane);
+    lane->has_name = false;
+    lane->beside = BESIDE_NOTHING;
+    lane->answer_by_ns = 0;
+    trust_become(lane, TRUST_CLEAN);
+}
+
+/* ---- leases ---- */
+
+static void free_if_done(struct lane *lane)
+{
+    if (lane->state == LANE_GONE && lane->n_leases == 0)
+        free(lane);
+}
+
+void lane_end_link(struct lane *lane)
+{
+    lane_become(lane, LANE_GONE);
+    free_if_done(lane);
+}
+
+void lease_drop(struct lease *lease)
+{
+    struct lane *lane = lease->lane;
+    lease->lane = NULL;
+    if (lane == NULL)
+        return;
+    lane->n_leases--;
+    if (lane->state == LANE_GONE)
+        free_if_done(lane);
+    else if (lane->n_leases == 0)
+        lane->base->ops->on_unleased(lane);
+}
+
+void lease_take(struct lease *lease, struct lane *lane)
+{
+    lane->n_leases++;
+    lease_drop(lease);
+    *lease = (struct lease){lane, lane->generation};
+}
+
+/* ---- waiting ---- */
+
+void lane_wait(struct lane *lane, struct rider *rider)
+{
+    if (list_is_empty(&rider->waiting))
+        list_push(&lane->waiting, &rider->waiting);
+}
+
+void lane_wake_waiting(struct lane *lane)
+{
+    while (!list_is_empty(&lane->waiting)) {
+        struct rider *rider = container_of(lane->waiting.next, struct rider, waiting);
+        list_take(&rider->waiting);
+        rider_resume(rider, RIDER_LANE);
+    }
+}
+
+static void refuse_waiting(struct lane *lane, struct slice reply)
+{
+    struct list now;
+    list_take_all(&now, &lane->waiting);
+    while (!list_is_empty(&now)) {
+        struct rider *rider = container_of(now.next, struct rider, waiting);
+        list_take(&rider->waiting);
+        rider->ops->on_refused(rider, (enum lane_end)lane->end, reply);
+        rider_resume(rider, RIDER_LANE);
+    }
+}
+
+void lane_catch_up(struct rider *rider)
+{
+    struct lane *lane = rider->lane;
+    if (lane == NULL || lane->stalled != rider)
+        return;
+    lane->stalled = NULL;
+    link_resume(&lane->link);
+}
+
+/* ---- its end ---- */
+
+static void close_quietly(struct lane *lane)
+{
+    lane_become(lane, LANE_CLOSED);
+    lane_end_leases(lane);
+    inflight_end_all(&lane->base->counts, &lane->calls);
+    inflight_subscribe(&lane->base->counts, lane_is_subscribed(lane), false); /* on_lost asks what it was */
+    lane->base->ops->on_closed(lane);
+    link_close(&lane->link);
+}
+
+void lane_close(struct lane *lane)
+{
+    if (!lane_is_closed(lane))
+        close_quietly(lane);
+}
+
+void lane_end(struct lane *lane)
+{
+    struct rider *owner = lane->owner;
+    close_quietly(lane);
+    owner->lane = NULL;
+    link_wake(rider_link(owner));
+}
+
+static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again)
+{
+    struct rider *owner = lane->owner;
+    if (owner == NULL)
+        return;
+    owner->lane = NULL;
+    /* Who never used it has lost nothing, and gets another in place of one that is no fault of Redis'. */
+    if (lane_is_used(lane)) {
+        owner->ops->on_lost(owner, lane);
+    } else if (lane->use == USE_AGAIN || may_ask_again) {
+        rider_resume(owner, RIDER_LANE);
+    } else {
+        owner->ops->on_refused(owner, (enum lane_end)lane->end, reply);
+        rider_resume(owner, RIDER_LANE);
+    }
+}
+
+static void tell_riders(struct lane *lane, bool was_ready, bool may_ask_again, struct slice reply)
+{
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        struct rider *rider = calls_at(&lane->calls, at)->rider;
+        if (rider != NULL && rider != lane->owner)
+            rider->ops->on_lost(rider, lane);
+    }
+    if (lane->owner != NULL)
+        list_take(&lane->owner->waiting);
+    if (may_ask_again)
+        lane_wake_waiting(lane);
+    else
+        refuse_waiting(lane, reply);
+    tell_owner(lane, reply, may_ask_again && !was_ready);
+}
+
+void lane_refuse(struct lane *lane, enum lane_end end, const char *why, struct slice reply)
+{
+    if (lane_is_closed(lane))
+        return;
+    bool was_ready = lane_is_ready(lane);
+    lane->end = (uint8_t)end;
+    close_quietly(lane);
+    bool may_ask_again = lane->base->ops->on_failed(lane, was_ready, why);
+    tell_riders(lane, was_ready, may_ask_again, reply);
+}
+
+void lane_fail(struct lane *lane, enum lane_end end, const char *why)
+{
+    lane_refuse(lane, end, why, slice_of("", 0));
+}
+
+void lane_forget(struct lane *lane, struct rider *rider)
+{
+    list_take(&rider->waiting);
+    lane_discount(lane, rider);
+    if (lane_is_closed(lane))
+        return;
+    lane_catch_up(rider);
+    if (lane->owner == rider) {
+        close_quietly(lane);
+        return;
+    }
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        struct call *call = calls_at(&lane->calls, at);
+        if (call->rider == rider)
+            call->rider = NULL;
+    }
+    rider->in_flight = 0;
+}
+
+void lane_part(struct lane *lane)
+{
+    if (lane->is_parted || lane_is_closed(lane))
+        return;
+    lane->is_parted = true;
+    lane->moved_ns = link_loop(&lane->link)->now_ns;
+    outbox_flush(&lane->base->commons->outbox);
+    link_part(&lane->link);
+    lane->base->ops->on_watched(lane);
+}
+
+void lane_bequeath(struct lane *lane, struct rider *rider, struct rider *heir)
+{
+    list_take(&rider->waiting);
+    lane_discount(lane, rider);
+    lane_catch_up(rider);
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        struct call *call = calls_at(&lane->calls, at);
+        if (call->rider == rider)
+            call->rider = heir;
+    }
+    heir->lane = lane;
+    heir->in_flight = rider->in_flight;
+    heir->last_call = rider->last_call;
+    rider->in_flight = 0;
+    if (lane->owner != rider)
+        return;
+    lane->owner = heir;
+    lane_end_leases(lane);
+    lane_part(lane);
+}
+
+/* ---- requests ---- */
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+/* What is sent on a lane is its owner's, or of somebody who may share it: held against what our own code has done. */
+static void audit(const struct lane *lane, const struct rider *rider)
+{
+    bool is_shared = lane->role == LANE_SHARED;
+    assert(lane_is_ready(lane));
+    assert(is_shared ? lane->owner == NULL : lane->owner == rider && rider->lane == lane);
+    assert(is_shared ? lane->in == LIST_SHARED || rider->in_flight > 0 : lane->in != LIST_IDLE);
+    assert(is_shared ? !lane_is_subscribed(lane) : true);
+    assert(!is_shared || !(lane->beside != BESIDE_NOTHING || lane_is_untrusted(lane) || lane->is_spent));
+    if (rider->ops->audit != NULL)
+        rider->ops->audit(rider, lane);
+}
+#else
+static inline void audit(const struct lane *lane, const struct rider *rider)
+{
+    (void)lane;
+    (void)rider;
+}
+#endif
+
+/* One entry, with n tags. */
+static struct call *push(struct lane *lane, struct rider *rider, uint64_t tag, uint32_t n)
+{
+    if (!tags_push(&lane->tags, tag, n))
+        return NULL;
+    struct call *call = calls_push(&lane->calls);
+    if (call == NULL) {
+        tags_drop_newest(&lane->tags, n);
+        return NULL;
+    }
+    if (lane->calls.tail - lane->calls.head == 1)
+        lane->moved_ns = link_loop(&lane->link)->now_ns;
+    call->rider = rider;
+    if (rider == NULL)
+        return call; /* weir's own */
+    call->arrived_ns = rider->arrived_ns;
+    call->waited_us = rider->waited_us;
+    rider->lane = lane;
+    rider->in_flight++;
+    rider->last_call = lane->calls.tail - 1;
+    return call;
+}
+
+bool lane_call_apart(struct lane *lane, struct rider *rider, uint64_t tag, uint32_t n)
+{
+    struct call *call = push(lane, rider, tag, n);
+    if (call == NULL)
+        return false;
+    call->n = n;
+    call->share_us = lane->base->commons->share_us;
+    return true;
+}
+
+struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow, uint32_t replies, uint64_t tag)
+{
+    struct call *call = push(lane, rider, tag, 1);
+    if (call == NULL)
+        return NULL;
+    call->flow = flow;
+    call->n = replies;
+    if (flow != FLOW_ONE && lane->beside == BESIDE_NOTHING)
+        lane->beside = BESIDE_MESSAGES;
+    return call;
+}
+
+/* Has the rider left its private lane to an heir, while it was sending? */
+static inline bool is_left(const struct lane *lane, const struct rider *rider)
+{
+    return lane->is_parted && lane->owner != rider;
+}
+
+void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n)
+{
+    if (lane_is_closed(lane) || is_left(lane, rider))
+        return;
+    audit(lane, rider);
+    note_used(lane);
+    outbox_send(&lane->base->commons->outbox, &lane->link, data, n);
+}
+
+void lane_gather(struct lane *lane, const struct rider *rider, const char *data, size_t n)
+{
+    if (n == 0 || lane_is_closed(lane) || is_left(lane, rider))
+        return;
+    audit(lane, rider);
+    note_used(lane);
+    outbox_gather(&lane->base->commons->outbox, &lane->link, data, n);
+}
+
+/*
+ * From 7.2 on a failed AUTH behind replies that are not sent yet has no answer, and the next one's would be taken for
+ * it: hence nothing may be in flight before it.
+ */
+bool lane_prolong(struct lane *lane, struct login *login)
+{
+    assert(lane_is_ready(lane) && calls_is_empty(&lane->calls));
+    char *request = malloc(login_room(login));
+    struct call *call = request != NULL ? push(lane, lane->owner, 0, 1) : NULL;
+    if (call != NULL) {
+        call->flow = FLOW_ONE;
+        call->n = 1;
+        call->flags = CALL_MUTE;
+        call->arrived_ns = 0;
+        size_t n = login_emit(login, SLICE(OWN_AUTH), false, request);
+        outbox_send(&lane->base->commons->outbox, &lane->link, request, n);
+        explicit_bzero(request, n);
+        struct lane_key key = lane->key;
+        key.login = login;
+        lane_set_key(lane, &key);
+    }
+    free(request);
+    return call != NULL;
+}
+
+bool lane_ask(struct lane *lane, uint32_t *position)
+{
+    static const char request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n"; /* which needs no rights */
+    struct call *call = push(lane, NULL, 0, 1);
+    if (call == NULL)
+        return false;
+    call->flow = FLOW_ONE;
+    call->n = 1;
+    call->flags = CALL_MUTE | CALL_VOUCHES;
+    call->arrived_ns = 0;
+    *position = lane->calls.tail - 1;
+    outbox_send(&lane->base->commons->outbox, &lane->link, request, sizeof request - 1);
+    return true;
+}
+
+bool lane_vouch(struct lane *lane, struct rider *rider)
+{
+    char request[NONCE_REQUEST_ROOM];
+    enum nonce_form form = node_nonce_form(lane_node(lane));
+    if (!lane_is_untrusted(lane) || form == NONCE_NONE)
+        return true;
+    assert(!lane_is_asked(lane));
+    bool is_drawn = nonce_draw(&lane->nonce, form);
+    struct call *call = is_drawn ? lane_call_special(lane, rider, FLOW_ONE, 1, 0) : NULL;
+    if (call == NULL)
+        return false;
+    call->flags = CALL_MUTE | CALL_NONCE;
+    call->arrived_ns = 0;
+    trust_become(lane, TRUST_ASKED);
+    lane->base->ops->on_watched(lane);
+    lane_send(lane, rider, request, nonce_request(&lane->nonce, request));
+    return true;
+}
+
+void lane_must_answer(struct lane *lane, uint64_t within_ns)
+{
+    lane->answer_by_ns = clock_ns() + within_ns;
+    lane->base->ops->on_watched(lane);
+}
+
+void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last)
+{
+    lane_send(rider->lane, rider, data, n);
+    lane_passed(rider, n);
+    rider->is_sending = !is_last;
+}
+
+struct link *lane_passing(struct rider *rider)
+{
+    struct lane *lane = rider->lane;
+    if (lane_is_closed(lane))
+        return NULL;
+    audit(lane, rider);
+    outbox_flush(&lane->base->commons->outbox);
+    return &lane->link;
+}
+
+void lane_passed(struct rider *rider, size_t n)
+{
+    struct lane *lane = rider->lane;
+    lane->moved_ns = link_loop(&lane->link)->now_ns;
+    lane_charge_bytes(lane, rider, n);
+}
+
+void lane_withdraw(struct rider *rider)
+{
+    struct calls *calls = &rider->lane->calls;
+    struct call *newest = calls_at(calls, calls->tail - 1);
+    assert(newest->rider == rider && (newest->flags & CALL_ENDS_RUN) == 0);
+    tags_drop_newest(&rider->lane->tags, 1);
+    inflight_end(&rider->lane->base->counts, newest, 1);
+    lane_discount(rider->lane, rider);
+    if (newest->flow == FLOW_ONE && newest->n > 1) {
+        newest->n--; /* equal ones before it */
+        return;
+    }
+    if (newest->counted != 0)
+        rider->ops->on_counted(rider, newest->counted);
+    calls_drop_newest(calls);
+    rider->in_flight--;
+    rider->last_call = calls->tail - 1;
+}
+
+bool lane_end_run(const struct rider *rider)
+{
+    struct lane *lane = rider->lane;
+    bool was_said;
+    if (rider->in_flight > 0) {
+        struct call *newest = calls_at(&lane->calls, rider->last_call);
+        was_said = (newest->flags & CALL_ENDS_RUN) != 0;
+        newest->flags |= CALL_ENDS_RUN;
+    } else {
+        was_said = lane->ends_run != RUN_GOES_ON;
+        if (!was_said)
+            lane->ends_run = RUN_ENDS_WITH_FRAME;
+    }
+    return !was_said;
+}
+
+void lane_pass_through(struct lane *lane)
+{
+    lane_become(lane, LANE_PASSTHROUGH);
+    lane->frame_bytes = 0;
+}
+
+void lane_note_monitor(struct lane *lane)
+{
+    lane->beside = BESIDE_MONITOR;
+}
+
+/* ---- what it is doing ---- */
+
+bool lane_is_clean(const struct lane *lane)
+{
+    return lane_is_ready(lane) && calls_is_empty(&lane->calls) && !lane_is_subscribed(lane) &&
+           !lane_is_monitoring(lane) && !lane_is_passthrough(lane) && !lane_is_in_frame(lane);
+}
+
+/* Is it the owner whom the oldest call waits for? */
+static bool is_incomplete(const struct lane *lane)
+{
+    return lane->owner != NULL && lane->owner->is_sending && lane->calls.tail - lane->calls.head == 1 &&
+           !lane_is_congested(lane);
+}
+
+/* Has it a call, and is the answer to the oldest Redis' to give now? */
+static bool is_owing(const struct lane *lane)
+{
+    return !calls_is_empty(&lane->calls) && (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) == 0;
+}
+
+/* Do all who have to do with it do what is theirs? */
+static bool is_redis_turn(const struct lane *lane)
+{
+    return lane_is_ready(lane) && lane->stalled == NULL && !lane->link.is_paused && !is_incomplete(lane);
+}
+
+bool lane_is_hung(const struct lane *lane, uint64_t since_ns)
+{
+    return (lane_is_in_frame(lane) || lane->is_parted || is_owing(lane)) && is_redis_turn(lane) &&
+           lane->moved_ns < since_ns;
+}
+
+uint64_t lane_owes_ns(const struct lane *lane, uint64_t now_ns)
+{
+    if (!is_owing(lane) || !is_redis_turn(lane))
+        return 0;
+    uint64_t sent_ns = calls_oldest(&lane->calls)->sent_ns;
+    return sent_ns != 0 && now_ns > sent_ns ? now_ns - sent_ns : 0;
+}
+
+bool lane_may_wait(const struct lane *lane)
+{
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
+        if ((calls_at(&lane->calls, at)->flags & CALL_MAY_WAIT) != 0)
+            return true;
+    return false;
+}
+
+bool lane_waits(const struct lane *lane)
+{
+    return !calls_is_empty(&lane->calls) && (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
+}
+
+bool lane_has_others_waiting(const struct lane *lane)
+{
+    struct rider *oldest = calls_is_empty(&lane->calls) ? NULL : calls_oldest(&lane->calls)->rider;
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        struct rider *rider = calls_at(&lane->calls, at)->rider;
+        if (rider != NULL && rider != oldest && (oldest == NULL || rider_link(rider) != rider_link(oldest)))
+            return true;
+    }
+    return false;
+}

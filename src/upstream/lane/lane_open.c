@@ -1,0 +1,274 @@
+#include "upstream/lane/lane_open.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "upstream/lane/deliver.h"
+#include "upstream/lane/inflight.h"
+#include "upstream/lane/raw_end.h"
+
+static struct lane *lane_of(struct link *link)
+{
+    return container_of(link, struct lane, link);
+}
+
+/* ---- greeting ---- */
+
+static void become_ready(struct lane *lane)
+{
+    lane_become(lane, LANE_READY);
+    lane->base->ops->on_ready(lane);
+    lane_wake_waiting(lane);
+}
+
+static void refuse_greeting(struct lane *lane, enum greeting_verdict verdict, struct slice reply)
+{
+    static const struct {
+        enum lane_end end;
+        const char *why;
+    } ends[] = {
+        [GREETING_LOGIN_REFUSED] = {END_LOGIN_REFUSED, "it does not accept a user's password any more"},
+        [GREETING_TURNED_AWAY] = {END_TURNED_AWAY, "it turns new connections away"},
+        [GREETING_NO_RESET] = {END_NO_RESET, "its user may not RESET it, so nobody else may have it"},
+        [GREETING_UNCLEAN] = {END_UNCLEAN, "it was not clean when its owner had gone"},
+        [GREETING_NONSENSE] = {END_NONSENSE, "it does not answer as Redis does"},
+        [GREETING_REFUSED] = {END_REFUSED, "it refuses what the connection needs"},
+    };
+    lane_refuse(lane, ends[verdict].end, ends[verdict].why, verdict == GREETING_REFUSED ? reply : slice_of("", 0));
+}
+
+static bool say_more(struct lane *lane)
+{
+    size_t n;
+    char *words = greeting_say(&lane->greeting, &lane->key, &lane->nonce, &n);
+    if (words == NULL)
+        return false;
+    outbox_send(&lane->base->commons->outbox, &lane->link, words, n);
+    explicit_bzero(words, n);
+    free(words);
+    return true;
+}
+
+/* A whole answer has come. False: the lane is gone. */
+static bool end_answer(struct lane *lane)
+{
+    struct slice reply = bytes_slice(&lane->held);
+    enum greeting_verdict verdict = greeting_judge(&lane->greeting, &lane->nonce, &lane->glimpse);
+    if (verdict == GREETING_TELLS_ID) {
+        lane->id = greeting_id(reply);
+    } else if (verdict != GREETING_GOOD) {
+        refuse_greeting(lane, verdict, reply);
+        return false;
+    }
+    if (!greeting_is_again((enum greeting_kind)lane->greeting.kind) && glimpse_type(&lane->glimpse) != '+')
+        node_note_role(lane_node(lane), greeting_role(reply));
+    lane->held.len = 0;
+    glimpse_reset(&lane->glimpse);
+    if (greeting_goes_on(&lane->greeting) && !say_more(lane)) {
+        lane_fail(lane, END_LOST, "out of memory");
+        return false;
+    }
+    if (greeting_is_over(&lane->greeting))
+        become_ready(lane);
+    return !lane_is_closed(lane);
+}
+
+static const char *take_greeting(struct lane *lane, const char *p, const char *end)
+{
+    size_t used;
+    enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+    if (result == SCAN_BAD || lane->held.len + used > GREETED_MAX) {
+        lane_fail(lane, END_NONSENSE, "it does not speak RESP");
+        return NULL;
+    }
+    if (!bytes_add(&lane->held, slice_of(p, used), GREETED_MAX)) {
+        lane_fail(lane, END_LOST, "out of memory");
+        return NULL;
+    }
+    glimpse_feed(&lane->glimpse, p, used);
+    if (result == SCAN_FRAME && !end_answer(lane))
+        return NULL;
+    return p + used;
+}
+
+/* ---- the connection ---- */
+
+static void on_data(struct link *link, const char *data, size_t n)
+{
+    struct lane *lane = lane_of(link);
+    const char *p = data;
+    const char *end = data + n;
+    lane->moved_ns = link_loop(link)->now_ns;
+    while (p != NULL && p < end) {
+        if (lane->state == LANE_GREETING)
+            p = take_greeting(lane, p, end);
+        else
+            p = deliver(lane, p, end);
+    }
+    deliver_end_run(lane);
+}
+
+static struct link *on_passing(struct link *link, size_t *most)
+{
+    struct lane *lane = lane_of(link);
+    return lane_is_ready(lane) ? deliver_passing(lane, most) : NULL;
+}
+
+static void on_passed(struct link *link, size_t n)
+{
+    struct lane *lane = lane_of(link);
+    lane->moved_ns = link_loop(link)->now_ns;
+    deliver_passed(lane, n);
+}
+
+/* weir's own as it is now; a user's by the password that Redis has taken last, whichever client said it. */
+static struct login *present_login(const struct lane *lane)
+{
+    struct login *login = lane->key.login;
+    if (login == NULL)
+        return NULL;
+    struct login *newest = login->is_weirs ? commons_login(lane->base->commons)
+                                           : auth_user_newest(auth_users_find(&lane->base->users, login_user(login)));
+    return newest != NULL ? newest : login;
+}
+
+/* False: out of memory. */
+static bool greet(struct lane *lane, enum greeting_kind kind)
+{
+    struct lane_key key = lane->key;
+    struct login *login = commons_login(lane->base->commons);
+    key.login = present_login(lane);
+    lane_set_key(lane, &key);
+    lane_become(lane, LANE_GREETING);
+    glimpse_reset(&lane->glimpse);
+    memset(&lane->scan, 0, sizeof lane->scan);
+    if (greeting_is_again(kind) && !nonce_draw(&lane->nonce, node_nonce_form(lane_node(lane))))
+        return false;
+    const struct greeting_cover cover = {lane->cover, login};
+    greeting_init(&lane->greeting, &lane->key, kind, &cover);
+    if (atomic_load_explicit(&lane_node(lane)->asks_lanes, memory_order_relaxed) && lane->role != LANE_DOOR)
+        greeting_ask_role(&lane->greeting);
+    if (node_is_read_only(lane_node(lane)) && lane->role == LANE_SHARED && kind == GREETING_FRESH)
+        greeting_read_only(&lane->greeting);
+    if (greeting_is_over(&lane->greeting)) {
+        become_ready(lane);
+        return true;
+    }
+    lane->base->ops->on_greeting(lane);
+    return say_more(lane);
+}
+
+static void on_connected(struct link *link, int status)
+{
+    struct lane *lane = lane_of(link);
+    if (status != 0)
+        lane_fail(lane, END_LOST, link_why(link, status));
+    else if (!greet(lane, lane->role == LANE_PRIVATE ? GREETING_OWNED : GREETING_FRESH))
+        lane_fail(lane, END_LOST, "out of memory");
+}
+
+static void on_end(struct link *link, int status)
+{
+    struct lane *lane = lane_of(link);
+    if (lane->state == LANE_ENDING)
+        raw_end_flush(lane);
+    if (lane_is_closed(lane))
+        return;
+    if (status == UV_EOF && lane_is_ending(lane))
+        lane_end(lane);
+    else
+        lane_fail(lane, END_LOST, status == UV_EOF ? "it closed the connection" : link_why(link, status));
+}
+
+/* What has been noted since the last time goes now. */
+static void on_flush(struct link *link)
+{
+    struct lane *lane = lane_of(link);
+    inflight_send(&lane->base->counts, &lane->calls, link_loop(link)->writing_ns);
+    lane->base->ops->on_watched(lane);
+}
+
+static void on_drained(struct link *link)
+{
+    lane_wake_waiting(lane_of(link));
+}
+
+static void on_wake(struct link *link)
+{
+    (void)link;
+}
+
+static void on_closed(struct link *link)
+{
+    struct lane *lane = lane_of(link);
+    calls_fini(&lane->calls);
+    tags_fini(&lane->tags);
+    bytes_fini(&lane->held);
+    free(lane->cover);
+    login_put(lane->key.login);
+    login_put(lane->last_login);
+    login_put(lane->let_in.by);
+    login_put(lane->vouched.by);
+    struct lane_base *base = lane->base;
+    lane_end_link(lane);
+    if (--base->n_links == 0)
+        base->ops->on_empty(base);
+}
+
+static const struct link_ops link_ops = {
+    .on_connected = on_connected,
+    .on_data = on_data,
+    .on_passing = on_passing,
+    .on_passed = on_passed,
+    .on_end = on_end,
+    .on_wake = on_wake,
+    .on_flush = on_flush,
+    .on_drained = on_drained,
+    .on_closed = on_closed,
+};
+
+struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role, struct rider *owner,
+                       int *error)
+{
+    *error = UV_ENOMEM;
+    struct lane *lane = calloc(1, sizeof *lane);
+    if (lane == NULL)
+        return NULL;
+    lane->base = base;
+    lane->calls.pool = lane->tags.pool = &base->commons->loop->pool;
+    lane->owner = owner;
+    lane->role = (uint8_t)role;
+    lane->keeps = role == LANE_SHARED && upstream_keeps(base->commons->upstream);
+    list_init(&lane->in_list);
+    list_init(&lane->waiting);
+    *error = node_connect(base->node, &lane->link, base->commons->loop, &link_ops);
+    if (*error != 0) {
+        free(lane);
+        return NULL;
+    }
+    assert(owner == NULL || !link_is_closed(rider_link(owner)));
+    base->n_links++;
+    lane_set_key(lane, key);
+    if (owner != NULL)
+        owner->lane = lane;
+    return lane;
+}
+
+bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner, struct slice written)
+{
+    assert(owner == NULL || !link_is_closed(rider_link(owner)));
+    lane_cover(lane, written);
+    login_put(lane->last_login);
+    lane->last_login = login_get(lane->key.login);
+    lane_set_key(lane, key);
+    lane_leave_user(lane, false);
+    lane_end_leases(lane);
+    lane->owner = owner;
+    lane->use = USE_AGAIN;
+    lane_forget_session(lane);
+    if (owner != NULL)
+        owner->lane = lane;
+    /* Whom Redis did not know it told no id; who has logged in may be named by it. */
+    return greet(lane, lane->id == 0 && key->login != NULL ? GREETING_NAMED : GREETING_AGAIN);
+}

@@ -1,0 +1,141 @@
+#include "upstream/lane/owned.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+#define FIRST_ROOM 64 /* a power of two, as all that follow */
+
+struct owner {
+    int64_t id; /* 0: a free place */
+    uint64_t who;
+    bool is_pointed_at;
+};
+
+/* Open addressing, half full at most while there is memory, and never full; what is taken out is closed up behind. */
+struct owned {
+    pthread_mutex_t lock;
+    struct hash_key key;
+    struct owner *places;
+    size_t room;
+    size_t n;
+};
+
+struct owned *owned_new(void)
+{
+    struct owned *owned = mem_zalloc(1, sizeof *owned);
+    pthread_mutex_init(&owned->lock, NULL);
+    if (getrandom(&owned->key, sizeof owned->key, 0) != (ssize_t)sizeof owned->key)
+        abort();
+    owned->room = FIRST_ROOM;
+    owned->places = mem_zalloc(owned->room, sizeof *owned->places);
+    return owned;
+}
+
+void owned_free(struct owned *owned)
+{
+    if (owned == NULL)
+        return;
+    pthread_mutex_destroy(&owned->lock);
+    free(owned->places);
+    free(owned);
+}
+
+/* Who has come in by it, as a number: 64 bits of a keyed hash. */
+static uint64_t who_of(const struct owned *owned, const struct login *login)
+{
+    if (login == NULL)
+        return 0;
+    if (login->is_weirs)
+        return 1; /* whatever its password is by now */
+    return hash_bytes(owned->key, login_user(login)) | 2;
+}
+
+static size_t first_slot(const struct owned *owned, int64_t id)
+{
+    return (size_t)((uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (owned->room - 1);
+}
+
+/* Where this id is, or may be put. */
+static struct owner *find(const struct owned *owned, int64_t id)
+{
+    size_t at = first_slot(owned, id);
+    while (owned->places[at].id != 0 && owned->places[at].id != id)
+        at = (at + 1) & (owned->room - 1);
+    return &owned->places[at];
+}
+
+static void grow(struct owned *owned)
+{
+    struct owner *old = owned->places;
+    struct owner *places = calloc(2 * owned->room, sizeof *places);
+    size_t n = owned->room;
+    if (places == NULL)
+        return; /* it is searched for longer */
+    owned->room *= 2;
+    owned->places = places;
+    for (size_t i = 0; i < n; i++)
+        if (old[i].id != 0)
+            *find(owned, old[i].id) = old[i];
+    free(old);
+}
+
+/* Whoever stands behind a place that became free and would not be found any more is put again. */
+static void close_up(struct owned *owned, size_t at)
+{
+    for (at = (at + 1) & (owned->room - 1); owned->places[at].id != 0; at = (at + 1) & (owned->room - 1)) {
+        struct owner moved = owned->places[at];
+        owned->places[at].id = 0;
+        *find(owned, moved.id) = moved;
+    }
+}
+
+void owned_enter(struct owned *owned, int64_t id, const struct login *login)
+{
+    pthread_mutex_lock(&owned->lock);
+    if (2 * (owned->n + 1) > owned->room)
+        grow(owned);
+    struct owner *owner = find(owned, id);
+    if (owner->id == id || owned->n + 1 < owned->room) {
+        owned->n += owner->id == 0;
+        *owner = (struct owner){id, who_of(owned, login), owner->id == id && owner->is_pointed_at};
+    }
+    pthread_mutex_unlock(&owned->lock);
+}
+
+bool owned_leave(struct owned *owned, int64_t id)
+{
+    pthread_mutex_lock(&owned->lock);
+    struct owner *owner = find(owned, id);
+    bool was_pointed_at = owner->id != 0 && owner->is_pointed_at;
+    if (owner->id != 0) {
+        owner->id = 0;
+        owned->n--;
+        close_up(owned, (size_t)(owner - owned->places));
+    }
+    pthread_mutex_unlock(&owned->lock);
+    return was_pointed_at;
+}
+
+bool owned_point(struct owned *owned, int64_t id, const struct login *login)
+{
+    pthread_mutex_lock(&owned->lock);
+    struct owner *owner = id > 0 ? find(owned, id) : NULL;
+    bool may = owner != NULL && owner->id != 0 && owner->who == who_of(owned, login);
+    if (may)
+        owner->is_pointed_at = true;
+    pthread_mutex_unlock(&owned->lock);
+    return may;
+}
+
+bool owned_is_pointed_at(struct owned *owned, int64_t id)
+{
+    pthread_mutex_lock(&owned->lock);
+    const struct owner *owner = find(owned, id);
+    bool is = owner->id != 0 && owner->is_pointed_at;
+    pthread_mutex_unlock(&owned->lock);
+    return is;
+}

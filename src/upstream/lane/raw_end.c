@@ -1,0 +1,117 @@
+#include "upstream/lane/raw_end.h"
+
+#include <string.h>
+
+#include "upstream/lane/own_words.h"
+
+/* After CLIENT REPLY SKIP one of them is not answered. */
+#define NONCES 2
+
+/* The first byte of the nonce behind RESET: it stands in no other. */
+#define LAST '.'
+
+#define RESET_ANSWER "+RESET\r\n"
+#define ERROR "-ERR "
+
+void raw_end_begin(struct lane *lane)
+{
+    static const struct slice reset = SLICE(OWN_RESET), quit = SLICE(OWN_QUIT);
+    char words[(NONCES + 1) * NONCE_REQUEST_ROOM + 64];
+    if (lane->state != LANE_PASSTHROUGH || lane->is_parted)
+        return;
+    enum nonce_form form = node_nonce_form(lane_node(lane));
+    if (form >= NONCE_ECHO) { /* its answer is two lines */
+        lane_part(lane);
+        return;
+    }
+    if (!nonce_draw(&lane->nonce, form)) {
+        lane_fail(lane, END_LOST, "the system has no random numbers");
+        return;
+    }
+    size_t n = 0;
+    for (unsigned i = 0; i < NONCES; i++)
+        n += nonce_request(&lane->nonce, words + n);
+    n += emit_array(words + n, &reset, 1);
+    struct nonce last = lane->nonce;
+    last.text[0] = LAST;
+    n += nonce_request(&last, words + n);
+    n += emit_array(words + n, &quit, 1);
+    lane_become(lane, LANE_ENDING);
+    lane->held.len = 0;
+    lane_send(lane, lane->owner, words, n);
+}
+
+/* The first n of the bytes that are held are the owner's. False: the lane is gone. */
+static bool pass(struct lane *lane, size_t n)
+{
+    struct bytes *held = &lane->held;
+    if (n > 0)
+        lane->owner->ops->on_bytes(lane->owner, held->at, n);
+    if (lane_is_closed(lane))
+        return false;
+    memmove(held->at, held->at + n, held->len - n);
+    held->len -= n;
+    return true;
+}
+
+static bool ends_with_reset(const char *at, size_t n)
+{
+    const size_t len = sizeof RESET_ANSWER - 1;
+    return n >= len && memcmp(at + n - len, RESET_ANSWER, len) == 0;
+}
+
+/* Where the line begins that ends with these n bytes, or that they end in. */
+static size_t line_at(const char *at, size_t n)
+{
+    const char *before = n > 0 ? memrchr(at, '\n', n) : NULL;
+    return before != NULL ? (size_t)(before + 1 - at) : 0;
+}
+
+/*
+ * How many of the bytes that are held come before what answers weir's own words, which begins there with a line of
+ * its own; SIZE_MAX: nothing of that is there.
+ */
+static size_t find_end(const struct lane *lane)
+{
+    const struct bytes *held = &lane->held;
+    const char *rest = lane->nonce.text + 1;
+    const char *found = held->len > 0 ? memmem(held->at, held->len, rest, NONCE_LEN - 1) : NULL;
+    if (found == NULL || found == held->at)
+        return SIZE_MAX;
+    size_t line = line_at(held->at, (size_t)(found - held->at));
+    bool is_behind_reset = found[-1] == LAST && ends_with_reset(held->at, line);
+    return is_behind_reset ? line - (sizeof RESET_ANSWER - 1) : line;
+}
+
+/* How many of them may be the beginning of that: the last, unfinished line, and RESET's answer before it. */
+static size_t may_be_end(const struct bytes *held)
+{
+    size_t line = line_at(held->at, held->len);
+    size_t n = held->len - line;
+    size_t common = n < sizeof ERROR - 1 ? n : sizeof ERROR - 1;
+    if (n > NONCE_ANSWER_MOST || memcmp(held->at + line, ERROR, common) != 0) {
+        size_t len = n < sizeof RESET_ANSWER - 1 ? n : sizeof RESET_ANSWER - 1;
+        return memcmp(held->at + line, RESET_ANSWER, len) == 0 ? n : 0;
+    }
+    return n + (ends_with_reset(held->at, line) ? sizeof RESET_ANSWER - 1 : 0);
+}
+
+void raw_end_take(struct lane *lane, struct slice bytes)
+{
+    struct bytes *held = &lane->held;
+    if (!bytes_add(held, bytes, SIZE_MAX)) {
+        lane_fail(lane, END_LOST, "out of memory");
+        return;
+    }
+    size_t end = find_end(lane);
+    if (end == SIZE_MAX)
+        (void)pass(lane, held->len - may_be_end(held));
+    else if (pass(lane, end))
+        lane_end(lane);
+}
+
+/* Whole lines only: the last may be a part of the nonce's answer, and is of no use to anybody. */
+void raw_end_flush(struct lane *lane)
+{
+    (void)pass(lane, line_at(lane->held.at, lane->held.len));
+}

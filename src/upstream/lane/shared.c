@@ -1,0 +1,155 @@
+#include "upstream/lane/shared.h"
+
+#define SLUGGISH_NS (10 * NS_PER_MS) /* a lane silent for so long, and four round trips, gets no new calls */
+#define SPARE 2                      /* lanes of a session opened beforehand when one takes no more calls */
+#define WARY_NS (60 * NS_PER_S)      /* where one huge value is read, another soon will be */
+#define UNLEASED_MAX 16              /* lanes that nobody remembers: the oldest goes first */
+
+struct lane *shared_find(struct lanes *lanes, const struct lane_key *key)
+{
+    struct lane *lane = lanes_find(lanes, LIST_SHARED, key);
+    return lane != NULL ? lane : lanes_find(lanes, LIST_OPENING, key);
+}
+
+/* It counts for the rider it was opened for, for as long as it is there. */
+struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct rider *rider)
+{
+    return lanes_open(lanes, key, LANE_SHARED, NULL, lanes_share_of(rider));
+}
+
+/* A client may be held back in Redis (CLIENT PAUSE WRITE ...): others must not be for its sake. */
+bool shared_is_sluggish(const struct lane *lane)
+{
+    return lane_is_ready(lane) && !calls_is_empty(&lane->calls) &&
+           link_loop(&lane->link)->now_ns > lane->moved_ns + SLUGGISH_NS + 4 * lane->round_trip_ns &&
+           !lanes_is_past(lanes_of(lane), &lane->key);
+}
+
+static struct lane *take_spare(struct lanes *lanes, const struct lane_key *key)
+{
+    struct lane *lane = lanes_find(lanes, LIST_SPARE, key);
+    if (lane == NULL)
+        return NULL;
+    lane->use = USE_NEW;
+    lane->moved_ns = clock_ns();
+    lanes_move(lane, LIST_SHARED);
+    lanes_sweep(lanes);
+    return lane;
+}
+
+struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct rider *rider)
+{
+    lanes->why_none = ERR_NONE;
+    if (!lanes_are_up(lanes))
+        return NULL;
+    if (key->login == NULL && (key->epoch & EPOCH_NEEDS_AUTH) != 0)
+        node_doubt(lanes_node(lanes));
+    struct lane *lane = shared_find(lanes, key);
+    if (lane != NULL && !shared_is_sluggish(lane)) {
+        if (lane->use == USE_SPARE) /* one that is being opened is in use before it is spare */
+            lane->use = USE_NEW;
+        return lane;
+    }
+    struct lane *fresh = take_spare(lanes, key);
+    if (fresh == NULL)
+        fresh = shared_open(lanes, key, rider);
+    if (fresh == NULL)
+        return lane; /* better slow than none */
+    if (lane != NULL)
+        (void)shared_retire(lane);
+    return fresh;
+}
+
+struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct rider *rider)
+{
+    struct lane_key apart = *key;
+    apart.is_apart = true;
+    bool may_open = !room_is_tight(lanes_room(lanes)) && !lanes_is_past(lanes, &apart);
+    if (!may_open && shared_find(lanes, &apart) == NULL)
+        return NULL;
+    struct lane *lane = shared_get(lanes, &apart, rider);
+    return lane != NULL && lane_is_ready(lane) ? lane : NULL;
+}
+
+/* ---- retiring ---- */
+
+static unsigned count_spare(struct lanes *lanes, enum lane_list in, const struct lane_key *key)
+{
+    unsigned n = 0;
+    struct list *list = &lanes->lists[in];
+    for (struct list *at = list->next; at != list; at = at->next)
+        n += lanes_at(at)->use == USE_SPARE && lane_key_eq(&lanes_at(at)->key, key);
+    return n;
+}
+
+/* The next client should not have to wait for a connection to be made. */
+static void keep_spares(struct lanes *lanes, const struct lane_key *key)
+{
+    if (lanes_is_past(lanes, key))
+        return;
+    unsigned n = count_spare(lanes, LIST_SPARE, key) + count_spare(lanes, LIST_OPENING, key);
+    for (; n < SPARE && !room_is_tight(lanes_room(lanes)); n++) {
+        struct lane *lane = shared_open(lanes, key, NULL);
+        if (lane == NULL)
+            return;
+        lane->use = USE_SPARE;
+    }
+}
+
+void shared_be_wary(struct lane *lane)
+{
+    struct lanes *lanes = lanes_of(lane);
+    struct lane_key apart = lane->key;
+    apart.is_apart = true;
+    lanes->wary_until_ns = lanes_loop(lanes)->now_ns + WARY_NS;
+    if (shared_find(lanes, &apart) == NULL)
+        keep_spares(lanes, &apart);
+}
+
+bool shared_retire(struct lane *lane)
+{
+    struct lanes *lanes = lanes_of(lane);
+    if (lanes_is_past(lanes, &lane->key) || lanes->is_retired)
+        return false;
+    lane_become(lane, LANE_RETIRED);
+    lanes_move(lane, LIST_RETIRED);
+    lane_end_leases(lane);
+    keep_spares(lanes, &lane->key);
+    lanes_tick(lanes);
+    return true;
+}
+
+void shared_end_retirement(struct lane *lane)
+{
+    if (lanes_of(lane)->is_retired)
+        return; /* timers.c closes it */
+    lane_become(lane, LANE_READY);
+    lane->deadline_ns = 0;
+    lane->use = USE_SPARE;
+    lane->moved_ns = clock_ns();
+    lane_see_user(lane);
+    lanes_move(lane, LIST_SPARE);
+    lanes_sweep(lanes_of(lane));
+}
+
+bool shared_bring_back(struct lanes *lanes, const struct lane_key *key)
+{
+    struct lane *lane = lanes_find(lanes, LIST_RETIRED, key);
+    if (lane != NULL)
+        lane_become(lane, LANE_READY);
+    else
+        lane = lanes_find(lanes, LIST_SPARE, key);
+    if (lane == NULL)
+        return false;
+    lane->use = USE_NEW;
+    lanes_move(lane, LIST_SHARED);
+    return true;
+}
+
+/* A client that wanders from session to session leaves one behind in each: a few are kept. */
+void shared_note_unleased(const struct lane *lane)
+{
+    struct lanes *lanes = lanes_of(lane);
+    if (lane->role == LANE_SHARED && !lanes->is_closing && !lanes->is_retired)
+        (void)lanes_close_unleased(lanes, UNLEASED_MAX);
+}

@@ -1,0 +1,88 @@
+#include "upstream/lane/stall.h"
+
+/* They wait for a reader, not for Redis. */
+static void forget_all(struct lane *lane)
+{
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
+        lane_discount(lane, calls_at(&lane->calls, at)->rider);
+}
+
+static void stall(struct lane *lane, struct rider *rider)
+{
+    if (lane->stalled != NULL)
+        return;
+    forget_all(lane);
+    lane->stalled = rider;
+    lane->stalled_pending = 0;
+    link_pause(&lane->link);
+    lane_leave_user(lane, false); /* that Redis has closed it comes behind what is not read */
+    lane->base->ops->on_stalled(lane);
+}
+
+bool stall_is_in_huge(const struct lane *lane)
+{
+    return lane->frame_bytes + lane->scan.bulk_left >= LANE_HUGE;
+}
+
+/* May the rest of the reply be taken in? Then it is. */
+static bool absorb(struct lane *lane, struct rider *rider)
+{
+    struct commons *commons = lane->base->commons;
+    if (lane->lag == LAG_ABSORBED)
+        return true;
+    if (rider->ops->holds_replies && lane_has_others_waiting(lane)) {
+        lane->lag = LAG_ABSORBED;
+        return true;
+    }
+    uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
+    uint64_t room = lane->lag == LAG_UNREAD ? STALL_ABSORB_LATE_BYTES : STALL_ABSORB_BYTES;
+    if (lane->owner != NULL || commons->absorbed + size > room || !lane_has_others_waiting(lane))
+        return false;
+    lane->lag = LAG_ABSORBED;
+    rider->absorbed += (uint32_t)size;
+    commons->absorbed += (uint32_t)size;
+    return true;
+}
+
+void stall_look(struct lane *lane, struct rider *rider)
+{
+    if (!stall_is_in_huge(lane) || link_is_closed(rider_link(rider)))
+        return;
+    lane_discount(lane, rider); /* Redis has done its work */
+    lane->base->ops->on_huge(lane);
+    if (lane->state == LANE_RETIRED || lane->owner == rider)
+        rider->ops->on_heavy(rider);
+    bool must_wait = rider->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
+    if (must_wait || (rider_link(rider)->is_congested && !absorb(lane, rider)))
+        stall(lane, rider);
+}
+
+void stall_begin(struct lane *lane)
+{
+    stall(lane, lane->owner);
+}
+
+bool stall_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)
+{
+    if (lane->stalled == NULL)
+        return false;
+    size_t pending = link_pending(rider_link(lane->stalled));
+    if (pending != lane->stalled_pending) {
+        lane->stalled_pending = pending;
+        lane->stalled_ns = now_ns;
+    }
+    return lane->stalled_ns <= since_ns;
+}
+
+bool stall_absorb_late(struct lane *lane)
+{
+    if (lane->lag == LAG_NONE)
+        lane->lag = LAG_UNREAD;
+    return absorb(lane, lane->stalled);
+}
+
+void stall_absorbed(struct commons *commons, struct rider *rider)
+{
+    commons->absorbed -= rider->absorbed;
+    rider->absorbed = 0;
+}

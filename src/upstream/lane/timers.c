@@ -1,0 +1,344 @@
+#include "upstream/lane/timers.h"
+
+#include "net/tcp_peer.h"
+#include "upstream/node/health.h"
+#include "upstream/lane/prolong.h"
+#include "upstream/lane/stall.h"
+#include "upstream/node/witness.h"
+
+#define IDLE_NS (3 * NS_PER_S)          /* idle lanes are closed after so long, spare ones too */
+#define IDLE_TIGHT_NS (100 * NS_PER_MS) /* the same where there may not be many more */
+#define UNUSED_NS (60 * NS_PER_S)       /* and a shared lane that nobody has used for so long */
+#define UNUSED_FULL_NS (1 * NS_PER_S)   /* the same where there may be no more: chosen */
+#define UNREAD_NS (5 * NS_PER_S)        /* how long a reader may do nothing before output-limit is held against it */
+#define GONE_NS (10 * NS_PER_S)         /* how long a client that has closed its side is waited for */
+
+/* ---- what is a matter of milliseconds ---- */
+
+static void expire_opening(struct lanes *lanes, uint64_t now_ns)
+{
+    struct list *next;
+    for (struct list *at = lanes->lists[LIST_OPENING].next; at != &lanes->lists[LIST_OPENING]; at = next) {
+        next = at->next;
+        uint64_t deadline_ns = lanes_at(at)->deadline_ns;
+        if (deadline_ns == 0 || now_ns < deadline_ns)
+            continue;
+        lane_fail(lanes_at(at), lane_is_taken(lanes_at(at)) ? END_LATE : END_LOST, "it does not answer in time");
+    }
+}
+
+/*
+ * Whoever holds others up with a reply it does not read has a second: on a lane that has been retired for it, or on one
+ * that cannot be, as there will be no other like it.
+ */
+static void expire_stalled(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
+{
+    struct list *next;
+    for (struct list *at = lanes->lists[in].next; at != &lanes->lists[in]; at = next) {
+        struct lane *lane = lanes_at(at);
+        next = at->next;
+        if (in == LIST_SHARED && !stall_is_in_huge(lane))
+            lane->deadline_ns = 0; /* that reply has passed */
+        if (lane->stalled == NULL || !lane_has_others_waiting(lane))
+            continue;
+        if (stall_absorb_late(lane)) {
+            lane_catch_up(lane->stalled);
+            continue;
+        }
+        if (now_ns < lane->deadline_ns)
+            continue;
+        lane->stalled->ops->on_blocking(lane->stalled);
+    }
+}
+
+/* Is any of the shared lanes in a reply that its reader does not read? */
+static bool has_deadline(const struct list *shared)
+{
+    for (const struct list *at = shared->next; at != shared; at = at->next)
+        if (container_of(at, struct lane, in_list)->deadline_ns != 0)
+            return true;
+    return false;
+}
+
+static void wake_hoping(struct lanes *lanes)
+{
+    while (commons_wake_hoping(lanes->base.commons))
+        ;
+}
+
+/* Those to a node that is not in the topology any more have nothing else to do. */
+static void close_done(struct lanes *lanes)
+{
+    struct list *next;
+    for (struct list *at = lanes->lists[LIST_RETIRED].next; at != &lanes->lists[LIST_RETIRED]; at = next) {
+        struct lane *lane = lanes_at(at);
+        next = at->next;
+        if (calls_is_empty(&lane->calls))
+            lane_close(lane);
+    }
+}
+
+static void fail_hung(struct lanes *lanes, enum lane_list in, uint64_t since_ns, const char *why)
+{
+    struct list now;
+    list_take_all(&now, &lanes->lists[in]);
+    while (!list_is_empty(&now)) {
+        struct lane *lane = lanes_at(now.next);
+        lanes_move(lane, in);
+        if (lane_is_hung(lane, since_ns))
+            lane_fail(lane, END_LATE, why);
+    }
+}
+
+/*
+ * A master that another one has replaced. What it answers is waited for; once it is silent for connect-timeout it
+ * counts as gone, as it would if it had to be dialled.
+ */
+static void fail_replaced(struct lanes *lanes, uint64_t now_ns)
+{
+    uint64_t since_ns = now_ns - lanes->upstream->connect_timeout_ns;
+    for (int in = LIST_SHARED; in < LIST_COUNT; in++)
+        fail_hung(lanes, (enum lane_list)in, since_ns, "it does not answer, and is not the master any more");
+}
+
+static bool owes_answers(const struct lanes *lanes)
+{
+    const struct lane_counts *counts = &lanes->base.counts;
+    return count_read(&counts->in_flight) > count_read(&counts->blocking);
+}
+
+static bool is_replaced(const struct lanes *lanes)
+{
+    return lanes->is_retired && node_is_demoted(lanes_node(lanes));
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct lanes *lanes = timer->data;
+    uint64_t now_ns = clock_ns();
+    if (lanes->is_retired)
+        close_done(lanes);
+    if (is_replaced(lanes))
+        fail_replaced(lanes, now_ns);
+    expire_opening(lanes, now_ns);
+    expire_stalled(lanes, LIST_RETIRED, now_ns);
+    expire_stalled(lanes, LIST_SHARED, now_ns);
+    wake_hoping(lanes);
+    bool is_waiting = health_retry(lanes, now_ns);
+    if (list_is_empty(&lanes->lists[LIST_OPENING]) && list_is_empty(&lanes->lists[LIST_RETIRED]) && !is_waiting &&
+        !has_deadline(&lanes->lists[LIST_SHARED]) && !(is_replaced(lanes) && owes_answers(lanes)))
+        uv_timer_stop(timer);
+}
+
+/* ---- and of seconds ---- */
+
+/* Has nothing come for so long, though its reader keeps up? */
+static bool is_silent(const struct lane *lane, uint64_t since_ns)
+{
+    return lane->stalled == NULL && !lane->link.is_paused && lane->moved_ns < since_ns;
+}
+
+/*
+ * A question whose answer says who somebody is has a time of its own; so has one that is to prove the answers before
+ * it, once an answer has begun, which may be a forged one that never ends. And a client that has closed its side is not
+ * waited for for ever. Returns which of these it is; NULL: none.
+ */
+static const char *why_over(struct lanes *lanes, const struct lane *lane, uint64_t now_ns)
+{
+    if (lane->answer_by_ns != 0 && now_ns >= lane->answer_by_ns)
+        return "Redis has not answered a login in time";
+    if (lane_is_asked(lane) && lane_is_in_frame(lane) &&
+        is_silent(lane, now_ns - upstream_time(lanes->upstream, LANES_CLEAN_NS)))
+        return "an answer has begun and does not end";
+    bool is_left = lane->owner != NULL && lane->owner->is_gone;
+    return is_left && lane_is_hung(lane, now_ns - upstream_time(lanes->upstream, GONE_NS))
+               ? "its client has left, and Redis does not answer what it asked"
+               : NULL;
+}
+
+static void fail_unanswered(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
+{
+    struct list now;
+    list_take_all(&now, &lanes->lists[in]);
+    while (!list_is_empty(&now)) {
+        struct lane *lane = lanes_at(now.next);
+        lanes_move(lane, in);
+        const char *why = why_over(lanes, lane, now_ns);
+        if (why != NULL)
+            lane_fail(lane, END_LATE, why);
+    }
+}
+
+/* The server's host does not answer any more. */
+static void fail_vanished(struct lanes *lanes, enum lane_list in)
+{
+    struct list now;
+    list_take_all(&now, &lanes->lists[in]);
+    while (!list_is_empty(&now)) {
+        struct lane *lane = lanes_at(now.next);
+        lanes_move(lane, in);
+        if (link_has_vanished(&lane->link))
+            lane_fail(lane, END_LOST, "its host does not answer any more");
+    }
+}
+
+static void look_for_vanished(struct lanes *lanes, uint64_t now_ns)
+{
+    if (now_ns - lanes->looked_ns < tcp_peer_look_ns())
+        return;
+    lanes->looked_ns = now_ns;
+    for (int in = LIST_SHARED; in < LIST_COUNT; in++)
+        fail_vanished(lanes, (enum lane_list)in);
+}
+
+static void close_old(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
+{
+    uint64_t most_ns = room_is_tight(lanes_room(lanes)) ? IDLE_TIGHT_NS : IDLE_NS;
+    most_ns = upstream_time(lanes->upstream, most_ns);
+    struct list *list = &lanes->lists[in];
+    struct list *next;
+    for (struct list *at = list->next; at != list && now_ns - lanes_at(at)->moved_ns > most_ns; at = next) {
+        next = at->next;
+        if (!auth_user_needs_it(lanes_at(at)->user))
+            lane_close(lanes_at(at));
+    }
+}
+
+static void judge_unread(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
+{
+    struct list now;
+    list_take_all(&now, &lanes->lists[in]);
+    while (!list_is_empty(&now)) {
+        struct lane *lane = lanes_at(now.next);
+        lanes_move(lane, in);
+        if (stall_is_unread(lane, now_ns, now_ns - UNREAD_NS))
+            lane->stalled->ops->on_unread(lane->stalled, lane->frame_bytes + lane->scan.bulk_left);
+    }
+}
+
+static bool has_stalled(const struct list *list)
+{
+    for (const struct list *at = list->next; at != list; at = at->next)
+        if (container_of(at, struct lane, in_list)->stalled != NULL)
+            return true;
+    return false;
+}
+
+static bool has_only_newcomers(const struct lanes *lanes)
+{
+    for (const struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED]; at = at->next)
+        if (!lanes_is_newcomers(lanes, container_of(at, struct lane, in_list)))
+            return false;
+    return true;
+}
+
+static void see_users(struct lanes *lanes)
+{
+    for (struct list *at = lanes->lists[LIST_PRIVATE].next; at != &lanes->lists[LIST_PRIVATE]; at = at->next)
+        lane_see_user(lanes_at(at));
+}
+
+/* Its clients, if it has any, open another when they come back. */
+/*
+ * Where there are as many as there may be, lanes that nobody uses make room for other users, and the proofs of their
+ * clients end with them.
+ */
+static void close_unused(struct lanes *lanes, uint64_t now_ns)
+{
+    bool is_full = room_is_full(lanes_room(lanes));
+    uint64_t most_ns = upstream_time(lanes->upstream, is_full ? UNUSED_FULL_NS : UNUSED_NS);
+    struct list *next;
+    for (struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED]; at = next) {
+        struct lane *lane = lanes_at(at);
+        next = at->next;
+        if (now_ns - lane->moved_ns > most_ns && lanes_is_expendable(lanes, lane) &&
+            (is_full || !(auth_user_needs_it(lane->user) || witness_is_last(lane))))
+            lane_close(lane);
+    }
+}
+
+static bool may_be_over(const struct lane *lane)
+{
+    return lane->answer_by_ns != 0 || lane_is_asked(lane) || (lane->owner != NULL && lane->owner->is_gone);
+}
+
+static bool has_question(const struct list *list)
+{
+    for (const struct list *at = list->next; at != list; at = at->next)
+        if (may_be_over(container_of(at, struct lane, in_list)))
+            return true;
+    return false;
+}
+
+/* For operators, who see how long Redis has owed an answer. */
+static void note_oldest(struct lanes *lanes, uint64_t now_ns)
+{
+    uint64_t oldest_ns = 0;
+    for (int in = LIST_SHARED; in < LIST_COUNT; in++)
+        for (struct list *at = lanes->lists[in].next; at != &lanes->lists[in]; at = at->next) {
+            uint64_t owes_ns = lane_owes_ns(lanes_at(at), now_ns);
+            oldest_ns = owes_ns > oldest_ns ? owes_ns : oldest_ns;
+        }
+    atomic_store_explicit(&lanes->oldest_ns, oldest_ns, memory_order_relaxed);
+}
+
+/* Is there anything to be looked at again? */
+static bool is_done(const struct lanes *lanes)
+{
+    const struct list *lists = lanes->lists;
+    return lanes->upstream->timeout_ns == 0 && !owes_answers(lanes) && list_is_empty(&lists[LIST_IDLE]) &&
+           list_is_empty(&lists[LIST_SPARE]) && list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) &&
+           !has_stalled(&lists[LIST_SHARED]) && !has_stalled(&lists[LIST_PRIVATE]) &&
+           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_DOOR]) && prolong_is_over(lanes);
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct lanes *lanes = timer->data;
+    uint64_t now_ns = clock_ns();
+    uint64_t timeout_ns = lanes->upstream->timeout_ns;
+    close_old(lanes, LIST_IDLE, now_ns);
+    close_old(lanes, LIST_SPARE, now_ns);
+    close_unused(lanes, now_ns);
+    see_users(lanes);
+    prolong_look(lanes, now_ns);
+    judge_unread(lanes, LIST_SHARED, now_ns);
+    judge_unread(lanes, LIST_RETIRED, now_ns);
+    judge_unread(lanes, LIST_PRIVATE, now_ns);
+    fail_unanswered(lanes, LIST_PRIVATE, now_ns);
+    fail_unanswered(lanes, LIST_DOOR, now_ns);
+    for (int in = LIST_SHARED; timeout_ns > 0 && in < LIST_COUNT; in++)
+        fail_hung(lanes, (enum lane_list)in, now_ns - timeout_ns, "it does not answer within upstream-timeout");
+    look_for_vanished(lanes, now_ns);
+    note_oldest(lanes, now_ns);
+    if (is_done(lanes))
+        uv_timer_stop(timer);
+}
+
+/* ---- the two timers ---- */
+
+void timers_init(struct lanes *lanes)
+{
+    uv_timer_init(&lanes_loop(lanes)->uv, &lanes->tick);
+    uv_timer_init(&lanes_loop(lanes)->uv, &lanes->sweep);
+    lanes->n_timers = 2;
+    lanes->tick.data = lanes;
+    lanes->sweep.data = lanes;
+    lanes->on_tick = on_tick;
+    lanes->on_sweep = on_sweep;
+    if (lanes->upstream->timeout_ns > 0)
+        lanes_sweep(lanes);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct lanes *lanes = handle->data;
+    if (--lanes->n_timers == 0 && lanes->on_unused != NULL)
+        lanes->on_unused(lanes);
+}
+
+void timers_close(struct lanes *lanes)
+{
+    uv_close((uv_handle_t *)&lanes->tick, on_closed);
+    uv_close((uv_handle_t *)&lanes->sweep, on_closed);
+}

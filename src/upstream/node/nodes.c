@@ -1,0 +1,262 @@
+#include "upstream/node/nodes.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "upstream/node/health.h"
+#include "upstream/lane/timers.h"
+
+static struct nodes_row *retired_at(const struct list *at)
+{
+    return container_of(at, struct nodes_row, in_retired);
+}
+
+static bool close_idle(struct nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        if (lanes_close_idle(&nodes->rows[i]->lanes))
+            return true;
+    return false;
+}
+
+/*
+ * Shared lanes that nobody remembers count for somebody still. Of those that are kept for the next as many as are
+ * wanted, and no more: what is closed without need is opened again by whoever would have come next.
+ */
+static void on_shed(uv_async_t *async)
+{
+    struct nodes *nodes = async->data;
+    struct room *room = &nodes->commons.upstream->room;
+    for (size_t i = 0; i < nodes->n; i++)
+        while (lanes_close_unleased(&nodes->rows[i]->lanes, 0))
+            ;
+    while (room_is_wanted(room))
+        if (!close_idle(nodes)) {
+            room_want(room); /* some other worker keeps one, or will */
+            return;
+        }
+}
+
+/* ---- a row comes and goes ---- */
+
+static void free_row(struct nodes_row *row)
+{
+    prober_fini(&row->prober);
+    lanes_fini(&row->lanes);
+    free(row);
+}
+
+/* Its counters go on in `past`; what is there now is gone. */
+static void end_row(struct nodes_row *row)
+{
+    struct nodes *nodes = row->nodes;
+    row->is_ending = true;
+    pthread_mutex_lock(&nodes->lock);
+    list_take(&row->in_retired);
+    counts_add(&nodes->past, &row->lanes.base.counts, sizeof nodes->past);
+    pthread_mutex_unlock(&nodes->lock);
+    doors_fini(&row->doors);
+    lanes_close(&row->lanes);
+    timers_close(&row->lanes);
+}
+
+/* A lane or a timer has gone. */
+static void on_unused(struct lanes *lanes)
+{
+    struct nodes_row *row = container_of(lanes, struct nodes_row, lanes);
+    if (!lanes->is_retired || lanes->base.n_links > 0)
+        return;
+    if (!row->is_ending)
+        end_row(row);
+    else if (lanes->n_timers == 0)
+        free_row(row);
+}
+
+static struct nodes_row *new_row(struct nodes *nodes, struct node *node, const struct lanes *before)
+{
+    struct nodes_row *row = mem_zalloc(1, sizeof *row);
+    row->nodes = nodes;
+    list_init(&row->in_retired);
+    lanes_init(&row->lanes, &nodes->commons, node, before, nodes->ops, nodes->arg);
+    row->lanes.base.ops = &health_ops;
+    row->lanes.on_unused = on_unused;
+    timers_init(&row->lanes);
+    doors_init(&row->doors, &row->lanes);
+    prober_init(&row->prober, &row->lanes);
+    return row;
+}
+
+/* A login that waits at the home node is one at whichever node is the home now. */
+static void retire(struct nodes *nodes, struct nodes_row *row, bool was_home)
+{
+    count_set(&row->lanes.base.counts.is_down, 0);
+    lanes_retire(&row->lanes);
+    doors_retire(&row->doors, was_home ? &nodes_home(nodes)->doors : NULL);
+    on_unused(&row->lanes);
+}
+
+/* ---- the worker's ---- */
+
+void nodes_init(struct nodes *nodes, struct loop *loop, struct topology *topology, bool is_private,
+                const struct lanes_ops *ops, void *arg)
+{
+    struct upstream *upstream = topology_home(topology)->upstream;
+    commons_init(&nodes->commons, loop, upstream, is_private);
+    pthread_mutex_init(&nodes->lock, NULL);
+    list_init(&nodes->retired);
+    nodes->ops = ops;
+    nodes->arg = arg;
+    nodes->topology = topology_get(topology);
+    nodes->n = topology->n_rows;
+    nodes->rows = mem_zalloc(nodes->n, sizeof(struct nodes_row *));
+    for (size_t i = 0; i < nodes->n; i++)
+        nodes->rows[i] = new_row(nodes, topology->rows[i].node, i > 0 ? &nodes->rows[0]->lanes : NULL);
+    uv_async_init(&loop->uv, &nodes->shed.async, on_shed);
+    nodes->shed.async.data = nodes;
+    upstream_enter_shed(upstream, &nodes->shed);
+}
+
+static bool has_node(const struct topology *topology, const struct node *node)
+{
+    for (size_t i = 0; i < topology->n_rows; i++)
+        if (topology->rows[i].node == node)
+            return true;
+    return false;
+}
+
+static struct nodes_row *find_row(const struct nodes *nodes, const struct node *node)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        if (lanes_node(&nodes->rows[i]->lanes) == node)
+            return nodes->rows[i];
+    return NULL;
+}
+
+void nodes_adopt(struct nodes *nodes, struct topology *topology)
+{
+    struct nodes_row **before = nodes->rows;
+    size_t n_before = nodes->n;
+    struct topology *topology_before = nodes->topology;
+    const struct lanes *home = &nodes_home(nodes)->lanes;
+    struct nodes_row **now = mem_zalloc(topology->n_rows, sizeof(struct nodes_row *));
+    for (size_t i = 0; i < topology->n_rows; i++)
+        now[i] = find_row(nodes, topology->rows[i].node);
+    for (size_t i = 0; i < topology->n_rows; i++)
+        if (now[i] == NULL) {
+            now[i] = new_row(nodes, topology->rows[i].node, home);
+            health_start(&now[i]->lanes);
+        }
+    pthread_mutex_lock(&nodes->lock);
+    nodes->rows = now;
+    nodes->n = topology->n_rows;
+    nodes->topology = topology_get(topology);
+    for (size_t i = 0; i < n_before; i++)
+        if (!has_node(topology, lanes_node(&before[i]->lanes)))
+            list_push(&nodes->retired, &before[i]->in_retired);
+    pthread_mutex_unlock(&nodes->lock);
+    for (size_t i = 0; i < n_before; i++)
+        if (!has_node(topology, lanes_node(&before[i]->lanes)))
+            retire(nodes, before[i], i == TOPOLOGY_HOME);
+    free(before);
+    topology_put(topology_before);
+    lanes_tick(&nodes_home(nodes)->lanes); /* riders that hope for room looked again in the time of another row */
+}
+
+void nodes_set_login(struct nodes *nodes, const struct own_login_words *words)
+{
+    if (!own_login_set(&nodes->commons.own, words))
+        return;
+    for (size_t i = 0; i < nodes->n; i++) {
+        nodes->rows[i]->lanes.login_refused_ns = 0;
+        lanes_sweep(&nodes->rows[i]->lanes); /* prolong.h */
+    }
+}
+
+void nodes_start(struct nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        health_start(&nodes->rows[i]->lanes);
+}
+
+void nodes_sweep(struct nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        lanes_sweep(&nodes->rows[i]->lanes);
+    for (struct list *at = nodes->retired.next; at != &nodes->retired; at = at->next)
+        lanes_sweep(&retired_at(at)->lanes);
+}
+
+static void close_row(struct nodes_row *row)
+{
+    doors_fini(&row->doors);
+    lanes_close(&row->lanes);
+    timers_close(&row->lanes);
+}
+
+void nodes_close(struct nodes *nodes)
+{
+    upstream_leave_shed(nodes->commons.upstream, &nodes->shed);
+    uv_close((uv_handle_t *)&nodes->shed.async, NULL);
+    for (size_t i = 0; i < nodes->n; i++)
+        close_row(nodes->rows[i]);
+    while (!list_is_empty(&nodes->retired))
+        end_row(retired_at(nodes->retired.next));
+    commons_fini(&nodes->commons);
+}
+
+void nodes_fini(struct nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        free_row(nodes->rows[i]);
+    free(nodes->rows);
+    topology_put(nodes->topology);
+    pthread_mutex_destroy(&nodes->lock);
+}
+
+/* ---- counting ---- */
+
+static void sum_lanes(struct nodes_sum *sum, const struct lanes *lanes)
+{
+    uint64_t oldest_ns = atomic_load_explicit(&lanes->oldest_ns, memory_order_relaxed);
+    counts_add(&sum->counts, &lanes->base.counts, sizeof sum->counts);
+    sum->oldest_ns = oldest_ns > sum->oldest_ns ? oldest_ns : sum->oldest_ns;
+}
+
+/* What is no longer in the topology had the place of the first row. */
+static void sum_past(const struct nodes *nodes, struct nodes_sum *sum)
+{
+    for (struct list *at = nodes->retired.next; at != &nodes->retired; at = at->next)
+        sum_lanes(sum, &retired_at(at)->lanes);
+    counts_add(&sum->counts, &nodes->past, sizeof nodes->past);
+}
+
+static void sum_some(const struct nodes *nodes, size_t row, bool with_past, struct nodes_sum *sum)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&nodes->lock;
+    pthread_mutex_lock(lock);
+    if (with_past)
+        sum_past(nodes, sum);
+    if (row < nodes->n)
+        sum_lanes(sum, &nodes->rows[row]->lanes);
+    pthread_mutex_unlock(lock);
+}
+
+void nodes_sum(const struct nodes *nodes, size_t row, struct nodes_sum *sum)
+{
+    sum_some(nodes, row, row == 0, sum);
+}
+
+void nodes_sum_row(const struct nodes *nodes, size_t row, struct nodes_sum *sum)
+{
+    sum_some(nodes, row, false, sum);
+}
+
+void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&nodes->lock;
+    pthread_mutex_lock(lock);
+    sum_past(nodes, sum);
+    for (size_t row = 0; row < nodes->n; row++)
+        sum_lanes(sum, &nodes->rows[row]->lanes);
+    pthread_mutex_unlock(lock);
+}

@@ -1,0 +1,106 @@
+#include "upstream/node/prober.h"
+
+#include "limit/command/command.h"
+#include "upstream/lane/own_words.h"
+#include "upstream/lane/shared.h"
+
+/*
+ * Once the first has come back, what was to be sent has been. Redis has it before it the next time, and may take it
+ * behind the second; its answer is on its way with that one's, or with the third's, and is read in the turn in which
+ * the third is, though perhaps behind it.
+ */
+#define ROUNDS 4
+
+/* Whoever Redis takes weir for may say it, and it changes nothing. */
+static const char hello_request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n";
+
+static void give_up(struct prober *prober)
+{
+    struct list now;
+    list_take_all(&now, &prober->waiting);
+    while (!list_is_empty(&now)) {
+        struct probe *probe = container_of(now.next, struct probe, in_prober);
+        list_take(&probe->in_prober);
+        probe->on_over(probe);
+    }
+}
+
+/* Returns a lane that is to be waited for first, or NULL. */
+static struct lane *ask(struct prober *prober)
+{
+    if (prober->is_asking || list_is_empty(&prober->waiting))
+        return NULL;
+    const struct lane_key newcomer = lanes_newcomer(prober->lanes);
+    struct lane *lane = shared_get(prober->lanes, &newcomer, &prober->rider);
+    if (lane != NULL && !lane_is_ready(lane))
+        return lane;
+    struct call *call = lane != NULL ? lane_call_special(lane, &prober->rider, FLOW_ONE, 1, 0) : NULL;
+    if (call == NULL) {
+        give_up(prober);
+        return NULL;
+    }
+    prober->is_asking = true;
+    call->flags = CALL_MUTE | CALL_LOOK;
+    lane_send(lane, &prober->rider, hello_request, sizeof hello_request - 1);
+    return NULL;
+}
+
+static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
+{
+    (void)call;
+    (void)reply;
+    struct prober *prober = container_of(rider, struct prober, rider);
+    struct list now;
+    prober->is_asking = false;
+    list_take_all(&now, &prober->waiting);
+    while (!list_is_empty(&now)) {
+        struct probe *probe = container_of(now.next, struct probe, in_prober);
+        list_take(&probe->in_prober);
+        if (--probe->rounds > 0)
+            list_push(&prober->waiting, &probe->in_prober);
+        else
+            probe->on_over(probe);
+    }
+    if (ask(prober) != NULL)
+        give_up(prober); /* the lane has gone meanwhile */
+}
+
+static void on_lost(struct rider *rider, const struct lane *lane)
+{
+    (void)lane;
+    struct prober *prober = container_of(rider, struct prober, rider);
+    rider->in_flight = 0;
+    prober->is_asking = false;
+    give_up(prober);
+}
+
+static const struct rider_ops rider_ops = {.on_answer = on_answer, .on_lost = on_lost};
+
+void prober_init(struct prober *prober, struct lanes *lanes)
+{
+    *prober = (struct prober){.rider = {.ops = &rider_ops}, .lanes = lanes};
+    list_init(&prober->rider.waiting);
+    list_init(&prober->waiting);
+}
+
+struct lane *prober_start(struct prober *prober, struct probe *probe)
+{
+    /* One that is under way already may be older than what is asked about: it does not count. */
+    probe->rounds = prober->is_asking ? ROUNDS + 1 : ROUNDS;
+    list_take(&probe->in_prober);
+    list_push(&prober->waiting, &probe->in_prober);
+    return ask(prober);
+}
+
+void prober_cancel(struct probe *probe)
+{
+    list_take(&probe->in_prober);
+}
+
+void prober_fini(struct prober *prober)
+{
+    struct list gone;
+    list_take_all(&gone, &prober->waiting);
+    while (!list_is_empty(&gone))
+        list_take(gone.next);
+}
