@@ -9,10 +9,80 @@
 #include "limit/policy/amount.h"
 #include "limit/command/keys.h"
 #include "limit/command/own.h"
-#include "quota/report_fields.h"
 
 #define LIMIT_FIELDS 9
 #define HELP_LINE_MAX 512 /* LIMIT ALL with its options takes 300 */
+
+/* ---- fields ---- */
+
+/* Rounded up, and at most what an integer of RESP holds. */
+static int64_t ms_up(uint64_t ns)
+{
+    uint64_t ms = ns_to_ms_up(ns);
+    return ms < INT64_MAX ? (int64_t)ms : INT64_MAX;
+}
+
+void report_field(struct build *out, const char *name, struct slice value)
+{
+    build_bulk_str(out, name);
+    build_bulk(out, value);
+}
+
+void report_text(struct build *out, const char *name, const char *text)
+{
+    build_bulk_str(out, name);
+    if (text != NULL)
+        build_bulk_str(out, text);
+    else
+        build_nil(out);
+}
+
+void report_number(struct build *out, const char *name, uint64_t value)
+{
+    build_bulk_str(out, name);
+    build_int(out, value < INT64_MAX ? (int64_t)value : INT64_MAX);
+}
+
+bool report_is_set(const struct limit *limit)
+{
+    return limit->is_own || limit->until_ns > 0;
+}
+
+void report_end(struct build *out, uint64_t until_ns, uint64_t now_ns)
+{
+    build_bulk_str(out, "ends_in_ms");
+    build_int(out, until_ns == 0 ? -1 : until_ns > now_ns ? ms_up(until_ns - now_ns) : 0);
+}
+
+void report_set_fields(struct build *out, const struct limit *limit, struct slice subject, uint64_t now_ns)
+{
+    if (!report_is_set(limit))
+        return;
+    build_bulk_str(out, "for");
+    if (limit->is_own)
+        build_bulk(out, subject);
+    else
+        build_nil(out);
+    report_end(out, limit->until_ns, now_ns);
+}
+
+void report_limit(struct build *out, const struct limit *limit)
+{
+    char rate[LIMIT_RATE_MAX], over[LIMIT_ACTION_MAX];
+    limit_print_rate(limit, rate);
+    report_field(out, "limit", slice_str(limit->label));
+    report_field(out, "what", limit_line(limit));
+    report_field(out, "rate", slice_str(rate));
+    report_number(out, "burst", limit->rate.burst);
+    report_field(out, "per", scope_name((enum scope)limit->scope));
+    report_field(out, "over", slice_of(over, limit_print_action(limit, over)));
+}
+
+void report_block(struct build *out, const struct block *block, uint64_t now_ns)
+{
+    report_field(out, "reason", block->reason);
+    report_end(out, block->until_ns, now_ns);
+}
 
 /* ---- one limit ---- */
 
@@ -27,19 +97,16 @@ static void standing(struct build *out, const struct report_subject *subject, un
     report_number(out, "remaining", now.remaining);
     build_bulk_str(out, "retry_after_ms");
     bool is_never = now.retry_after_ns < 0 || now.retry_after_ns == INT64_MAX;
-    build_int(out, is_never ? -1 : report_ms_up((uint64_t)now.retry_after_ns));
+    build_int(out, is_never ? -1 : ms_up((uint64_t)now.retry_after_ns));
     build_bulk_str(out, "reset_after_ms");
-    build_int(out, report_ms_up(now.reset_after_ns));
+    build_int(out, ms_up(now.reset_after_ns));
 }
 
 static void who(struct build *out, const struct report_subject *subject)
 {
+    const struct policy *policy = subject->account.policy;
     report_field(out, "subject", subject->name);
-    build_bulk_str(out, "policy");
-    if (subject->account.policy != NULL && subject->account.policy->name[0] != '\0')
-        build_bulk_str(out, subject->account.policy->name);
-    else
-        build_nil(out);
+    report_text(out, "policy", policy != NULL && policy->name[0] != '\0' ? policy->name : NULL);
 }
 
 /* One more field of a map, for who is blocked. */
@@ -186,12 +253,8 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
     int64_t wait_ns = is_foreseen ? found.would_wait_ns : found.wait_ns;
     report_field(out, "verdict", slice_str(verdict_word(told)));
     build_bulk_str(out, "wait_ms");
-    build_int(out, told == GATE_PASS ? 0 : wait_ns == GATE_NEVER ? -1 : report_ms_up((uint64_t)wait_ns));
-    build_bulk_str(out, "limit");
-    if (told == GATE_PASS)
-        build_nil(out);
-    else
-        build_bulk_str(out, found.limit->label);
+    build_int(out, told == GATE_PASS ? 0 : wait_ns == GATE_NEVER ? -1 : ms_up((uint64_t)wait_ns));
+    report_text(out, "limit", told != GATE_PASS ? found.limit->label : NULL);
     return gate;
 }
 
@@ -214,11 +277,7 @@ static void door(struct build *out, const struct report_subject *subject, const 
 {
     const struct limit *limit = door_keeper(subject, call->now_ns, is_shadow);
     const char *refuser = call->refuser == NULL && limit != NULL ? limit->label : call->refuser;
-    build_bulk_str(out, "connect_refused_by");
-    if (refuser != NULL)
-        build_bulk_str(out, refuser);
-    else
-        build_nil(out);
+    report_text(out, "connect_refused_by", refuser);
 }
 
 struct slice report_lane(const struct command *command, bool is_private)

@@ -1,11 +1,13 @@
 /*
- * The replies of LIMIT commands that report: to a client about itself, to the operator about everybody. Each function
- * appends one reply; nothing is charged or changed.
+ * The replies of LIMIT commands that report: to a client about itself, to the operator about all limits and clients.
+ *
+ * Each function appends one reply, or a part of one, and charges nothing. Out of memory: `out` is broken.
  */
 #ifndef WEIR_QUOTA_REPORT_H
 #define WEIR_QUOTA_REPORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/slice.h"
@@ -13,11 +15,11 @@
 #include "limit/gate.h"
 #include "limit/figures/journal.h"
 #include "limit/figures/ledger.h"
+#include "limit/figures/slowlog.h"
 #include "limit/policy/policy.h"
 #include "limit/figures/top.h"
 #include "limit/policy/variant.h"
 #include "quota/named.h"
-#include "quota/report_filter.h"
 #include "resp/build.h"
 
 /* The subject of a report; account.policy is NULL if no policy binds it. */
@@ -53,6 +55,19 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
 /* Which kind of lane it would use: none, private or shared. is_private: the client has one of its own in any case. */
 struct slice report_lane(const struct command *command, bool is_private);
 
+#define REPORT_GLOB_MAX 128
+
+/* Which limits LIMIT LIST shows. */
+struct report_filter {
+    struct slice glob; /* those whose name fits this pattern, in either case; "": all */
+    /* Only those that refuse now: by limit id, bits by enum whom_kind; NULL: all. Named ones by `limited`. */
+    const _Atomic uint8_t *stopping;
+    struct top *limited;
+};
+
+/* True if the pattern is short enough and complete. */
+bool report_filter_is_good(const struct report_filter *filter);
+
 /* What LIMIT LIST tells of. */
 struct report_list {
     const struct policies *policies;
@@ -81,7 +96,7 @@ struct report_top {
     size_t n; /* rows */
 };
 
-/* LIMIT TOP: the heaviest subjects. Out of memory: `out` is broken. */
+/* LIMIT TOP: the heaviest subjects. */
 void report_top(struct build *out, const struct report_top *asked, uint64_t now_ns);
 
 /* LIMIT TOP ... BY limited: the keys of named limits that are refused most, with their prefix. */
@@ -90,7 +105,39 @@ void report_top_limited(struct build *out, struct top *limited, size_t n, uint64
 /* LIMIT LOG: the newest events first. */
 void report_log(struct build *out, struct journal *journal, size_t n);
 
+#define SLOW_WAITS_ROOM 128
+
+/* Prints the names of a set of waits, with commas between them. Returns how many bytes, without the NUL. */
+typedef size_t slow_waits_print(unsigned waits, char out[SLOW_WAITS_ROOM]);
+
+/* LIMIT SLOWLOG followed by these n > 0 words: the subcommands and replies of Redis' SLOWLOG. */
+void report_slowlog(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n,
+                    slow_waits_print *print_waits);
+
 /* LIMIT HELP, in the form of Redis' own HELP subcommands. */
 void report_help(struct build *out);
+
+/* ---- fields of maps ---- */
+
+/* One field: its name, and a text (NULL: nil) or a number. */
+void report_field(struct build *out, const char *name, struct slice value);
+void report_text(struct build *out, const char *name, const char *text);
+void report_number(struct build *out, const char *name, uint64_t value);
+
+/* Six fields of a configured limit: limit, what, rate, burst, per, over. */
+void report_limit(struct build *out, const struct limit *limit);
+
+/* True if an operator has set the limit for one subject, or for a time: a map of it has so many fields more. */
+#define REPORT_SET_FIELDS 2
+bool report_is_set(const struct limit *limit);
+
+/* These fields, if the limit has them: for which subject, and until when. */
+void report_set_fields(struct build *out, const struct limit *limit, struct slice subject, uint64_t now_ns);
+
+/* Two fields: why a subject is blocked, and until when. */
+void report_block(struct build *out, const struct block *block, uint64_t now_ns);
+
+/* When something ends that lasts until then: `ends_in_ms`; until_ns 0: -1. */
+void report_end(struct build *out, uint64_t until_ns, uint64_t now_ns);
 
 #endif

@@ -1,10 +1,79 @@
-/* What operators are told: all limits with what they have done, who is blocked, who sends most, what has happened. */
+/*
+ * What operators are told: all limits with what they have done, blocked subjects, the heaviest subjects, what has
+ * happened, and slow requests.
+ */
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/glob.h"
+#include "base/num.h"
+#include "limit/figures/whom.h"
 #include "quota/report.h"
-#include "quota/report_fields.h"
+
+#define SLOW_ENTRY_FIELDS 11
+#define SLOW_USUAL 10 /* entries of SLOWLOG GET without a number */
+
+/* ---- which limits are shown ---- */
+
+bool report_filter_is_good(const struct report_filter *filter)
+{
+    return filter->glob.len <= REPORT_GLOB_MAX && glob_is_closed(filter->glob);
+}
+
+static struct slice lower(struct slice text, char room[REPORT_GLOB_MAX])
+{
+    size_t len = text.len < REPORT_GLOB_MAX ? text.len : REPORT_GLOB_MAX;
+    for (size_t i = 0; i < len; i++)
+        room[i] = ascii_lower(text.at[i]);
+    return slice_of(room, len);
+}
+
+static bool is_named_so(const struct report_filter *filter, const char *name)
+{
+    char glob[REPORT_GLOB_MAX], text[REPORT_GLOB_MAX];
+    return filter->glob.len == 0 || glob_match(lower(filter->glob, glob), lower(slice_str(name), text));
+}
+
+static bool shows(const struct report_filter *filter, const struct limit *limit)
+{
+    return is_named_so(filter, limit->label) &&
+           (filter->stopping == NULL ||
+            (atomic_load_explicit(&filter->stopping[limit->id], memory_order_relaxed) & 1U << WHOM_REFUSED) != 0);
+}
+
+static bool shows_own(const struct report_filter *filter, const struct limit *limit, bool is_refusing)
+{
+    return is_named_so(filter, limit->label) && (filter->stopping == NULL || is_refusing);
+}
+
+/* The subjects, or the keys of named limits, that are refused most lately. */
+struct refused_lately {
+    struct top_entry rows[TOP_SUBJECTS];
+    size_t n;
+};
+
+/* The keys of named limits, to be freed. NULL: all limits are shown, or memory is short and no named one is. */
+static struct refused_lately *look_for_refused(const struct report_filter *filter, uint64_t now_ns)
+{
+    struct refused_lately *lately = filter->stopping != NULL ? calloc(1, sizeof *lately) : NULL;
+    if (lately != NULL)
+        lately->n = top_heaviest(&filter->limited, 1, TOP_REFUSED, now_ns, lately->rows, TOP_SUBJECTS);
+    return lately;
+}
+
+static bool shows_named(const struct report_filter *filter, const struct named_limit *limit,
+                        const struct refused_lately *lately)
+{
+    bool is_refusing = filter->stopping == NULL;
+    for (size_t i = 0; lately != NULL && i < lately->n && !is_refusing; i++)
+        is_refusing =
+            slice_eq_nocase(slice_of(lately->rows[i].policy, lately->rows[i].policy_len), slice_str(limit->name));
+    return is_refusing && is_named_so(filter, limit->name);
+}
+
+/* ---- LIMIT LIST ---- */
 
 static uint64_t sum(struct tally *const *tallies, unsigned n_workers, uint16_t id, size_t offset)
 {
@@ -36,8 +105,7 @@ static void list_overrides(struct build *out, const struct shared_set *overrides
         build_map(out, 3);
         report_field(out, "key", one->key);
         report_field(out, "rate", one->rates);
-        build_bulk_str(out, "ends_in_ms");
-        build_int(out, one->until_ns > 0 ? report_ms_up(one->until_ns - now_ns) : -1);
+        report_end(out, one->until_ns, now_ns);
     }
 }
 
@@ -61,14 +129,8 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
     list_overrides(out, limit->overrides, now_ns);
 }
 
-/* The subjects that are refused most lately. */
-struct refused_subjects {
-    struct top_entry rows[TOP_SUBJECTS];
-    size_t n;
-};
-
 /* How many of that subject the limit refuses a second; below 0: none lately. */
-static double refused_rate(const struct refused_subjects *refused, const char *subject, const struct limit *limit)
+static double refused_rate(const struct refused_lately *refused, const char *subject, const struct limit *limit)
 {
     for (size_t i = 0; i < refused->n; i++) {
         const struct top_entry *row = &refused->rows[i];
@@ -95,7 +157,7 @@ static size_t list_variants(struct build *out, const struct report_list *list, u
 {
     size_t n = 0;
     const struct variants *variants = list->variants;
-    struct refused_subjects *refused = variants->n > 0 ? malloc(sizeof *refused) : NULL;
+    struct refused_lately *refused = variants->n > 0 ? malloc(sizeof *refused) : NULL;
     if (refused == NULL) {
         out->is_broken |= variants->n > 0;
         return 0;
@@ -105,7 +167,7 @@ static size_t list_variants(struct build *out, const struct report_list *list, u
         const struct policy *policy = variants->at[i].policy;
         for (size_t j = 0; j < policy->n_limits; j++) {
             double per_s = refused_rate(refused, variants->at[i].subject, &policy->limits[j]);
-            if (!policy->limits[j].is_own || !report_filter_shows_own(&list->filter, &policy->limits[j], per_s >= 0))
+            if (!policy->limits[j].is_own || !shows_own(&list->filter, &policy->limits[j], per_s >= 0))
                 continue;
             n++;
             list_variant(out, &variants->at[i], &policy->limits[j], per_s, now_ns);
@@ -120,12 +182,12 @@ void report_list(struct build *out, const struct report_list *list, uint64_t now
     const struct policies *policies = list->policies;
     size_t n = 0;
     struct build rows; /* which limits refuse may change meanwhile */
-    struct refused_lately *lately = report_filter_look(&list->filter, now_ns);
+    struct refused_lately *lately = look_for_refused(&list->filter, now_ns);
     build_init(&rows, out->is_resp3);
     for (size_t i = 0; i < policies_count(policies); i++) {
         const struct policy *policy = policies_at(policies, i);
         for (unsigned j = 0; j < policy->n_limits; j++) {
-            if (!report_filter_shows(&list->filter, &policy->limits[j]))
+            if (!shows(&list->filter, &policy->limits[j]))
                 continue;
             n++;
             build_map(&rows, 11 + (report_is_set(&policy->limits[j]) ? REPORT_SET_FIELDS : 0));
@@ -137,7 +199,7 @@ void report_list(struct build *out, const struct report_list *list, uint64_t now
     }
     n += list_variants(&rows, list, now_ns);
     for (size_t i = 0; i < named_count(list->named); i++) {
-        if (!report_filter_shows_named(&list->filter, named_at(list->named, i), lately))
+        if (!shows_named(&list->filter, named_at(list->named, i), lately))
             continue;
         n++;
         list_named(&rows, named_at(list->named, i), list->when_down, now_ns);
@@ -186,18 +248,13 @@ static const char *refuser(const struct report_top *asked, uint32_t id)
 
 static void top_row(struct build *out, const struct report_top *asked, const struct top_entry *entry)
 {
-    const char *by = refuser(asked, entry->refused_by);
     build_map(out, asked->by == TOP_SHARE ? 7 : 8);
     report_field(out, "subject", slice_of(entry->subject, entry->subject_len));
     report_field(out, "policy", slice_of(entry->policy, entry->policy_len));
     report_number(out, top_field(asked->by), entry->per_s);
     report_number(out, "uncertainty", entry->over_per_s);
     report_number(out, "over_s", whole_seconds(entry->over_ns));
-    build_bulk_str(out, "refused_by");
-    if (by != NULL)
-        build_bulk_str(out, by);
-    else
-        build_nil(out);
+    report_text(out, "refused_by", refuser(asked, entry->refused_by));
     if (asked->by != TOP_SHARE)
         report_number(out, top_field(TOP_SHARE), entry->share_us_per_s);
     report_number(out, "turn_us_per_s", entry->share_us_per_s); /* its old name */
@@ -256,4 +313,107 @@ void report_log(struct build *out, struct journal *journal, size_t n)
         report_number(out, "first_unix_ms", events[i].first_unix_ms);
     }
     free(events);
+}
+
+/* ---- LIMIT SLOWLOG ---- */
+
+/* The name, and of what follows it only how much there is. */
+static void slow_command(struct build *out, const struct slow_entry *entry)
+{
+    uint32_t more = entry->argc > 0 ? entry->argc - 1 : 0;
+    build_array(out, more > 0 ? 2 : 1);
+    build_bulk_str(out, entry->command);
+    if (more > 0)
+        build_printf_bulk(out, "... (%" PRIu32 " %sargument%s)", more, entry->argc == UINT16_MAX ? "or more " : "",
+                          more == 1 ? "" : "s");
+}
+
+static void number(struct build *out, uint64_t value)
+{
+    build_int(out, value < INT64_MAX ? (int64_t)value : INT64_MAX);
+}
+
+static void slow_entry(struct build *out, const struct slow_entry *entry, slow_waits_print *print_waits)
+{
+    char waits[SLOW_WAITS_ROOM];
+    build_array(out, SLOW_ENTRY_FIELDS);
+    number(out, entry->id);
+    number(out, entry->unix_ms / 1000);
+    number(out, entry->total_us);
+    slow_command(out, entry);
+    build_bulk_str(out, entry->address);
+    build_bulk_str(out, entry->client);
+    number(out, entry->waited_us);
+    number(out, entry->upstream_us);
+    number(out, entry->share_us);
+    build_bulk(out, slice_of(waits, print_waits(entry->waits, waits)));
+    build_bulk_str(out, entry->node);
+}
+
+static void slow_list(struct build *out, struct slowlog *slowlog, size_t most, slow_waits_print *print_waits)
+{
+    size_t room = most < SLOWLOG_MOST ? most : SLOWLOG_MOST;
+    struct slow_entry *entries = calloc(room > 0 ? room : 1, sizeof *entries);
+    if (entries == NULL) {
+        out->is_broken = true;
+        return;
+    }
+    size_t n = slowlog_last(slowlog, entries, room);
+    build_array(out, n);
+    for (size_t i = 0; i < n; i++)
+        slow_entry(out, &entries[i], print_waits);
+    free(entries);
+}
+
+static void slow_get(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n,
+                     slow_waits_print *print_waits)
+{
+    int64_t most = SLOW_USUAL;
+    if (n == 2 && !num_parse(words[1], &most))
+        build_error(out, SLICE("ERR value is not an integer or out of range"));
+    else if (most < -1)
+        build_error(out, SLICE("ERR count should be greater than or equal to -1"));
+    else
+        slow_list(out, slowlog, most == -1 ? SIZE_MAX : (size_t)most, print_waits);
+}
+
+static void slow_help(struct build *out)
+{
+    static const char *const lines[] = {
+        "LIMIT SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "GET [<count>]",
+        "    Return top <count> entries from the slow log (default: 10, -1 means all).",
+        "    Entries are made of:",
+        "    id, timestamp, time in microseconds, command name and number of arguments,",
+        "    client IP and port, client name, besides the time: waited for a limit,",
+        "    of the time: spent in Redis, waited for its share,",
+        "    what it waited for in weir, the server that answered",
+        "LEN",
+        "    Return the length of the slow log.",
+        "RESET",
+        "    Reset the slow log.",
+        "HELP",
+        "    Print this help.",
+    };
+    build_array(out, sizeof lines / sizeof lines[0]);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        build_status(out, slice_str(lines[i]));
+}
+
+void report_slowlog(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n,
+                    slow_waits_print *print_waits)
+{
+    bool is_get = slice_eq_nocase(words[0], SLICE("get"));
+    if (is_get && n <= 2) {
+        slow_get(out, slowlog, words, n, print_waits);
+    } else if (n == 1 && slice_eq_nocase(words[0], SLICE("len"))) {
+        number(out, slowlog_length(slowlog));
+    } else if (n == 1 && slice_eq_nocase(words[0], SLICE("reset"))) {
+        slowlog_reset(slowlog);
+        build_status(out, SLICE("OK"));
+    } else if (n == 1 && slice_eq_nocase(words[0], SLICE("help"))) {
+        slow_help(out);
+    } else {
+        build_error(out, SLICE("ERR unknown subcommand or wrong number of arguments. Try LIMIT SLOWLOG HELP."));
+    }
 }

@@ -20,7 +20,6 @@
 #include "limit/command/own.h"
 #include "quota/quota.h"
 #include "quota/report.h"
-#include "quota/slow_report.h"
 #include "resp/argv.h"
 #include "resp/build.h"
 #include "resp/emit.h"
@@ -278,7 +277,7 @@ static void tell_log(struct client *client, const struct limit_words *words, str
 static void tell_slow(struct client *client, const struct limit_words *words, struct build *out)
 {
     _Static_assert(CLIENT_WAITS_ROOM <= SLOW_WAITS_ROOM, "the names of all waits have room");
-    slow_report(out, client->front->settings->slowlog, words->at + 2, words->n - 2, client_waits_print);
+    report_slowlog(out, client->front->settings->slowlog, words->at + 2, words->n - 2, client_waits_print);
 }
 
 /* A pattern that is a policy's name, or begins as REFUSING does, fits nothing: say what is meant. False: `out` is an error. */

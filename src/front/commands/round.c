@@ -9,7 +9,7 @@
 #include "front/client/timeouts.h"
 #include "limit/policy/identity.h"
 #include "resp/build.h"
-#include "quota/report_fields.h"
+#include "quota/report.h"
 
 #define FIELDS 13
 
