@@ -18,7 +18,7 @@
 #include "limit/figures/journal.h"
 #include "limit/policy/limit.h"
 #include "limit/figures/top.h"
-#include "quota/tally.h"
+#include "quota/named.h"
 #include "upstream/lane/lane_counts.h"
 
 #define SNAPSHOT_TOP 20
@@ -87,7 +87,7 @@ static inline bool snapshot_limit_denies(const struct snapshot_limit *limit)
 
 /* A named limit. */
 struct snapshot_named {
-    char name[TALLY_NAME_MAX + 1]; /* no two are the same */
+    char name[NAMED_NAME_MAX + 1]; /* no two are the same */
     const char *algorithm;         /* static */
     char rates[256];               /* as written; cut */
     char zone[64];                 /* of its calendar windows; "": none */

@@ -1,10 +1,10 @@
 #include "quota/named.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/near.h"
 #include "base/split.h"
@@ -19,7 +19,108 @@ struct named {
     size_t n, room;
 };
 
-/* ---- one ---- */
+/* ---- counters ---- */
+
+/* One reference. */
+static struct named_tally *named_tally_new(struct slice name)
+{
+    struct named_tally *tally = mem_zalloc(1, sizeof *tally);
+    atomic_init(&tally->holders, 1);
+    snprintf(tally->name, sizeof tally->name, "%.*s", (int)name.len, name.at);
+    return tally;
+}
+
+struct named_tally *named_tally_get(struct named_tally *tally)
+{
+    atomic_fetch_add_explicit(&tally->holders, 1, memory_order_relaxed);
+    return tally;
+}
+
+void named_tally_put(struct named_tally *tally)
+{
+    if (tally != NULL && atomic_fetch_sub_explicit(&tally->holders, 1, memory_order_acq_rel) == 1)
+        free(tally);
+}
+
+void named_tally_add(struct named_tally *tally, enum tally_result result, uint64_t ns)
+{
+    atomic_fetch_add_explicit(&tally->results[result], 1, memory_order_relaxed);
+    if (ns > 0)
+        histo_add_shared(&tally->times, ns);
+}
+
+uint64_t named_tally_asked(const struct named_tally *tally)
+{
+    uint64_t sum = 0;
+    for (int r = 0; r < TALLY_RESULTS; r++)
+        sum += count_read(&tally->results[r]);
+    return sum;
+}
+
+/* ---- overrides ---- */
+
+/* An entry of a set of overrides. */
+struct held {
+    struct shared_entry entry;
+    struct override override;
+    char text[]; /* key and rates */
+};
+
+static const struct override *override_of(const struct shared_entry *entry)
+{
+    return &container_of(entry, struct held, entry)->override;
+}
+
+static struct held *held_new(const struct override *one)
+{
+    struct held *held = mem_alloc(sizeof *held + one->key.len + one->rates.len);
+    held->override = *one;
+    held->override.key.at = memcpy(held->text, one->key.at, one->key.len);
+    held->override.rates.at = memcpy(held->text + one->key.len, one->rates.at, one->rates.len);
+    shared_entry_init(&held->entry, held->override.key, one->until_ns);
+    return held;
+}
+
+bool override_is_over(const struct override *override, uint64_t now_ns)
+{
+    return override->until_ns > 0 && override->until_ns <= now_ns;
+}
+
+/* Those that have not expired; one reference. */
+static struct shared_set *living(struct shared_set *overrides, uint64_t now_ns)
+{
+    uint64_t end_ns = shared_set_next_end(overrides);
+    return end_ns > 0 && end_ns <= now_ns ? shared_set_living(overrides, false, now_ns) : shared_set_get(overrides);
+}
+
+struct shared_set *overrides_with(struct shared_set *before, const struct override *one, uint64_t now_ns)
+{
+    struct shared_set *others = living(before, now_ns);
+    struct shared_set *next = shared_set_with(others, &held_new(one)->entry);
+    shared_set_put(others);
+    return next;
+}
+
+struct shared_set *overrides_without(struct shared_set *before, struct slice key, uint64_t now_ns)
+{
+    struct shared_set *others = living(before, now_ns);
+    struct shared_set *next = shared_set_without(others, key);
+    shared_set_put(others);
+    return next;
+}
+
+const struct override *overrides_find(const struct shared_set *overrides, struct slice key, uint64_t now_ns)
+{
+    const struct shared_entry *found = shared_set_find(overrides, key);
+    return found != NULL && !shared_entry_is_over(found, now_ns) ? override_of(found) : NULL;
+}
+
+const struct override *overrides_at(const struct shared_set *overrides, size_t i)
+{
+    return override_of(shared_set_at(overrides, i));
+}
+
+/* ---- one limit ---- */
 
 static struct named_limit *limit_get(struct named_limit *limit)
 {

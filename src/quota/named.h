@@ -1,21 +1,46 @@
 /*
- * Named limits, for LIMIT CHECK: the sections [limit NAME] of the configuration. Built by one thread, then immutable;
- * reference-counted.
+ * Named limits, for LIMIT CHECK: the sections [limit NAME] of the configuration, with counters, and with rates of
+ * single keys.
+ *
+ * Built by one thread, then immutable but for the counters; reference-counted.
  */
 #ifndef WEIR_QUOTA_NAMED_H
 #define WEIR_QUOTA_NAMED_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/histo.h"
+#include "base/shared_set.h"
 #include "base/slice.h"
-#include "quota/override.h"
 #include "quota/penalty.h"
 #include "quota/rule.h"
-#include "quota/tally.h"
 
-#define NAMED_NAME_MAX TALLY_NAME_MAX
+#define NAMED_NAME_MAX 64
 #define NAMED_MAX 10000
+
+#define OVERRIDES_MAX 10000     /* for all limits together: with the longest keys and rates some 25 MB */
+#define OVERRIDE_RATES_MAX 1024 /* bytes of rates as written */
+
+/* Rates that an operator has given one key (LIMIT SET LIMIT ... FOR key); in a shared set. */
+struct override {
+    struct quota_rule rule;
+    struct slice key;   /* as the client writes it; owned by the set */
+    struct slice rates; /* as written; owned by the set */
+    uint64_t until_ns;  /* monotonic; 0: until it is removed */
+};
+
+enum tally_result { TALLY_PASSED, TALLY_LIMITED, TALLY_SHADOWED, TALLY_ERROR, TALLY_RESULTS };
+
+/* Counts the calls of one named limit. A reload keeps the counts of a limit that stays. Any thread adds and reads. */
+struct named_tally {
+    _Atomic unsigned holders;
+    _Atomic uint64_t results[TALLY_RESULTS];
+    struct histo times; /* how long calls without WAIT took; histo_add_shared */
+    char name[NAMED_NAME_MAX + 1];
+};
 
 /* How calls are answered while Redis is away; LOCAL, for named limits only: weir decides itself (local.h). */
 enum quota_when_down { QUOTA_DOWN_ERROR, QUOTA_DOWN_ALLOW, QUOTA_DOWN_DENY, QUOTA_DOWN_LOCAL };
@@ -82,5 +107,30 @@ const char *named_when_error(const struct named_limit *limit, bool otherwise);
 
 /* The name of a limit nearest to it, for "did you mean"; empty: none is near. */
 struct slice named_near(const struct named *named, struct slice name);
+
+/* ---- counters ---- */
+
+struct named_tally *named_tally_get(struct named_tally *tally);
+void named_tally_put(struct named_tally *tally); /* NULL: none */
+
+/* Counts an answered call that took `ns`; 0: its time is not counted. */
+void named_tally_add(struct named_tally *tally, enum tally_result result, uint64_t ns);
+
+/* The sum of all results. */
+uint64_t named_tally_asked(const struct named_tally *tally);
+
+/* ---- overrides: expired ones are not found, and are left out of the next set ---- */
+
+/* A set of what is in `before`, with a copy of `one` replacing what its key had; or without that key. */
+struct shared_set *overrides_with(struct shared_set *before, const struct override *one, uint64_t now_ns);
+struct shared_set *overrides_without(struct shared_set *before, struct slice key, uint64_t now_ns);
+
+/* NULL: the key has none, or it has expired. */
+const struct override *overrides_find(const struct shared_set *overrides, struct slice key, uint64_t now_ns);
+
+/* In the order of their keys, expired ones included; i < shared_set_count. */
+const struct override *overrides_at(const struct shared_set *overrides, size_t i);
+
+bool override_is_over(const struct override *override, uint64_t now_ns);
 
 #endif

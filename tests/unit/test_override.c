@@ -1,7 +1,7 @@
 /*
  * Sets of rates of single keys.
  */
-#include "quota/override.h"
+#include "quota/named.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
