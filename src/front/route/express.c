@@ -77,7 +77,7 @@ static inline struct stretch find_stretch(const struct client *client, const str
         client->reader == READER_ASKS)
         return stretch;
     const char *next = plain_request(at, end, limits, &name, &stretch.argc);
-    if (next == NULL || next - at > LARGE_REQUEST || next - name.at < RECENT_NAME_ROOM)
+    if (next == NULL || next - at > LARGE_REQUEST || end - name.at < RECENT_NAME_ROOM)
         return stretch;
     stretch.command = recent_find(&front->recent, front->commands, name);
     if (stretch.command == NULL || !reads_fits(kind, stretch.command))

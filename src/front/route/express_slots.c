@@ -80,7 +80,7 @@ static inline void find(const struct client *client, struct stretch *stretch, st
     const char *const begin = at;
     const char *next = plain_request(at, end, limits, &name, &stretch->argc);
     stretch->n = 0;
-    if (next == NULL || next - at > LARGE_REQUEST || next - name.at < RECENT_NAME_ROOM)
+    if (next == NULL || next - at > LARGE_REQUEST || end - name.at < RECENT_NAME_ROOM)
         return;
     stretch->command = recent_find(&front->recent, front->commands, name);
     if (stretch->command == NULL || !has_one_key(stretch->command, stretch->argc))
