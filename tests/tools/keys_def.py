@@ -69,14 +69,14 @@ def rows(macro, source):
 
 
 def read():
-    """The keys, and names of older files: keys that do nothing any more, or are called otherwise."""
+    """The keys, and the names that older files have for keys."""
     with open(os.path.join(ROOT, TABLE), encoding="utf-8") as file:
         source = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
     keys = []
     for section, name, default, _, value, when, about in rows("KEY", source):
         is_list = bool(re.search(r"\bLIST\b", value))
         keys.append(Key(section.lower(), text_of(name), text_of(default), value_of(value), is_list, when, text_of(about)))
-    dead = {text_of(row[1]) for row in [*rows("DEAD", source), *rows("OLD", source)]}
-    if len(keys) < 40 or not dead or any(key.value is None or key.about is None or key.when not in RELOAD for key in keys):
+    old = {text_of(row[1]) for row in rows("OLD", source)}
+    if len(keys) < 40 or not old or any(key.value is None or key.about is None or key.when not in RELOAD for key in keys):
         raise SystemExit(f"{TABLE}: tests/tools/keys_def.py cannot read it")
-    return keys, dead
+    return keys, old

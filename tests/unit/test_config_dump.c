@@ -119,7 +119,6 @@ static void test_nothing_becomes_the_defaults(void **state)
     assert_non_null(strstr(d.text, "\nworkers = cores\n"));
     assert_non_null(strstr(d.text, "\nidentity = user, ip\n"));
     assert_null(strstr(d.text, "include"));
-    assert_null(strstr(d.text, "lane-stall"));
     assert_null(strstr(d.text, "turns"));
     assert_non_null(strstr(d.text, "\nfair-share = on\n"));
     drop(&d);

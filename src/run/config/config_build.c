@@ -36,8 +36,7 @@ static struct slice key_name(const void *arg, size_t i)
 {
     const enum section_kind *section = arg;
     const struct config_key *key = config_key_at(i);
-    bool is_fit = config_key_section(key) == *section && !config_key_is_dead(key);
-    return is_fit ? slice_str(config_key_name(key)) : SLICE("");
+    return config_key_section(key) == *section ? slice_str(config_key_name(key)) : SLICE("");
 }
 
 static bool is_wanted(const struct loading *l, const struct config_key *key)
@@ -119,8 +118,8 @@ static void rename_old_keys(struct loading *l)
     char why[CONFIG_WHY_ROOM];
     for (size_t i = 0; i < l->file->n_entries; i++) {
         struct entry *entry = &l->file->entries[i];
-        size_t key = config_key_find(l->file->sections[entry->section].kind, slice_str(entry->key));
-        const char *name = key < config_keys_count() ? config_key_new_name(config_key_at(key)) : NULL;
+        enum section_kind section = l->file->sections[entry->section].kind;
+        const char *name = config_key_new_name(section, slice_str(entry->key));
         if (name == NULL)
             continue;
         struct slice value = as_written(entry);

@@ -101,7 +101,7 @@ static void write_heading(FILE *out, enum section_kind kind, struct slice name)
 /* `include` has been followed. */
 static bool is_shown(const struct config_key *key)
 {
-    return !config_key_is_dead(key) && !slice_eq(slice_str(config_key_name(key)), SLICE("include"));
+    return !slice_eq(slice_str(config_key_name(key)), SLICE("include"));
 }
 
 static void write_keys(FILE *out, const struct config_file *file, enum section_kind kind)

@@ -50,8 +50,6 @@ void config_help_print(FILE *out)
     enum section_kind section = SECTION_LIMIT; /* neither of both */
     for (size_t i = 0; i < config_keys_count(); i++) {
         const struct config_key *key = config_key_at(i);
-        if (config_key_is_dead(key))
-            continue;
         if (config_key_section(key) != section)
             fprintf(out, "%s[%s]\n", i == 0 ? "" : "\n", config_key_section(key) == SECTION_ADMIN ? "admin" : "weir");
         section = config_key_section(key);

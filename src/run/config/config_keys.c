@@ -33,11 +33,21 @@
 static const struct config_key keys[] = {
 #define KEY(section, key, value, setter, what, when, text)                                                             \
     {.name = (key), .initial = (value), .set = (setter), .about = (text), IN_##section, what, when},
-#define DEAD(section, key) {.name = (key), IN_##section},
-#define OLD(section, key, now) {.name = (key), .new_name = (now), IN_##section},
+#define OLD(section, key, now)
 #include "run/config/config_keys.def"
 #undef KEY
-#undef DEAD
+#undef OLD
+};
+
+/* Names that older versions had for keys. */
+static const struct old_key {
+    const char *name, *now;
+    bool is_admin;
+} olds[] = {
+#define KEY(section, key, value, setter, what, when, text)
+#define OLD(section, key, was) {.name = (key), .now = (was), IN_##section},
+#include "run/config/config_keys.def"
+#undef KEY
 #undef OLD
 };
 
@@ -56,11 +66,6 @@ enum section_kind config_key_section(const struct config_key *key)
     return key->is_admin ? SECTION_ADMIN : SECTION_WEIR;
 }
 
-bool config_key_is_dead(const struct config_key *key)
-{
-    return key->set == NULL;
-}
-
 size_t config_key_find(enum section_kind section, struct slice name)
 {
     size_t i = 0;
@@ -70,9 +75,13 @@ size_t config_key_find(enum section_kind section, struct slice name)
     return i;
 }
 
-const char *config_key_new_name(const struct config_key *key)
+const char *config_key_new_name(enum section_kind section, struct slice name)
 {
-    return key->new_name;
+    for (size_t i = 0; i < COUNT_OF(olds); i++)
+        if ((olds[i].is_admin ? SECTION_ADMIN : SECTION_WEIR) == section &&
+            slice_eq_nocase(name, slice_str(olds[i].name)))
+            return olds[i].now;
+    return NULL;
 }
 
 const char *config_key_name(const struct config_key *key)
@@ -103,10 +112,6 @@ const char *config_key_default(const struct config_key *key)
 enum key_result config_key_set(const struct config_key *key, struct config *config, struct slice value, char *why,
                                size_t why_size)
 {
-    if (config_key_is_dead(key)) {
-        why_set(why, why_size, "does nothing any more: take it out");
-        return KEY_SET_WITH_WARNING;
-    }
     if (value.len > 0)
         return key->set(key, config, value, why, why_size);
     why_set(why, why_size, "a value is missing");

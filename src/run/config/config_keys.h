@@ -20,11 +20,8 @@ size_t config_key_find(enum section_kind section, struct slice name);
 
 enum section_kind config_key_section(const struct config_key *key);
 
-/* True if it is a key of older versions: it is accepted with a warning, and never suggested. */
-bool config_key_is_dead(const struct config_key *key);
-
-/* The key that an older name stands for (config_build renames it); NULL: the key has no effect, or is no old one. */
-const char *config_key_new_name(const struct config_key *key);
+/* The name of the key that older versions called `name` (config_build renames it); NULL: `name` is no older name. */
+const char *config_key_new_name(enum section_kind section, struct slice name);
 
 const char *config_key_name(const struct config_key *key);
 bool config_key_is_list(const struct config_key *key);        /* several lines add up */

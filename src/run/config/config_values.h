@@ -27,10 +27,9 @@ typedef bool config_number(struct slice text, uint64_t *number, char *why, size_
 /* A row of the table (config_keys.def). */
 struct config_key {
     const char *name;
-    const char *new_name;     /* of a key that older versions called `name`; NULL: none */
-    const char *about;        /* what it is for; `so` is a word of the file */
-    const char *initial;      /* the default, as in a file; NULL: none */
-    config_setter *set;       /* NULL: a key of older versions */
+    const char *about;   /* what it is for; `so` is a word of the file */
+    const char *initial; /* the default, as in a file; NULL: none */
+    config_setter *set;
     const char *form;         /* of its values, in a few words; NULL: they are `words` */
     config_number *parse;     /* of a number; else NULL */
     const char *least, *most; /* its bounds, as in a file */
