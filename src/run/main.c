@@ -14,14 +14,12 @@
 #include "base/mem.h"
 #include "base/signals.h"
 #include "net/tls_context.h"
+#include "run/commands/explain.h"
 #include "run/config/config_build.h"
 #include "run/config/config_dump.h"
 #include "run/config/config_file.h"
-#include "run/config/config_help.h"
+#include "run/config/config_keys.h"
 #include "run/config/config_lint.h"
-#include "run/config/config_needs.h"
-#include "run/config/config_sockets.h"
-#include "run/commands/explain.h"
 #include "run/last_words.h"
 #include "run/proxy.h"
 #include "upstream/control.h"
@@ -176,20 +174,13 @@ static int tell(const struct options *options, const struct config *config, cons
     return result == EXPLAINED_PASSES ? 0 : result == EXPLAINED_STOPPED ? EXIT_EXPLAINED : EXIT_CONFIG;
 }
 
-static void lint(const struct config *config, struct config_file *file)
-{
-    config_lint(config, file);
-    config_lint_sockets(config, file);
-    config_lint_sources(config, file);
-}
-
 static int test(const struct options *options, struct command_table *builtin)
 {
     struct findings findings = {.is_strict = options->is_strict};
     struct config_file file = {.path = options->file, .report = report_finding, .arg = &findings};
     struct config *config = config_read(&file, builtin);
     if (config != NULL)
-        lint(config, &file);
+        config_lint(config, &file);
     int status = config == NULL || (findings.is_strict && findings.n_warnings > 0) ? EXIT_CONFIG : 0;
     if (status == 0 && options->explain != NULL)
         status = tell(options, config, builtin);

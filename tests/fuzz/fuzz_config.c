@@ -30,7 +30,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
         abort();
-    struct config *config = config_load(path, table, on_report, &errors);
+    struct config_file file = {.path = path, .report = on_report, .arg = &errors};
+    struct config *config = config_read(&file, table);
+    config_file_fini(&file);
     if (!config != (errors > 0))
         abort();
     config_free(config);

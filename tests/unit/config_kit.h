@@ -38,7 +38,10 @@ static inline void write_bytes(const char *path, const char *bytes, size_t n)
 static inline struct config *load(const char *path)
 {
     said = (struct said){0};
-    return config_load(path, table, on_report, &said);
+    struct config_file file = {.path = path, .report = on_report, .arg = &said};
+    struct config *config = config_read(&file, table);
+    config_file_fini(&file);
+    return config;
 }
 
 static inline struct config *load_text(const char *text)

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "config_kit.h"
-#include "run/config/config_needs.h"
+#include "run/config/config_lint.h"
 
 /* ---- what is read ---- */
 
@@ -282,7 +282,7 @@ static void test_passwords_that_may_go_anywhere(void **state)
         struct config_file file = {.path = "weir.conf", .report = on_report, .arg = &said};
         struct config *config = config_read(&file, table);
         assert_non_null(config);
-        config_lint_sources(config, &file);
+        config_lint(config, &file);
         bool is_warned =
             strstr(said.text, "warning: weir.conf:2: [weir] upstream: passwords go to any address") != NULL;
         if (is_warned != anywhere[i].is_warned)

@@ -91,7 +91,7 @@ static struct address parsed(const char *text)
 {
     struct address address;
     char why[CONFIG_WHY_ROOM];
-    assert_true(address_parse(&address, slice_str(text), true, why, sizeof why));
+    assert_true(address_parse(&address, slice_str(text), true, (struct why){why, sizeof why}));
     return address;
 }
 

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/split.h"
-#include "run/config/config_diff.h"
+#include "run/config/config_edit.h"
 #include "run/config/log_event.h"
 
 #define KIND "weir orders 1\n"

@@ -10,8 +10,8 @@
 #include "front/commands/order.h"
 #include "limit/blocks.h"
 #include "limit/policy/identity.h"
-#include "run/config/config_diff.h"
 #include "run/commands/live_rules.h"
+#include "run/config/config_edit.h"
 
 /* Carry out the order, and log it. Returns NULL, or an error ("ERR ...", heap). */
 __attribute__((warn_unused_result)) char *order_block(const struct order *order, struct live_rules *live,

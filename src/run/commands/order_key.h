@@ -13,7 +13,7 @@
 #include "front/commands/order.h"
 #include "limit/figures/journal.h"
 #include "quota/named.h"
-#include "run/config/config_diff.h"
+#include "run/config/config_edit.h"
 
 /*
  * Carry out the order on a copy of `named`: *next, which the caller then owns. Returns NULL, or an error ("ERR ...",

@@ -7,12 +7,12 @@
 
 #include "limit/command/command.h"
 #include "limit/figures/journal.h"
-#include "run/config/config.h"
-#include "run/config/config_diff.h"
-#include "run/config/config_file.h"
 #include "run/commands/draft.h"
 #include "run/commands/live_rules.h"
 #include "run/commands/set_lines.h"
+#include "run/config/config.h"
+#include "run/config/config_edit.h"
+#include "run/config/config_file.h"
 
 struct running {
     const char *path; /* NULL: no file */

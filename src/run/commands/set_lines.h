@@ -14,7 +14,6 @@
 #include "front/commands/order.h"
 #include "limit/figures/journal.h"
 #include "limit/policy/variant.h"
-#include "run/config/config_diff.h"
 #include "run/config/config_edit.h"
 
 #define SET_LINES_MAX 1000

@@ -1,5 +1,6 @@
 #include "run/config/address.h"
 
+#include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -25,26 +26,26 @@ static bool is_host(struct slice text)
     return text.len > 0 && text.len <= HOST_MAX;
 }
 
-static bool parse_path(struct address *address, struct slice path, char *why, size_t why_size)
+static bool parse_path(struct address *address, struct slice path, struct why why)
 {
     if (path.len == 0 || path.at[0] != '/')
-        return why_set(why, why_size, "\"unix:%.*s\": the path of a unix socket starts with /", WHY_SLICE(path));
+        return why_refuse(why, "\"unix:%.*s\": the path of a unix socket starts with /", WHY_SLICE(path));
     for (size_t i = 0; i < path.len; i++)
         if (split_is_space(path.at[i]))
-            return why_set(why, why_size, "\"unix:%.*s\": the path of a unix socket has no blanks", WHY_SLICE(path));
+            return why_refuse(why, "\"unix:%.*s\": the path of a unix socket has no blanks", WHY_SLICE(path));
     if (path.len > PATH_MAX_BYTES)
-        return why_set(why, why_size, "the path of a unix socket has at most %zu bytes, this one has %zu",
-                       PATH_MAX_BYTES, path.len);
+        return why_refuse(why, "the path of a unix socket has at most %zu bytes, this one has %zu", PATH_MAX_BYTES,
+                          path.len);
     *address = (struct address){.host = mem_strndup(path.at, path.len), .is_unix = true};
     return true;
 }
 
-static bool parse_port(struct slice text, int64_t least, uint16_t *port, char *why, size_t why_size)
+static bool parse_port(struct slice text, int64_t least, uint16_t *port, struct why why)
 {
     int64_t number;
     if (!num_parse(text, &number) || number < least || number > UINT16_MAX)
-        return why_set(why, why_size, "\"%.*s\" is not a port: a port is a number from %d to 65535", WHY_SLICE(text),
-                       (int)least);
+        return why_refuse(why, "\"%.*s\" is not a port: a port is a number from %d to 65535", WHY_SLICE(text),
+                          (int)least);
     *port = (uint16_t)number;
     return true;
 }
@@ -59,16 +60,16 @@ static bool is_v6_like(struct slice text)
 }
 
 /* The host, without brackets; `text` is what stands before the last colon of `whole`. */
-static bool parse_host(struct slice text, struct slice whole, struct slice *host, char *why, size_t why_size)
+static bool parse_host(struct slice text, struct slice whole, struct slice *host, struct why why)
 {
     *host = text;
     bool has_brackets = text.len >= 2 && text.at[0] == '[' && text.at[text.len - 1] == ']';
     if (has_brackets)
         *host = slice_of(text.at + 1, text.len - 2);
     else if (text.len > 0 && memchr(text.at, ':', text.len) != NULL && is_v6_like(whole))
-        return why_set(why, why_size, "an IPv6 address goes into brackets: [::1]:6379");
+        return why_refuse(why, "an IPv6 address goes into brackets: [::1]:6379");
     if (!is_host(*host) || (!has_brackets && memchr(host->at, ':', host->len) != NULL))
-        return why_set(why, why_size, "\"%.*s\" is not a host", WHY_SLICE(text));
+        return why_refuse(why, "\"%.*s\" is not a host", WHY_SLICE(text));
     return true;
 }
 
@@ -128,7 +129,7 @@ static bool refuse_half(struct slice host, struct slice port, const struct use *
     return why_refuse(why, "\"%.*s\" is not an address: write %s", WHY_SLICE(host), use->forms);
 }
 
-static bool parse_tcp(struct address *address, struct slice text, const struct use *use, char *why, size_t why_size)
+static bool parse_tcp(struct address *address, struct slice text, const struct use *use, struct why why)
 {
     struct slice rest = text, host;
     uint16_t port = 0;
@@ -136,14 +137,13 @@ static bool parse_tcp(struct address *address, struct slice text, const struct u
     if (rest.len > 0 && rest.at[0] == ':')
         split_take(&rest, 1);
     if (host.len == 0 || rest.len == 0)
-        return refuse_half(host, rest, use, (struct why){why, why_size});
+        return refuse_half(host, rest, use, why);
     if (slice_eq(host, SLICE("*")) && use->may_choose_port)
-        return why_set(why, why_size,
-                       "* is not a host: write 0.0.0.0:%.*s for all IPv4 addresses of this machine, [::]:%.*s for "
-                       "those of IPv6, or both",
-                       WHY_SLICE(rest), WHY_SLICE(rest));
-    if (!parse_host(host, text, &host, why, why_size) ||
-        !parse_port(rest, use->may_choose_port ? 0 : 1, &port, why, why_size))
+        return why_refuse(why,
+                          "* is not a host: write 0.0.0.0:%.*s for all IPv4 addresses of this machine, [::]:%.*s for "
+                          "those of IPv6, or both",
+                          WHY_SLICE(rest), WHY_SLICE(rest));
+    if (!parse_host(host, text, &host, why) || !parse_port(rest, use->may_choose_port ? 0 : 1, &port, why))
         return false;
     *address = (struct address){.host = mem_strndup(host.at, host.len), .port = port};
     return true;
@@ -176,7 +176,7 @@ static const struct url {
 };
 
 /* redis://user:password@host:port/0. What it says of passwords is not repeated. */
-static bool is_url(struct slice text, const struct use *use, char *why, size_t why_size)
+static bool is_url(struct slice text, const struct use *use, struct why why)
 {
     size_t u = 0;
     while (u < sizeof urls / sizeof urls[0] && !has_scheme(text, urls[u].scheme))
@@ -185,7 +185,7 @@ static bool is_url(struct slice text, const struct use *use, char *why, size_t w
         return false;
     struct slice rest = text, scheme = split_take(&rest, urls[u].scheme.len);
     if (urls[u].instead != NULL) {
-        why_set(why, why_size, "%.*s... is a URL: %s", WHY_SLICE(scheme), urls[u].instead);
+        why_refuse(why, "%.*s... is a URL: %s", WHY_SLICE(scheme), urls[u].instead);
         return true;
     }
     bool has_login = false;
@@ -202,9 +202,9 @@ static bool is_url(struct slice text, const struct use *use, char *why, size_t w
     char port[16] = "";
     if (!has_port)
         snprintf(port, sizeof port, ":%d", use->usual_port);
-    why_set(why, why_size, "%.*s... is a URL: write %s%.*s%s%s", WHY_SLICE(scheme), urls[u].is_tls ? "tls:" : "",
-            WHY_SLICE(rest.len > 0 ? rest : SLICE("host")), port,
-            has_login ? ", and its user and password in upstream-user and upstream-password-file" : "");
+    why_refuse(why, "%.*s... is a URL: write %s%.*s%s%s", WHY_SLICE(scheme), urls[u].is_tls ? "tls:" : "",
+               WHY_SLICE(rest.len > 0 ? rest : SLICE("host")), port,
+               has_login ? ", and its user and password in upstream-user and upstream-password-file" : "");
     return true;
 }
 
@@ -213,16 +213,16 @@ bool address_is_unix(struct slice text)
     return has_scheme(text, unix_scheme);
 }
 
-bool address_parse_http(struct address *address, struct slice text, char *why, size_t why_size)
+bool address_parse_http(struct address *address, struct slice text, struct why why)
 {
-    if (is_url(text, &for_http, why, why_size))
+    if (is_url(text, &for_http, why))
         return false;
     if (has_scheme(text, tls_scheme))
-        return why_set(why, why_size, "\"%.*s\": there is no TLS here", WHY_SLICE(text));
-    return parse_tcp(address, text, &for_http, why, why_size);
+        return why_refuse(why, "\"%.*s\": there is no TLS here", WHY_SLICE(text));
+    return parse_tcp(address, text, &for_http, why);
 }
 
-static bool parse_tls(struct address *address, struct slice text, const struct use *use, char *why, size_t why_size)
+static bool parse_tls(struct address *address, struct slice text, const struct use *use, struct why why)
 {
     struct slice rest = text;
     struct use own = *use;
@@ -230,34 +230,34 @@ static bool parse_tls(struct address *address, struct slice text, const struct u
     own.forms = "tls:host:port or tls:[v6]:port";
     split_take(&rest, tls_scheme.len);
     if (address_is_unix(rest))
-        return why_set(why, why_size, "\"%.*s\": there is no TLS on a unix socket", WHY_SLICE(text));
-    bool is_good = parse_tcp(address, rest, &own, why, why_size);
+        return why_refuse(why, "\"%.*s\": there is no TLS on a unix socket", WHY_SLICE(text));
+    bool is_good = parse_tcp(address, rest, &own, why);
     if (is_good)
         address->is_tls = true;
     return is_good;
 }
 
-static bool parse_any(struct address *address, struct slice text, const struct use *use, char *why, size_t why_size)
+static bool parse_any(struct address *address, struct slice text, const struct use *use, struct why why)
 {
     struct slice rest = text;
-    if (is_url(text, use, why, why_size))
+    if (is_url(text, use, why))
         return false;
     if (has_scheme(text, tls_scheme))
-        return parse_tls(address, text, use, why, why_size);
+        return parse_tls(address, text, use, why);
     if (!address_is_unix(text))
-        return parse_tcp(address, text, use, why, why_size);
+        return parse_tcp(address, text, use, why);
     split_take(&rest, unix_scheme.len);
-    return parse_path(address, rest, why, why_size);
+    return parse_path(address, rest, why);
 }
 
-bool address_parse(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
+bool address_parse(struct address *address, struct slice text, bool may_choose_port, struct why why)
 {
-    return parse_any(address, text, may_choose_port ? &for_clients : &for_redis, why, why_size);
+    return parse_any(address, text, may_choose_port ? &for_clients : &for_redis, why);
 }
 
-bool address_parse_sentinel(struct address *address, struct slice text, char *why, size_t why_size)
+bool address_parse_sentinel(struct address *address, struct slice text, struct why why)
 {
-    return parse_any(address, text, &for_sentinels, why, why_size);
+    return parse_any(address, text, &for_sentinels, why);
 }
 
 bool address_eq(const struct address *a, const struct address *b)
@@ -360,4 +360,130 @@ void endpoint_print(const struct endpoint *endpoint, char out[ENDPOINT_TEXT])
         snprintf(out, ENDPOINT_TEXT, "%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
     else
         snprintf(out, ENDPOINT_TEXT, "an unknown address");
+}
+
+/* ---- the words behind an address ---- */
+
+#define ANY_WRITE 0222 /* connect(2) needs the right to write to the socket's file */
+
+/* "0660": three octal digits, perhaps behind a zero. */
+static bool is_octal(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.at[i] < '0' || text.at[i] > '7')
+            return false;
+    return text.len == 3 || (text.len == 4 && text.at[0] == '0');
+}
+
+static bool take_mode(struct listen_rights *rights, struct slice value, struct why why)
+{
+    mode_t mode = 0;
+    if (rights->has_mode)
+        return why_refuse(why, "mode is given twice");
+    if (!is_octal(value))
+        return why_refuse(why, "\"%.*s\" is no mode: write three octal digits, as in mode 0660", WHY_SLICE(value));
+    for (size_t i = 0; i < value.len; i++)
+        mode = (mode_t)(mode * 8 + (mode_t)(value.at[i] - '0'));
+    if ((mode & ANY_WRITE) == 0)
+        return why_refuse(why, "mode %.*s lets no client connect, which takes the right to write: write mode 0660",
+                          WHY_SLICE(value));
+    rights->has_mode = true;
+    rights->mode = mode;
+    return true;
+}
+
+static bool take_group(struct listen_rights *rights, struct slice value, struct why why)
+{
+    int64_t number = 0;
+    if (rights->has_group)
+        return why_refuse(why, "group is given twice");
+    if (value.len == 0)
+        return why_refuse(why, "the name of the group is missing: write group NAME");
+    char *name = mem_strndup(value.at, value.len);
+    const struct group *group = getgrnam(name);
+    free(name);
+    bool is_number = num_parse(value, &number) && number >= 0 && number < UINT32_MAX;
+    if (group == NULL && !is_number)
+        return why_refuse(why, "there is no group %.*s on this machine", WHY_SLICE(value));
+    rights->has_group = true;
+    rights->group = group != NULL ? group->gr_gid : (gid_t)number;
+    return true;
+}
+
+/* "mode=0660", as other programs have it. */
+static bool has_equals(struct slice word)
+{
+    return word.len > 0 && memchr(word.at, '=', word.len) != NULL;
+}
+
+/* "mode", "mode=0660", "group=ops" */
+static bool is_word_of_file(struct slice word)
+{
+    struct slice rest = word, name = word;
+    (void)split_next(&rest, '=', &name);
+    return slice_eq_nocase(name, SLICE("mode")) || slice_eq_nocase(name, SLICE("group"));
+}
+
+static bool refuse_word(struct slice word, bool is_unix, struct why why)
+{
+    const char *equals = has_equals(word) ? memchr(word.at, '=', word.len) : NULL;
+    struct slice name = slice_of(word.at, equals != NULL ? (size_t)(equals - word.at) : 0);
+    struct slice value = slice_of(word.at + name.len + (equals != NULL), word.len - name.len - (equals != NULL));
+    if (is_unix && is_word_of_file(name))
+        return why_refuse(why, "\"%.*s\" has a = too many: write %.*s %.*s", WHY_SLICE(word), WHY_SLICE(name),
+                          WHY_SLICE(value));
+    if (is_unix)
+        return why_refuse(why,
+                          "\"%.*s\" is neither mode, group nor proxy, which may stand behind the path; a path has no "
+                          "blanks",
+                          WHY_SLICE(word));
+    if (slice_eq_nocase(word, SLICE("tls")) || slice_eq_nocase(word, SLICE("ssl")))
+        return why_refuse(why, "TLS stands in front of the address: write tls:host:port");
+    if (is_word_of_file(word))
+        return why_refuse(why, "\"%.*s\" is for unix sockets, which have files: unix:/path mode 0660 group www-data",
+                          WHY_SLICE(word));
+    return why_refuse(why, "\"%.*s\" may not stand there: addresses are separated by commas, and proxy may follow one",
+                      WHY_SLICE(word));
+}
+
+/* "/x.sock;mode=0666", "/x.sock?mode=0666", "/x.sock:0666": as other programs have it. */
+static bool has_words_in_path(struct slice address)
+{
+    struct slice rest = address, last = address;
+    while (split_next(&rest, ':', &last))
+        ;
+    bool has_mode = last.len < address.len && is_octal(last);
+    return has_mode || memchr(address.at, ';', address.len) != NULL || memchr(address.at, '?', address.len) != NULL ||
+           memmem(address.at, address.len, "mode=", 5) != NULL || memmem(address.at, address.len, "group=", 6) != NULL;
+}
+
+bool socket_words_parse(struct socket_words *words, struct slice text, struct why why)
+{
+    struct slice rest = text, word, value;
+    *words = (struct socket_words){0};
+    if (!split_word(&rest, &words->address))
+        return why_refuse(why, "an address is missing beside a comma");
+    if (is_word_of_file(words->address))
+        return why_refuse(why, "\"%.*s\" stands behind a path, without a comma: unix:/path mode 0660 group www-data",
+                          WHY_SLICE(text));
+    bool is_unix = words->address.at[0] == '/' || address_is_unix(words->address);
+    if (is_unix && has_words_in_path(words->address))
+        return why_refuse(
+            why, "\"%.*s\" is more than a path: mode and group stand behind it, with blanks: unix:/path mode 0660",
+            WHY_SLICE(words->address));
+    while (split_word(&rest, &word)) {
+        bool is_mode = is_unix && slice_eq_nocase(word, SLICE("mode"));
+        bool is_group = is_unix && slice_eq_nocase(word, SLICE("group"));
+        if (slice_eq_nocase(word, SLICE("proxy")) && !words->has_proxy)
+            words->has_proxy = true;
+        else if (!is_mode && !is_group)
+            return refuse_word(word, is_unix, why);
+        else if (!split_word(&rest, &value))
+            return why_refuse(why, "%s",
+                              is_mode ? "the mode is missing: write mode 0660"
+                                      : "the name of the group is missing: write group NAME");
+        else if (!(is_mode ? take_mode : take_group)(&words->rights, value, why))
+            return false;
+    }
+    return true;
 }

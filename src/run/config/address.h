@@ -1,6 +1,6 @@
 /*
- * Addresses: as written in a configuration (host:port, [v6]:port or unix:/path; tls: in front of the first two), and
- * as socket addresses (endpoints).
+ * Addresses: as written in a configuration (host:port, [v6]:port or unix:/path; tls: in front of the first two; words
+ * behind one that is listened on), and as socket addresses (endpoints).
  */
 #ifndef WEIR_RUN_ADDRESS_H
 #define WEIR_RUN_ADDRESS_H
@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "base/why.h"
 #include "net/link.h"
+#include "net/listen.h"
 
 struct address {
     char *host; /* heap; a path when is_unix */
@@ -24,13 +26,12 @@ struct address {
  * *address is untouched.
  */
 __attribute__((warn_unused_result)) bool address_parse(struct address *address, struct slice text, bool may_choose_port,
-                                                       char *why, size_t why_size);
+                                                       struct why why);
 /* Where a sentinel is. A unix socket is accepted, which the caller refuses. */
-__attribute__((warn_unused_result)) bool address_parse_sentinel(struct address *address, struct slice text, char *why,
-                                                                size_t why_size);
+__attribute__((warn_unused_result)) bool address_parse_sentinel(struct address *address, struct slice text,
+                                                                struct why why);
 /* Where weir serves HTTP: only host:port or [v6]:port, port 0 too. */
-__attribute__((warn_unused_result)) bool address_parse_http(struct address *address, struct slice text, char *why,
-                                                            size_t why_size);
+__attribute__((warn_unused_result)) bool address_parse_http(struct address *address, struct slice text, struct why why);
 
 /* Does the text begin with "unix:"? */
 bool address_is_unix(struct slice text);
@@ -60,5 +61,16 @@ void endpoint_print(const struct endpoint *endpoint, char out[ENDPOINT_TEXT]);
 
 /* The port; not for unix sockets. */
 uint16_t endpoint_port(const struct endpoint *endpoint);
+
+/* The words behind the address of a listening socket: "mode 0660 group www-data" of a unix socket, and "proxy". */
+struct socket_words {
+    struct slice address; /* what stands before them */
+    bool has_proxy;
+    struct listen_rights rights;
+};
+
+/* Read an address and its words. A group is looked up, which may block. False: `why` says what is wrong. */
+__attribute__((warn_unused_result)) bool socket_words_parse(struct socket_words *words, struct slice text,
+                                                            struct why why);
 
 #endif

@@ -13,8 +13,8 @@
 #include "net/listen.h"
 #include "net/tls_context.h"
 #include "run/config/address.h"
-#include "run/config/address_map.h"
 #include "run/config/config_sources.h"
+#include "run/config/dialling.h"
 #include "upstream/cross_slot.h"
 #include "upstream/node/reads.h"
 
@@ -72,7 +72,5 @@ struct config {
     enum log_level log_level;
     bool is_default; /* there is no file */
 };
-
-void config_free(struct config *config); /* NULL is allowed */
 
 #endif

@@ -13,12 +13,41 @@
 #include "base/num.h"
 #include "base/split.h"
 #include "base/why.h"
-#include "run/config/config_clash.h"
+#include "limit/policy/policy.h"
+#include "run/config/config_check.h"
 #include "run/config/config_hints.h"
 #include "run/config/config_keys.h"
-#include "run/config/config_line.h"
-#include "run/config/config_needs.h"
 #include "run/config/config_tls.h"
+
+/* ---- one line by itself, as hints try it ---- */
+
+static bool is_accepted_by_policy(const struct command_table *table, struct slice key, struct slice value)
+{
+    char unused[CONFIG_WHY_ROOM];
+    struct policies *policies = policies_new(classes_new());
+    struct policy *policy = policies_add(policies, SLICE("any"), unused, sizeof unused);
+    bool is_good =
+        policy != NULL && (slice_eq_nocase(key, SLICE("match"))
+                               ? policy_add_match(policy, value, unused, sizeof unused)
+                               : policy_add_limits(policies, policy, table, key, value, unused, sizeof unused));
+    policies_put(policies);
+    return is_good;
+}
+
+/* hint_check.is_accepted; `table` is a struct command_table. */
+static bool line_is_accepted(const void *table, enum hint_place place, struct slice key, struct slice value)
+{
+    char unused[CONFIG_WHY_ROOM];
+    const struct config_key *own = config_key_find(place == HINT_IN_ADMIN ? SECTION_ADMIN : SECTION_WEIR, key);
+    if (place == HINT_IN_POLICY || own == NULL)
+        return is_accepted_by_policy(table, key, value);
+    struct config *config = mem_zalloc(1, sizeof *config);
+    config->rules.policies = policies_new(classes_new());
+    config->rules.named = named_new();
+    bool is_good = value.len > 0 && own->set(&(struct setting){own, config, value, {unused, sizeof unused}});
+    config_free(config);
+    return is_good;
+}
 
 struct loading {
     struct config_file *file;
@@ -36,12 +65,12 @@ static struct slice key_name(const void *arg, size_t i)
 {
     const enum section_kind *section = arg;
     const struct config_key *key = config_key_at(i);
-    return config_key_section(key) == *section ? slice_str(config_key_name(key)) : SLICE("");
+    return key->section == *section ? slice_str(key->name) : SLICE("");
 }
 
 static bool is_wanted(const struct loading *l, const struct config_key *key)
 {
-    return l->part == CONFIG_WHOLE || config_key_is_live(key);
+    return l->part == CONFIG_WHOLE || (!key->needs_restart && !key->names_file);
 }
 
 /* Variables stand for themselves. */
@@ -73,35 +102,49 @@ static void say_unknown_key(struct loading *l, enum section_kind section, const 
     entry_error(l->file, entry, why);
 }
 
+/* Where each key is given first, by its place in the table. */
+static const struct entry **first_of(const struct entry **firsts, const struct config_key *key)
+{
+    return &firsts[key - config_key_at(0)];
+}
+
 static void set_key(struct loading *l, enum section_kind section, const struct entry *entry,
                     const struct entry **firsts)
 {
-    char why[CONFIG_WHY_ROOM];
-    struct slice name = slice_str(entry->key);
-    size_t n = config_keys_count();
-    size_t i = config_key_find(section, name);
-    if (i == n) {
+    char why[CONFIG_WHY_ROOM] = "";
+    struct slice name = slice_str(entry->key), value = slice_str(entry->value);
+    const struct config_key *key = config_key_find(section, name);
+    if (key == NULL) {
         say_unknown_key(l, section, entry);
         return;
     }
-    const struct config_key *key = config_key_at(i);
-    if (firsts[i] != NULL && !config_key_is_list(key)) {
+    const struct entry **first = first_of(firsts, key);
+    if (*first != NULL && !key->is_list) {
         char place[PLACE_ROOM];
         snprintf(why, sizeof why, "given twice: the first is in %s",
-                 place_print(l->file, firsts[i]->place, entry->place, place));
+                 place_print(l->file, (*first)->place, entry->place, place));
         entry_error(l->file, entry, why);
         return;
     }
-    if (firsts[i] == NULL)
-        firsts[i] = entry;
+    if (*first == NULL)
+        *first = entry;
     if (!is_wanted(l, key))
         return;
-    enum key_result result = config_key_set(key, l->config, slice_str(entry->value), why, sizeof why);
-    bool has_quotes = config_hint_quotes(name, as_written(entry), result != KEY_BAD, why, sizeof why);
-    if (result == KEY_BAD && !has_quotes)
+    bool is_good = value.len > 0 ? key->set(&(struct setting){key, l->config, value, {why, sizeof why}})
+                                 : why_set(why, sizeof why, "a value is missing");
+    bool has_quotes = config_hint_quotes(name, as_written(entry), is_good, why, sizeof why);
+    if (!is_good && !has_quotes)
         (void)config_hint_comment(place_of(section), &l->check, name, as_written(entry), why, sizeof why);
-    if (result != KEY_SET || has_quotes)
-        entry_says(l->file, result == KEY_BAD, entry, why);
+    if (why[0] != '\0')
+        entry_says(l->file, !is_good, entry, why);
+}
+
+static void set_default(struct config *config, const struct config_key *key)
+{
+    char why[CONFIG_WHY_ROOM] = "";
+    const struct setting setting = {key, config, slice_str(key->initial), {why, sizeof why}};
+    if (!key->set(&setting) || why[0] != '\0')
+        abort(); /* the table itself is wrong */
 }
 
 static bool wants_proxies(const struct config *config)
@@ -133,25 +176,25 @@ static void rename_old_keys(struct loading *l)
 static void load_keys(struct loading *l)
 {
     size_t n = config_keys_count();
-    const struct entry **firsts = mem_zalloc(n, sizeof *firsts); /* by key: where it is given first */
+    const struct entry **firsts = mem_zalloc(n, sizeof *firsts);
     const struct entry *e = NULL;
     while ((e = config_file_next(l->file, SECTION_WEIR, e)) != NULL)
         set_key(l, SECTION_WEIR, e, firsts);
     while ((e = config_file_next(l->file, SECTION_ADMIN, e)) != NULL)
         set_key(l, SECTION_ADMIN, e, firsts);
     for (size_t i = 0; i < n; i++)
-        if (firsts[i] == NULL && is_wanted(l, config_key_at(i)))
-            config_key_set_default(config_key_at(i), l->config);
-    const struct entry *user = firsts[config_key_find(SECTION_WEIR, SLICE("upstream-user"))];
-    if (user != NULL && firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))] == NULL)
+        if (firsts[i] == NULL && config_key_at(i)->initial != NULL && is_wanted(l, config_key_at(i)))
+            set_default(l->config, config_key_at(i));
+    const struct entry *user = *first_of(firsts, config_key_find(SECTION_WEIR, SLICE("upstream-user")));
+    const struct entry *password = *first_of(firsts, config_key_find(SECTION_WEIR, SLICE("upstream-password-file")));
+    const struct entry *listen = *first_of(firsts, config_key_find(SECTION_WEIR, SLICE("listen")));
+    const struct entry *guise = *first_of(firsts, config_key_find(SECTION_WEIR, SLICE("clients-as")));
+    if (user != NULL && password == NULL)
         entry_error(l->file, user, "needs upstream-password-file beside it");
-    const struct entry *listen = firsts[config_key_find(SECTION_WEIR, SLICE("listen"))];
     if (listen != NULL && networks_are_none(&l->config->rules.proxies) && wants_proxies(l->config))
         entry_error(l->file, listen,
                     "whose PROXY headers are believed? set proxy-protocol-from to the addresses of your proxies");
-    const struct entry *guise = firsts[config_key_find(SECTION_WEIR, SLICE("clients-as"))];
-    if (guise != NULL && l->config->clients_as_upstream &&
-        firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))] == NULL)
+    if (guise != NULL && l->config->clients_as_upstream && password == NULL)
         entry_error(l->file, guise, "upstream needs upstream-password-file beside it");
     free(firsts);
 }
@@ -493,9 +536,7 @@ static void load(struct loading *l)
     rename_old_keys(l);
     load_keys(l);
     if (l->part == CONFIG_WHOLE && l->file->n_errors == 0)
-        config_clash_check(l->config, l->file);
-    if (l->part == CONFIG_WHOLE && l->file->n_errors == 0)
-        config_needs_check(l->config, l->file);
+        config_check(l->config, l->file);
     if (l->part == CONFIG_WHOLE && l->file->n_errors == 0)
         config_tls_load(l->config, l->file);
     load_classes(l);
@@ -507,7 +548,7 @@ static void load(struct loading *l)
 
 struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part)
 {
-    struct loading l = {.file = file, .table = table, .part = part, .check = {config_line_is_accepted, table}};
+    struct loading l = {.file = file, .table = table, .part = part, .check = {line_is_accepted, table}};
     l.config = mem_zalloc(1, sizeof *l.config);
     l.config->is_default = file->path == NULL;
     l.classes = classes_new();
@@ -527,11 +568,26 @@ struct config *config_read(struct config_file *file, const struct command_table 
     return config_build(file, table, CONFIG_WHOLE);
 }
 
-struct config *config_load(const char *path, const struct command_table *table,
-                           void (*report)(void *arg, bool is_error, const char *line), void *arg)
+void config_free(struct config *config)
 {
-    struct config_file file = {.path = path, .report = report, .arg = arg};
-    struct config *config = config_read(&file, table);
-    config_file_fini(&file);
-    return config;
+    if (config == NULL)
+        return;
+    for (size_t i = 0; i < config->n_listens; i++)
+        address_fini(&config->listens[i].address);
+    free(config->listens);
+    free(config->name);
+    sources_fini(&config->sources);
+    address_map_fini(&config->upstream_map);
+    free(config->admin_socket);
+    free(config->admin_hosts);
+    free(config->log_path);
+    address_fini(&config->admin_listen);
+    address_fini(&config->cluster_announce);
+    free(config->upstream_user);
+    free(config->sentinel_user);
+    free(config->sentinel_password_file);
+    tls_settings_fini(&config->tls_settings);
+    tls_settings_fini(&config->upstream_tls_settings);
+    rules_fini(&config->rules);
+    free(config);
 }

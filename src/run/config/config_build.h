@@ -20,14 +20,12 @@ enum config_part { CONFIG_WHOLE, CONFIG_LIVE };
  */
 struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part);
 
+void config_free(struct config *config); /* NULL is allowed */
+
 /* Read file->path (NULL: the safe default) into `file`, then build the whole. */
 struct config *config_read(struct config_file *file, const struct command_table *table);
 
-/* Read the file at `path` and build the whole. `report` gets lines like "file:line: [section] key: message". */
-struct config *config_load(const char *path, const struct command_table *table,
-                           void (*report)(void *arg, bool is_error, const char *line), void *arg);
-
-/* Is a line of [policy NAME] with this key a line of limits (not match, admin ...)? */
+/* True if a line of [policy NAME] with this key is a line of limits (not match, admin ...). */
 bool config_is_limit_line(struct slice key);
 
 #endif

@@ -2,7 +2,7 @@
 #include "run/config/config_dump.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/split.h"
@@ -98,25 +98,19 @@ static void write_heading(FILE *out, enum section_kind kind, struct slice name)
 
 /* ---- [weir] and [admin] ---- */
 
-/* `include` has been followed. */
-static bool is_shown(const struct config_key *key)
-{
-    return !slice_eq(slice_str(config_key_name(key)), SLICE("include"));
-}
-
 static void write_keys(FILE *out, const struct config_file *file, enum section_kind kind)
 {
     write_heading(out, kind, SLICE(""));
     for (size_t i = 0; i < config_keys_count(); i++) {
         const struct config_key *key = config_key_at(i);
-        struct line_name line = {kind, SLICE(""), slice_str(config_key_name(key))};
+        struct line_name line = {kind, SLICE(""), slice_str(key->name)};
         const struct entry *e = config_file_next_line(file, &line, NULL);
-        if (config_key_section(key) != kind || !is_shown(key))
+        if (key->section != kind || strcmp(key->name, "include") == 0) /* which has been followed */
             continue;
-        if (e == NULL && config_key_default(key) != NULL)
-            write_line(out, line.key, slice_str(config_key_default(key)));
+        if (e == NULL && key->initial != NULL)
+            write_line(out, line.key, slice_str(key->initial));
         for (; e != NULL; e = config_file_next_line(file, &line, e))
-            write_entry(out, e, config_key_is_list(key));
+            write_entry(out, e, key->is_list);
     }
 }
 

@@ -3,9 +3,10 @@
  */
 #include "run/config/config_file.h"
 
-#include <stdio.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,6 @@
 #include "base/split.h"
 #include "base/why.h"
 #include "run/config/config_hints.h"
-#include "run/config/config_include.h"
 #include "run/config/config_variable.h"
 #include "run/config/inifile.h"
 
@@ -24,6 +24,8 @@
 #define PATH_ROOM 512 /* of a path in a message */
 #define WHY_ROOM 160
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define INCLUDE_FILES_MAX 256
+#define INCLUDE_DEPTH_MAX 8
 
 /* ---- reporting ---- */
 
@@ -305,25 +307,57 @@ static bool may_include(const struct config_file *f, const struct reading *r, co
     return true;
 }
 
+/* The pattern behind the folder of the file `from`; of the folder itself nothing is a pattern. Heap. */
+static char *absolute(const char *from, struct slice pattern)
+{
+    const char *slash = strrchr(from, '/');
+    size_t folder = slash != NULL && pattern.at[0] != '/' ? (size_t)(slash - from) + 1 : 0;
+    char *path = mem_alloc(2 * folder + pattern.len + 1);
+    size_t len = 0;
+    for (size_t i = 0; i < folder; i++) {
+        if (strchr("*?[]\\", from[i]) != NULL)
+            path[len++] = '\\';
+        path[len++] = from[i];
+    }
+    memcpy(path + len, pattern.at, pattern.len);
+    path[len + pattern.len] = '\0';
+    return path;
+}
+
+/* True if the text holds one of these characters. */
+static bool holds_any(struct slice text, const char *characters)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (strchr(characters, text.at[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* Read the files that fit the pattern (* ? [...]), sorted by byte; without such a character one file must be there. */
 static void include_fitting(struct reading *r, size_t entry, struct slice pattern)
 {
     struct config_file *f = r->file;
     char why[CONFIG_WHY_ROOM];
-    struct include_paths paths;
+    glob_t found = {0};
     struct stat status;
-    if (!include_paths(f->sources[r->source].path, pattern, &paths, why, sizeof why))
-        entry_error(f, &f->entries[entry], why);
-    else if (paths.count == 0) {
-        why_set(why, sizeof why, "no file fits %.*s%s", WHY_SLICE(pattern), include_comma_hint(pattern));
-        entry_says(f, false, &f->entries[entry], why);
-    }
-    for (size_t i = 0; i < paths.count; i++) {
-        if (may_include(f, r, paths.at[i], &status, why))
-            read_source(f, add_source(f, paths.at[i], f->entries[entry].place, &status), r->depth + 1);
+    bool is_pattern = holds_any(pattern, "*?[");
+    char *path = absolute(f->sources[r->source].path, pattern);
+    int result = glob(path, GLOB_ERR, NULL, &found); /* weir sets no locale */
+    free(path);
+    if (result == GLOB_NOMATCH)
+        why_set(why, sizeof why, is_pattern ? "no file fits %.*s%s" : "there is no file %.*s%s", WHY_SLICE(pattern),
+                holds_any(pattern, " \t") ? ": several paths are separated by commas" : "");
+    else if (result != 0)
+        why_set(why, sizeof why, "the folder of %.*s cannot be read", WHY_SLICE(pattern));
+    if (result != 0)
+        entry_says(f, result != GLOB_NOMATCH || !is_pattern, &f->entries[entry], why);
+    for (size_t i = 0; result == 0 && i < found.gl_pathc; i++) {
+        if (may_include(f, r, found.gl_pathv[i], &status, why))
+            read_source(f, add_source(f, found.gl_pathv[i], f->entries[entry].place, &status), r->depth + 1);
         else
             entry_error(f, &f->entries[entry], why);
     }
-    include_paths_fini(&paths);
+    globfree(&found);
 }
 
 /* The entries move while more are added. */
@@ -440,6 +474,14 @@ const struct entry *config_file_next(const struct config_file *f, enum section_k
         if (f->sections[f->entries[i].section].kind == kind)
             return &f->entries[i];
     return NULL;
+}
+
+const struct entry *config_file_entry(const struct config_file *f, enum section_kind kind, const char *key)
+{
+    const struct entry *e = NULL;
+    while ((e = config_file_next(f, kind, e)) != NULL && !slice_eq_nocase(slice_str(e->key), slice_str(key)))
+        ;
+    return e;
 }
 
 struct section *config_file_section(const struct config_file *f, enum section_kind kind, struct slice name)

@@ -93,6 +93,9 @@ const struct entry *config_file_next(const struct config_file *file, enum sectio
 const struct entry *config_file_next_of(const struct config_file *file, enum section_kind kind, struct slice name,
                                         const struct entry *previous);
 
+/* The first entry with this key of sections of this kind, whatever their name; NULL: none. */
+const struct entry *config_file_entry(const struct config_file *file, enum section_kind kind, const char *key);
+
 /* The first section of that kind and name; NULL if there is none. */
 struct section *config_file_section(const struct config_file *file, enum section_kind kind, struct slice name);
 

@@ -1,8 +1,5 @@
 #include "run/config/config_keys.h"
 
-#include <stdlib.h>
-
-#include "base/why.h"
 #include "limit/policy/rate.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -27,8 +24,8 @@
 #define RELOAD .needs_restart = false
 #define RESTART .needs_restart = true
 #define FILES .names_file = true
-#define IN_WEIR .is_admin = false
-#define IN_ADMIN .is_admin = true
+#define IN_WEIR .section = SECTION_WEIR
+#define IN_ADMIN .section = SECTION_ADMIN
 
 static const struct config_key keys[] = {
 #define KEY(section, key, value, setter, what, when, text)                                                             \
@@ -42,7 +39,7 @@ static const struct config_key keys[] = {
 /* Names that older versions had for keys. */
 static const struct old_key {
     const char *name, *now;
-    bool is_admin;
+    enum section_kind section;
 } olds[] = {
 #define KEY(section, key, value, setter, what, when, text)
 #define OLD(section, key, was) {.name = (key), .now = (was), IN_##section},
@@ -61,66 +58,75 @@ const struct config_key *config_key_at(size_t i)
     return &keys[i];
 }
 
-enum section_kind config_key_section(const struct config_key *key)
+const struct config_key *config_key_find(enum section_kind section, struct slice name)
 {
-    return key->is_admin ? SECTION_ADMIN : SECTION_WEIR;
-}
-
-size_t config_key_find(enum section_kind section, struct slice name)
-{
-    size_t i = 0;
-    while (i < COUNT_OF(keys) &&
-           !(config_key_section(&keys[i]) == section && slice_eq_nocase(name, slice_str(keys[i].name))))
-        i++;
-    return i;
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        if (keys[i].section == section && slice_eq_nocase(name, slice_str(keys[i].name)))
+            return &keys[i];
+    return NULL;
 }
 
 const char *config_key_new_name(enum section_kind section, struct slice name)
 {
     for (size_t i = 0; i < COUNT_OF(olds); i++)
-        if ((olds[i].is_admin ? SECTION_ADMIN : SECTION_WEIR) == section &&
-            slice_eq_nocase(name, slice_str(olds[i].name)))
+        if (olds[i].section == section && slice_eq_nocase(name, slice_str(olds[i].name)))
             return olds[i].now;
     return NULL;
 }
 
-const char *config_key_name(const struct config_key *key)
+/* ---- as weir --keys prints it ---- */
+
+/* Of a text in which `so` is a word of the file. */
+static void print_plain(FILE *out, const char *text)
 {
-    return key->name;
+    for (; *text != '\0'; text++)
+        if (*text != '`')
+            fputc(*text, out);
 }
 
-bool config_key_is_list(const struct config_key *key)
+/* "shared or private", "a, b or c" */
+static void print_words(FILE *out, const char *const *words)
 {
-    return key->is_list;
+    for (size_t i = 0; words[i] != NULL; i++) {
+        const char *before = i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ";
+        fprintf(out, "%s%s", before, words[i]);
+    }
 }
 
-bool config_key_needs_restart(const struct config_key *key)
+/* "count from 1 to 256, or cores; needs a restart" */
+static void print_value(FILE *out, const struct config_key *key)
 {
-    return key->needs_restart;
+    if (key->form != NULL)
+        print_plain(out, key->form);
+    if (key->least != NULL)
+        fprintf(out, " from %s to %s", key->least, key->most);
+    if (key->words != NULL) {
+        fputs(key->form == NULL ? "" : key->words[1] != NULL ? ", " : ", or ", out);
+        print_words(out, key->words);
+    }
+    if (key->is_list)
+        fputs("; several, separated by commas", out);
+    if (key->needs_restart)
+        fputs("; needs a restart", out);
 }
 
-bool config_key_is_live(const struct config_key *key)
+static void print_key(FILE *out, const struct config_key *key)
 {
-    return !key->needs_restart && !key->names_file;
+    fputs("\n; ", out);
+    print_plain(out, key->about);
+    fputs("\n; ", out);
+    print_value(out, key);
+    fprintf(out, "\n;%s =%s%s\n", key->name, key->initial != NULL ? " " : "", key->initial != NULL ? key->initial : "");
 }
 
-const char *config_key_default(const struct config_key *key)
+void config_help_print(FILE *out)
 {
-    return key->initial;
-}
-
-enum key_result config_key_set(const struct config_key *key, struct config *config, struct slice value, char *why,
-                               size_t why_size)
-{
-    if (value.len > 0)
-        return key->set(key, config, value, why, why_size);
-    why_set(why, why_size, "a value is missing");
-    return KEY_BAD;
-}
-
-void config_key_set_default(const struct config_key *key, struct config *config)
-{
-    char why[CONFIG_WHY_ROOM];
-    if (key->initial != NULL && key->set(key, config, slice_str(key->initial), why, sizeof why) != KEY_SET)
-        abort(); /* the table itself is wrong */
+    enum section_kind section = SECTION_LIMIT; /* neither of both */
+    for (size_t i = 0; i < config_keys_count(); i++) {
+        const struct config_key *key = config_key_at(i);
+        if (key->section != section)
+            fprintf(out, "%s[%s]\n", i == 0 ? "" : "\n", key->section == SECTION_ADMIN ? "admin" : "weir");
+        section = key->section;
+        print_key(out, key);
+    }
 }

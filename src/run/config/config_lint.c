@@ -1,8 +1,11 @@
 /* Only what can be proven from the file is said: a warning that is wrong teaches people not to read them. */
 #include "run/config/config_lint.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/num.h"
@@ -11,10 +14,81 @@
 #include "limit/policy/imply.h"
 #include "run/config/config_build.h"
 #include "run/config/config_terms.h"
-#include "run/config/error_words.h"
 
 #define PATTERNS_MOST 64           /* compared one by one in some 2 us at each new client */
 #define PATIENCE_NS (5 * NS_PER_S) /* the longest time-out of a request that is a default of usual clients */
+
+/* ---- unix sockets ---- */
+
+/* Folders there are made when the system starts, and by the service manager when weir does. */
+static bool is_made_later(struct slice folder)
+{
+    static const struct slice run = {"/run/", 5}, var_run = {"/var/run/", 9};
+    return (folder.len > run.len && slice_eq(slice_of(folder.at, run.len), run)) ||
+           (folder.len > var_run.len && slice_eq(slice_of(folder.at, var_run.len), var_run));
+}
+
+static bool check_folder(struct slice path, struct why why)
+{
+    char folder[PATH_MAX];
+    struct stat status;
+    size_t len = path.len;
+    while (len > 0 && path.at[len - 1] != '/')
+        len--;
+    len -= len > 1; /* without the slash behind it */
+    if (len == 0 || len >= sizeof folder)
+        return true;
+    memcpy(folder, path.at, len);
+    folder[len] = '\0';
+    if (stat(folder, &status) == 0)
+        return S_ISDIR(status.st_mode) || why_refuse(why, "%s is no folder: choose another path", folder);
+    if (errno == ENOTDIR)
+        return why_refuse(why, "%s is not in a folder: choose another path", folder);
+    if (errno != ENOENT || is_made_later(slice_of(folder, len)))
+        return true;
+    return why_refuse(why, "there is no folder %s: make it, or choose another path", folder);
+}
+
+/* Could weir make its socket there? What was left by a process that has gone is replaced. */
+static bool check_path(struct slice path, struct why why)
+{
+    char file[PATH_MAX];
+    struct stat status;
+    if (path.len >= sizeof file)
+        return true;
+    memcpy(file, path.at, path.len);
+    file[path.len] = '\0';
+    if (lstat(file, &status) != 0)
+        return check_folder(path, why);
+    if (S_ISDIR(status.st_mode))
+        return why_refuse(why, "%s is a folder: name a file in it, which weir makes", file);
+    return S_ISSOCK(status.st_mode) || S_ISLNK(status.st_mode) ||
+           why_refuse(why, "%s is there and no socket, and weir does not replace it: choose another path", file);
+}
+
+static void check_entry(struct config_file *file, const struct entry *entry, struct slice path)
+{
+    char what[CONFIG_WHY_ROOM];
+    if (!check_path(path, (struct why){what, sizeof what}))
+        entry_says(file, false, entry, what);
+}
+
+/* Nothing is made or opened, and what cannot be looked at is not judged: weir may run elsewhere, as another user. */
+static void check_sockets(const struct config *config, struct config_file *file)
+{
+    const struct entry *e = NULL;
+    size_t n = 0; /* addresses are kept in the order of the file */
+    while ((e = config_file_next(file, SECTION_WEIR, e)) != NULL) {
+        struct slice rest = slice_str(e->value), item;
+        bool is_listen = slice_eq_nocase(slice_str(e->key), SLICE("listen"));
+        for (; is_listen && split_next(&rest, ',', &item) && n < config->n_listens; n++)
+            if (config->listens[n].address.is_unix)
+                check_entry(file, e, slice_str(config->listens[n].address.host));
+    }
+    while ((e = config_file_next(file, SECTION_ADMIN, e)) != NULL)
+        if (config->admin_socket != NULL && slice_eq_nocase(slice_str(e->key), SLICE("socket")))
+            check_entry(file, e, slice_str(config->admin_socket));
+}
 
 /* One policy and where it is written. */
 struct subject_matter {
@@ -339,6 +413,20 @@ static void check_patterns(const struct policies *policies, struct config_file *
     config_file_say(file, false, (struct place){0}, NULL, NULL, what);
 }
 
+/* ---- where passwords go ---- */
+
+/* An upstream that may send weir, and the passwords it logs in with, anywhere. */
+static void check_sources(const struct config *config, struct config_file *file)
+{
+    bool is_known = config->sources.addresses[0].is_tls && !config->upstream_tls_settings.is_unverified;
+    const struct entry *upstream = config_file_entry(file, SECTION_WEIR, "upstream");
+    if (!sources_lead_on(&config->sources) || is_known || !networks_are_none(&config->upstream_allow))
+        return;
+    entry_says(file, false, upstream,
+               "passwords go to any address that names, sentinels or servers tell: write tls: in front of the "
+               "addresses, with upstream-tls-ca-file, or upstream-allow = NETWORK");
+}
+
 void config_lint(const struct config *config, struct config_file *file)
 {
     for (size_t i = 0; i < named_count(config->rules.named); i++)
@@ -358,4 +446,6 @@ void config_lint(const struct config *config, struct config_file *file)
         }
     }
     check_patterns(s.policies, file);
+    check_sockets(config, file);
+    check_sources(config, file);
 }

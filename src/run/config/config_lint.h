@@ -1,5 +1,6 @@
 /*
- * What a good configuration says but can hardly mean: operators by mistake, policies and limits without effect.
+ * What a good configuration says but can hardly mean: operators by mistake, policies and limits without effect, unix
+ * sockets that weir cannot make, passwords for any address.
  */
 #ifndef WEIR_RUN_CONFIG_LINT_H
 #define WEIR_RUN_CONFIG_LINT_H

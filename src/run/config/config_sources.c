@@ -52,7 +52,7 @@ static bool is_address(struct slice text)
 {
     struct address address = {0};
     char unused[WHY_SHOWN_MAX];
-    bool is = address_parse(&address, text, false, unused, sizeof unused);
+    bool is = address_parse(&address, text, false, (struct why){unused, sizeof unused});
     address_fini(&address);
     return is;
 }
@@ -158,8 +158,8 @@ static bool add_item(struct sources *sources, struct slice item, struct why why)
                           "and a login in upstream-user and upstream-password-file");
     if (!stands_alone(item, why))
         return false;
-    bool is_good = sources->form == SOURCES_SENTINEL ? address_parse_sentinel(&address, item, why.out, why.size)
-                                                     : address_parse(&address, item, false, why.out, why.size);
+    bool is_good = sources->form == SOURCES_SENTINEL ? address_parse_sentinel(&address, item, why)
+                                                     : address_parse(&address, item, false, why);
     if (!is_good || !may_join(sources, &address, item, why)) {
         address_fini(&address);
         return false;
@@ -180,7 +180,7 @@ static bool refuse_url(struct slice value, struct why why)
     if (!is_first)
         return why_refuse(why, "a URL is no address: write HOST:PORT, and a login in upstream-user and "
                                "upstream-password-file");
-    bool is_good = address_parse(&address, value, false, why.out, why.size);
+    bool is_good = address_parse(&address, value, false, why);
     address_fini(&address);
     return is_good && why_refuse(why, "a URL is no address: write HOST:PORT");
 }

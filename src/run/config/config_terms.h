@@ -1,5 +1,5 @@
 /*
- * Terms of `match` that are good as they stand, and can hardly be meant so.
+ * Terms of `match` and words of errors that are good as they stand, and can hardly be meant so.
  */
 #ifndef WEIR_RUN_CONFIG_TERMS_H
 #define WEIR_RUN_CONFIG_TERMS_H
@@ -20,5 +20,17 @@ bool config_term_is_doubtful(struct slice term, char *why, size_t why_size);
 /* True if no client of any address of `listen` can fit the term: `why` says so, and what to write. */
 bool config_term_is_unbound(const struct config *config, const struct match *match, struct slice term, char *why,
                             size_t why_size);
+
+/*
+ * Words in errors on which client libraries act (error_words.def): no refusal should have one. REFUSED and WARNED say
+ * what a configuration with that word as error-prefix is.
+ */
+enum error_word { ERROR_WORD_NONE, ERROR_WORD_WARNED, ERROR_WORD_REFUSED };
+
+/* Of a whole word, in capitals. */
+enum error_word error_word_find(struct slice word);
+
+/* The first of these words that stands in a name between other characters than capitals; empty: none does. */
+struct slice error_word_in(struct slice name);
 
 #endif

@@ -3,9 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/split.h"
-#include "base/why.h"
-
 /* The keys behind the settings of each side; NULL: it has no such key. */
 static const char *const keys[][TLS_SETTINGS] = {
     [TLS_ACCEPT] = {[TLS_CERT] = "tls-cert-file",
@@ -19,43 +16,14 @@ static const char *const keys[][TLS_SETTINGS] = {
                      [TLS_SERVER_NAME] = "upstream-tls-server-name"},
 };
 
-/* ---- words ---- */
-
-bool tls_protocols_parse(struct slice value, struct tls_settings *settings, char *why, size_t why_size)
-{
-    struct slice word;
-    settings->no_tls12 = settings->no_tls13 = true;
-    while (split_next(&value, ',', &word)) {
-        if (slice_eq_nocase(word, SLICE("TLSv1.2")))
-            settings->no_tls12 = false;
-        else if (slice_eq_nocase(word, SLICE("TLSv1.3")))
-            settings->no_tls13 = false;
-        else
-            return why_set(why, why_size, "\"%.*s\" is neither TLSv1.2 nor TLSv1.3, and older ones are not safe",
-                           WHY_SLICE(word));
-    }
-    return true;
-}
-
-/* ---- contexts ---- */
-
 struct loading {
     struct config_file *file;
     enum tls_side side;
 };
 
-static const struct entry *entry_of(const struct config_file *file, const char *key)
-{
-    const struct entry *e = NULL;
-    while ((e = config_file_next(file, SECTION_WEIR, e)) != NULL)
-        if (slice_eq_nocase(slice_str(e->key), slice_str(key)))
-            return e;
-    return NULL;
-}
-
 static void say_for(struct config_file *file, bool is_error, const char *key, const char *what)
 {
-    const struct entry *e = entry_of(file, key);
+    const struct entry *e = config_file_entry(file, SECTION_WEIR, key);
     if (e != NULL)
         entry_says(file, is_error, e, what);
     else
@@ -93,7 +61,8 @@ static bool has_tls_listen(const struct config *config)
 static void warn_useless(const struct loading *l, const char *what)
 {
     for (size_t i = 0; i < TLS_SETTINGS; i++) {
-        const struct entry *e = keys[l->side][i] != NULL ? entry_of(l->file, keys[l->side][i]) : NULL;
+        const struct entry *e =
+            keys[l->side][i] != NULL ? config_file_entry(l->file, SECTION_WEIR, keys[l->side][i]) : NULL;
         if (e != NULL)
             entry_says(l->file, false, e, what);
     }

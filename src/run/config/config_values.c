@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "admin/host.h"
@@ -10,63 +11,52 @@
 #include "base/mem.h"
 #include "base/split.h"
 #include "base/why.h"
-#include "limit/policy/rate.h"
 #include "limit/figures/slowlog.h"
+#include "limit/policy/rate.h"
 #include "quota/prefix.h"
 #include "run/config/address.h"
-#include "run/config/config_file.h"
-#include "run/config/config_tls.h"
-#include "run/config/error_words.h"
+#include "run/config/config_terms.h"
 #include "run/config/secret.h"
-#include "run/config/socket_words.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define NAME_MAX_BYTES 64 /* of `name`: it is to fit into a heading */
 #define USER_MAX 255
-#define ADDRESS_TEXT 512
 #define WORDS_ROOM 64
 
 /* ---- numbers ---- */
 
-static void keep(const struct config_key *key, struct config *config, uint64_t number)
+static bool keep(const struct setting *s, uint64_t number)
 {
-    void *member = (char *)config + key->offset;
-    switch (key->size) {
-    case sizeof(bool):
+    void *member = (char *)s->config + s->key->offset;
+    if (s->key->size == sizeof(bool))
         *(bool *)member = number != 0;
-        break;
-    case sizeof(unsigned):
+    else if (s->key->size == sizeof(unsigned))
         *(unsigned *)member = (unsigned)number;
-        break;
-    case sizeof(uint64_t):
+    else if (s->key->size == sizeof(uint64_t))
         *(uint64_t *)member = number;
-        break;
-    default:
+    else
         abort(); /* the table itself is wrong */
-    }
+    return true;
 }
 
-/* ", or 0", from the words that may stand instead of a number. */
-static void print_words(const struct config_key *key, char *out, size_t size)
+static bool parse(const struct setting *s, struct slice text, uint64_t *number)
 {
-    size_t len = 0;
-    out[0] = '\0';
-    for (size_t i = 0; key->words != NULL && key->words[i] != NULL && len < size; i++)
-        len += (size_t)snprintf(out + len, size - len, ", or %s", key->words[i]);
+    return s->key->parse(text, number, s->why.out, s->why.size);
 }
 
-static bool parse_bounded(const struct config_key *key, struct slice value, uint64_t *number, char *why,
-                          size_t why_size)
+static bool parse_bounded(const struct setting *s, uint64_t *number)
 {
+    const struct config_key *key = s->key;
     uint64_t least, most;
-    if (!key->parse(value, number, why, why_size) || !key->parse(slice_str(key->least), &least, why, why_size) ||
-        !key->parse(slice_str(key->most), &most, why, why_size))
+    if (!parse(s, s->value, number) || !parse(s, slice_str(key->least), &least) ||
+        !parse(s, slice_str(key->most), &most))
         return false;
     if (*number >= least && *number <= most)
         return true;
-    char words[WORDS_ROOM];
-    print_words(key, words, sizeof words);
-    return why_set(why, why_size, "must be from %s to %s%s", key->least, key->most, words);
+    char words[WORDS_ROOM] = ""; /* ", or 0", that may stand instead */
+    size_t len = 0;
+    for (size_t i = 0; key->words != NULL && key->words[i] != NULL && len < sizeof words; i++)
+        len += (size_t)snprintf(words + len, sizeof words - len, ", or %s", key->words[i]);
+    return why_refuse(s->why, "must be from %s to %s%s", key->least, key->most, words);
 }
 
 static bool is_word_of(const struct config_key *key, const char *word)
@@ -74,75 +64,57 @@ static bool is_word_of(const struct config_key *key, const char *word)
     return key->words != NULL && key->words[choice_find(key->words, slice_str(word))] != NULL;
 }
 
-enum key_result key_number(const struct config_key *key, struct config *config, struct slice value, char *why,
-                           size_t why_size)
+bool key_number(const struct setting *s)
 {
     uint64_t number = 0;
-    bool is_zero = slice_eq(value, SLICE("0")) && is_word_of(key, "0");
-    if (!is_zero && !parse_bounded(key, value, &number, why, why_size))
-        return KEY_BAD;
-    keep(key, config, number);
-    return KEY_SET;
+    bool is_zero = slice_eq(s->value, SLICE("0")) && is_word_of(s->key, "0");
+    return (is_zero || parse_bounded(s, &number)) && keep(s, number);
 }
 
 /* 0: everything is slow, as in Redis. */
-enum key_result key_slow(const struct config_key *key, struct config *config, struct slice value, char *why,
-                         size_t why_size)
+bool key_slow(const struct setting *s)
 {
-    if (!slice_eq_nocase(value, SLICE("off")))
-        return key_number(key, config, value, why, why_size);
-    keep(key, config, SLOWLOG_OFF);
-    return KEY_SET;
+    return slice_eq_nocase(s->value, SLICE("off")) ? keep(s, SLOWLOG_OFF) : key_number(s);
 }
 
-enum key_result key_workers(const struct config_key *key, struct config *config, struct slice value, char *why,
-                            size_t why_size)
+bool key_workers(const struct setting *s)
 {
     uint64_t most;
-    if (!slice_eq_nocase(value, SLICE("cores")))
-        return key_number(key, config, value, why, why_size);
+    if (!slice_eq_nocase(s->value, SLICE("cores")))
+        return key_number(s);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!key->parse(slice_str(key->most), &most, why, why_size))
-        return KEY_BAD;
-    keep(key, config, cores < 1 ? 1 : (uint64_t)cores > most ? most : (uint64_t)cores);
-    return KEY_SET;
+    return parse(s, slice_str(s->key->most), &most) && keep(s, cores < 1                ? 1
+                                                               : (uint64_t)cores > most ? most
+                                                                                        : (uint64_t)cores);
 }
 
-enum key_result key_include(const struct config_key *key, struct config *config, struct slice value, char *why,
-                            size_t why_size)
+bool key_include(const struct setting *s)
 {
-    (void)key;
-    (void)config;
-    (void)value;
-    (void)why;
-    (void)why_size;
-    return KEY_SET;
+    (void)s;
+    return true;
 }
 
 /* ---- addresses ---- */
 
-static enum key_result add_listen(struct config *config, struct slice text, char *why, size_t why_size)
+static bool add_listen(struct config *config, struct slice text, struct why why)
 {
     struct socket_words words;
-    if (!socket_words_parse(&words, text, why, why_size))
-        return KEY_BAD;
+    if (!socket_words_parse(&words, text, why))
+        return false;
     struct listen listen = {.has_proxy_header = words.has_proxy, .rights = words.rights};
     const struct address *address = &listen.address;
-    if (config->n_listens == LISTENS_MAX) {
-        why_set(why, why_size, "at most %d addresses", LISTENS_MAX);
-        return KEY_BAD;
-    }
-    if (!address_parse(&listen.address, words.address, true, why, why_size))
-        return KEY_BAD;
+    if (config->n_listens == LISTENS_MAX)
+        return why_refuse(why, "at most %d addresses", LISTENS_MAX);
+    if (!address_parse(&listen.address, words.address, true, why))
+        return false;
     for (size_t i = 0; i < config->n_listens; i++)
         if (address_eq(&config->listens[i].address, address) && (address->port || address->is_unix)) {
             address_fini(&listen.address);
-            why_set(why, why_size, "%.*s is given twice", WHY_SLICE(words.address));
-            return KEY_BAD;
+            return why_refuse(why, "%.*s is given twice", WHY_SLICE(words.address));
         }
     config->listens = mem_realloc(config->listens, config->n_listens + 1, sizeof listen);
     config->listens[config->n_listens++] = listen;
-    return KEY_SET;
+    return true;
 }
 
 /* True if it stands behind a comma of a path, and is no address and no word like "mode=0660". */
@@ -154,238 +126,89 @@ static bool is_part_of_path(struct slice text)
     return text.len > 0;
 }
 
-enum key_result key_listen(const struct config_key *key, struct config *config, struct slice value, char *why,
-                           size_t why_size)
+bool key_listen(const struct setting *s)
 {
-    struct slice text, before = SLICE("");
-    (void)key;
-    for (; split_next(&value, ',', &text); before = text) {
-        if (add_listen(config, text, why, why_size) == KEY_SET)
+    struct slice rest = s->value, text, before = SLICE("");
+    for (; split_next(&rest, ',', &text); before = text) {
+        if (add_listen(s->config, text, s->why))
             continue;
-        bool is_name = is_part_of_path(text);
-        if (address_is_unix(before) && is_name)
-            why_set(why, why_size, "the path of a unix socket has no commas, which separate addresses");
-        return KEY_BAD;
+        if (address_is_unix(before) && is_part_of_path(text))
+            why_refuse(s->why, "the path of a unix socket has no commas, which separate addresses");
+        return false;
     }
-    return KEY_SET;
+    return true;
 }
 
-enum key_result key_upstream_allow(const struct config_key *key, struct config *config, struct slice value, char *why,
-                                   size_t why_size)
+static bool add_networks(const struct setting *s, struct networks *networks)
 {
-    struct slice text;
-    (void)key;
-    while (split_next(&value, ',', &text))
-        if (!networks_add(&config->upstream_allow, text, why, why_size))
-            return KEY_BAD;
-    return KEY_SET;
+    struct slice rest = s->value, text;
+    while (split_next(&rest, ',', &text))
+        if (!networks_add(networks, text, s->why.out, s->why.size))
+            return false;
+    return true;
 }
 
-enum key_result key_proxies(const struct config_key *key, struct config *config, struct slice value, char *why,
-                            size_t why_size)
+bool key_upstream_allow(const struct setting *s)
 {
-    struct slice text;
-    (void)key;
-    while (split_next(&value, ',', &text))
-        if (!networks_add(&config->rules.proxies, text, why, why_size))
-            return KEY_BAD;
-    return KEY_SET;
+    return add_networks(s, &s->config->upstream_allow);
 }
 
-enum key_result key_upstream(const struct config_key *key, struct config *config, struct slice value, char *why,
-                             size_t why_size)
+bool key_proxies(const struct setting *s)
 {
-    (void)key;
-    return sources_add(&config->sources, value, (struct why){why, why_size}) ? KEY_SET : KEY_BAD;
+    return add_networks(s, &s->config->rules.proxies);
 }
 
-enum key_result key_upstream_map(const struct config_key *key, struct config *config, struct slice value, char *why,
-                                 size_t why_size)
+bool key_upstream(const struct setting *s)
 {
-    (void)key;
-    return address_map_add(&config->upstream_map, value, (struct why){why, why_size}) ? KEY_SET : KEY_BAD;
+    return sources_add(&s->config->sources, s->value, s->why);
 }
 
-enum key_result key_cluster_announce(const struct config_key *key, struct config *config, struct slice value, char *why,
-                                     size_t why_size)
+bool key_upstream_map(const struct setting *s)
 {
-    (void)key;
-    if (address_is_unix(value))
-        why_set(why, why_size, "clients of a cluster are told a host and a port: write cluster-announce = HOST:PORT");
-    else if (address_parse_http(&config->cluster_announce, value, why, why_size) && config->cluster_announce.port != 0)
-        return KEY_SET;
-    else if (config->cluster_announce.host != NULL)
-        why_set(why, why_size, "clients cannot connect to port 0: write cluster-announce = HOST:PORT");
-    return KEY_BAD;
+    return address_map_add(&s->config->upstream_map, s->value, s->why);
 }
 
-/* ---- words ---- */
-
-static enum key_result take_user(char **user, struct slice value, char *why, size_t why_size)
+bool key_cluster_announce(const struct setting *s)
 {
-    struct slice rest = value, word;
-    if (!split_word(&rest, &word) || rest.len > 0 || word.len > USER_MAX) {
-        why_set(why, why_size, "a user is one word of at most %d bytes", USER_MAX);
-        return KEY_BAD;
-    }
-    *user = mem_strndup(word.at, word.len);
-    return KEY_SET;
+    struct address *address = &s->config->cluster_announce;
+    if (address_is_unix(s->value))
+        return why_refuse(s->why,
+                          "clients of a cluster are told a host and a port: write cluster-announce = HOST:PORT");
+    return address_parse_http(address, s->value, s->why) &&
+           (address->port != 0 ||
+            why_refuse(s->why, "clients cannot connect to port 0: write cluster-announce = HOST:PORT"));
 }
 
-enum key_result key_user(const struct config_key *key, struct config *config, struct slice value, char *why,
-                         size_t why_size)
+bool key_admin_listen(const struct setting *s)
 {
-    (void)key;
-    return take_user(&config->upstream_user, value, why, why_size);
+    if (address_is_unix(s->value))
+        return why_refuse(s->why, "HTTP needs host:port");
+    return address_parse_http(&s->config->admin_listen, s->value, s->why);
 }
 
-enum key_result key_sentinel_user(const struct config_key *key, struct config *config, struct slice value, char *why,
-                                  size_t why_size)
-{
-    (void)key;
-    return take_user(&config->sentinel_user, value, why, why_size);
-}
-
-static enum key_result take_password(char **secret, char **kept, struct slice value, char *why, size_t why_size)
-{
-    char *path = mem_strndup(value.at, value.len);
-    enum key_result result = KEY_BAD;
-    switch (secret_read(path, secret, why, why_size)) {
-    case SECRET_READ:
-        result = KEY_SET;
-        break;
-    case SECRET_READ_BY_OTHERS:
-        result = KEY_SET_WITH_WARNING;
-        break;
-    case SECRET_BAD:
-        free(path);
-        return KEY_BAD;
-    }
-    *kept = path;
-    return result;
-}
-
-enum key_result key_password_file(const struct config_key *key, struct config *config, struct slice value, char *why,
-                                  size_t why_size)
-{
-    (void)key;
-    struct own_password *password = &config->rules.upstream_password;
-    return take_password(&password->newest, &password->path, value, why, why_size);
-}
-
-enum key_result key_sentinel_password_file(const struct config_key *key, struct config *config, struct slice value,
-                                           char *why, size_t why_size)
-{
-    char *secret = NULL; /* what talks to sentinels reads it again */
-    (void)key;
-    enum key_result result = take_password(&secret, &config->sentinel_password_file, value, why, why_size);
-    secret_forget(secret);
-    return result;
-}
-
-enum key_result key_limit_prefix(const struct config_key *key, struct config *config, struct slice value, char *why,
-                                 size_t why_size)
-{
-    static const struct slice own = {"weir:", 5};
-    (void)key;
-    if (!prefix_check(value, why, why_size))
-        return KEY_BAD;
-    memcpy(config->rules.limit_prefix, value.at, value.len);
-    config->rules.limit_prefix[value.len] = '\0';
-    if (value.len < own.len || !slice_eq(slice_of(value.at, own.len), own))
-        return KEY_SET;
-    why_set(why, why_size, "keys that begin with weir: are for state of weir's own: write limit-prefix = limit:");
-    return KEY_SET_WITH_WARNING;
-}
-
-enum key_result key_word(const struct config_key *key, struct config *config, struct slice value, char *why,
-                         size_t why_size)
-{
-    unsigned index;
-    if (!choice_take(key->words, value, &index, why, why_size))
-        return KEY_BAD;
-    keep(key, config, index);
-    return KEY_SET;
-}
-
-/* A tenth of what a second brings may come at once: less than Redis' tcp-backlog at the default rate. */
-enum key_result key_dial_rate(const struct config_key *key, struct config *config, struct slice value, char *why,
-                              size_t why_size)
-{
-    uint64_t count, period_ns;
-    (void)key;
-    if (slice_eq(value, SLICE("0"))) {
-        config->dial_rate = (struct rate){0};
-        return KEY_SET;
-    }
-    if (!rate_parse_amount(value, false, &count, &period_ns, why, why_size))
-        return KEY_BAD;
-    uint64_t burst = (uint64_t)((double)count * (double)(NS_PER_S / 10) / (double)period_ns);
-    if (rate_init(&config->dial_rate, count, period_ns, burst > 0 ? burst : 1))
-        return KEY_SET;
-    why_set(why, why_size, "\"%.*s\" is too slow", WHY_SLICE(value));
-    return KEY_BAD;
-}
-
-enum key_result key_when_down(const struct config_key *key, struct config *config, struct slice value, char *why,
-                              size_t why_size)
-{
-    if (!slice_eq_nocase(value, SLICE("local")))
-        return key_word(key, config, value, why, why_size);
-    why_set(why, why_size, "local is for named limits alone: give it as when-down in a [limit NAME]");
-    return KEY_BAD;
-}
-
-enum key_result key_admin_socket(const struct config_key *key, struct config *config, struct slice value, char *why,
-                                 size_t why_size)
+bool key_admin_socket(const struct setting *s)
 {
     struct address address;
-    struct slice rest = value, path;
+    struct slice rest = s->value, path;
     char text[ADDRESS_TEXT];
-    (void)key;
     split_word(&rest, &path);
     if (path.len == 0 || path.at[0] != '/') {
         bool is_unix = address_is_unix(path);
-        why_set(why, why_size, "\"%.*s\" is not a path: %s%.*s", WHY_SLICE(value),
-                is_unix ? "write socket = " : "the path of a unix socket starts with /",
-                WHY_SLICE(is_unix ? slice_of(path.at + 5, path.len - 5) : SLICE("")));
-        return KEY_BAD;
+        return why_refuse(s->why, "\"%.*s\" is not a path: %s%.*s", WHY_SLICE(s->value),
+                          is_unix ? "write socket = " : "the path of a unix socket starts with /",
+                          WHY_SLICE(is_unix ? slice_of(path.at + 5, path.len - 5) : SLICE("")));
     }
-    if (rest.len > 0) {
-        why_set(why, why_size,
-                "\"%.*s\" may not stand behind the path, which has no blanks: the operators' socket has the mode 0600, "
-                "and only root and the user that weir runs as may connect",
-                WHY_SLICE(split_trim(rest)));
-        return KEY_BAD;
-    }
+    if (rest.len > 0)
+        return why_refuse(
+            s->why,
+            "\"%.*s\" may not stand behind the path, which has no blanks: the operators' socket has the mode 0600, "
+            "and only root and the user that weir runs as may connect",
+            WHY_SLICE(split_trim(rest)));
     snprintf(text, sizeof text, "unix:%.*s", (int)path.len, path.at);
-    if (!address_parse(&address, slice_str(text), false, why, why_size))
-        return KEY_BAD;
-    config->admin_socket = address.host;
-    return KEY_SET;
-}
-
-enum key_result key_instance(const struct config_key *key, struct config *config, struct slice value, char *why,
-                             size_t why_size)
-{
-    (void)key;
-    if (value.len == 0 || value.len > NAME_MAX_BYTES) {
-        why_set(why, why_size, "a name has 1 to %d bytes", NAME_MAX_BYTES);
-        return KEY_BAD;
-    }
-    config->name = mem_strndup(value.at, value.len);
-    return KEY_SET;
-}
-
-enum key_result key_admin_listen(const struct config_key *key, struct config *config, struct slice value, char *why,
-                                 size_t why_size)
-{
-    (void)key;
-    if (address_is_unix(value))
-        why_set(why, why_size, "HTTP needs host:port");
-    else if (address_parse_http(&config->admin_listen, value, why, why_size))
-        return KEY_SET;
-    return KEY_BAD;
+    if (!address_parse(&address, slice_str(text), false, s->why))
+        return false;
+    s->config->admin_socket = address.host;
+    return true;
 }
 
 static void add_host(struct config *config, struct slice name)
@@ -398,103 +221,171 @@ static void add_host(struct config *config, struct slice name)
     config->admin_hosts = hosts;
 }
 
-enum key_result key_admin_host(const struct config_key *key, struct config *config, struct slice value, char *why,
-                               size_t why_size)
+bool key_admin_host(const struct setting *s)
 {
-    struct slice name;
-    (void)key;
-    while (split_next(&value, ',', &name)) {
-        if (!host_is_name(name)) {
-            why_set(why, why_size, "\"%.*s\" is not a name: write it as in the address bar, without a port",
-                    WHY_SLICE(name));
-            return KEY_BAD;
-        }
-        add_host(config, name);
+    struct slice rest = s->value, name;
+    while (split_next(&rest, ',', &name)) {
+        if (!host_is_name(name))
+            return why_refuse(s->why, "\"%.*s\" is not a name: write it as in the address bar, without a port",
+                              WHY_SLICE(name));
+        add_host(s->config, name);
     }
-    return KEY_SET;
+    return true;
 }
 
-enum key_result key_identity(const struct config_key *key, struct config *config, struct slice value, char *why,
-                             size_t why_size)
+/* ---- words ---- */
+
+bool key_text(const struct setting *s)
 {
-    struct identity more;
-    (void)key;
-    if (!identity_parse(&more, value, why, why_size))
-        return KEY_BAD;
-    if (config->rules.identity.count + more.count > IDENTITY_MAX_SOURCES) {
-        why_set(why, why_size, "at most %d sources", IDENTITY_MAX_SOURCES);
-        return KEY_BAD;
+    *(char **)(void *)((char *)s->config + s->key->offset) = mem_strndup(s->value.at, s->value.len);
+    return true;
+}
+
+bool key_instance(const struct setting *s)
+{
+    return (s->value.len <= NAME_MAX_BYTES || why_refuse(s->why, "a name has 1 to %d bytes", NAME_MAX_BYTES)) &&
+           key_text(s);
+}
+
+bool key_user(const struct setting *s)
+{
+    struct slice rest = s->value, word;
+    bool is_one = split_word(&rest, &word) && rest.len == 0 && word.len <= USER_MAX;
+    return (is_one || why_refuse(s->why, "a user is one word of at most %d bytes", USER_MAX)) && key_text(s);
+}
+
+/* A file that others can read is warned of. */
+static bool take_password(const struct setting *s, char **secret, char **kept)
+{
+    char *path = mem_strndup(s->value.at, s->value.len);
+    if (secret_read(path, secret, s->why.out, s->why.size) == SECRET_BAD) {
+        free(path);
+        return false;
     }
+    *kept = path;
+    return true;
+}
+
+bool key_password_file(const struct setting *s)
+{
+    struct own_password *password = &s->config->rules.upstream_password;
+    return take_password(s, &password->newest, &password->path);
+}
+
+bool key_sentinel_password_file(const struct setting *s)
+{
+    char *secret = NULL; /* what talks to sentinels reads it again */
+    bool is_good = take_password(s, &secret, &s->config->sentinel_password_file);
+    secret_forget(secret);
+    return is_good;
+}
+
+bool key_limit_prefix(const struct setting *s)
+{
+    static const struct slice own = {"weir:", 5};
+    if (!prefix_check(s->value, s->why.out, s->why.size))
+        return false;
+    memcpy(s->config->rules.limit_prefix, s->value.at, s->value.len);
+    s->config->rules.limit_prefix[s->value.len] = '\0';
+    if (s->value.len >= own.len && slice_eq(slice_of(s->value.at, own.len), own))
+        why_refuse(s->why, "keys that begin with weir: are for state of weir's own: write limit-prefix = limit:");
+    return true;
+}
+
+bool key_word(const struct setting *s)
+{
+    unsigned index;
+    return choice_take(s->key->words, s->value, &index, s->why.out, s->why.size) && keep(s, index);
+}
+
+bool key_when_down(const struct setting *s)
+{
+    if (slice_eq_nocase(s->value, SLICE("local")))
+        return why_refuse(s->why, "local is for named limits alone: give it as when-down in a [limit NAME]");
+    return key_word(s);
+}
+
+/* A tenth of what a second brings may come at once: less than Redis' tcp-backlog at the default rate. */
+bool key_dial_rate(const struct setting *s)
+{
+    uint64_t count, period_ns;
+    struct rate *rate = &s->config->dial_rate;
+    if (slice_eq(s->value, SLICE("0"))) {
+        *rate = (struct rate){0};
+        return true;
+    }
+    if (!rate_parse_amount(s->value, false, &count, &period_ns, s->why.out, s->why.size))
+        return false;
+    uint64_t burst = (uint64_t)((double)count * (double)(NS_PER_S / 10) / (double)period_ns);
+    return rate_init(rate, count, period_ns, burst > 0 ? burst : 1) ||
+           why_refuse(s->why, "\"%.*s\" is too slow", WHY_SLICE(s->value));
+}
+
+bool key_identity(const struct setting *s)
+{
+    struct identity more, *all = &s->config->rules.identity;
+    if (!identity_parse(&more, s->value, s->why.out, s->why.size))
+        return false;
+    if (all->count + more.count > IDENTITY_MAX_SOURCES)
+        return why_refuse(s->why, "at most %d sources", IDENTITY_MAX_SOURCES);
     for (size_t i = 0; i < more.count; i++)
-        config->rules.identity.sources[config->rules.identity.count++] = more.sources[i];
-    return KEY_SET;
+        all->sources[all->count++] = more.sources[i];
+    return true;
 }
 
-enum key_result key_prefix(const struct config_key *key, struct config *config, struct slice value, char *why,
-                           size_t why_size)
+bool key_prefix(const struct setting *s)
 {
-    (void)key;
-    enum error_word verdict = error_word_find(value);
-    bool is_good = value.len > 0 && value.len < sizeof config->rules.error_prefix;
-    for (size_t i = 0; i < value.len; i++)
-        is_good = is_good && value.at[i] >= 'A' && value.at[i] <= 'Z';
+    char *prefix = s->config->rules.error_prefix;
+    const size_t room = sizeof s->config->rules.error_prefix;
+    enum error_word verdict = error_word_find(s->value);
+    bool is_good = s->value.len < room;
+    for (size_t i = 0; i < s->value.len; i++)
+        is_good = is_good && s->value.at[i] >= 'A' && s->value.at[i] <= 'Z';
     if (!is_good)
-        why_set(why, why_size, "\"%.*s\" is not 1 to %zu capital letters", WHY_SLICE(value),
-                sizeof config->rules.error_prefix - 1);
+        return why_refuse(s->why, "\"%.*s\" is not 1 to %zu capital letters", WHY_SLICE(s->value), room - 1);
     if (verdict != ERROR_WORD_NONE)
-        why_set(why, why_size,
-                "clients act on %.*s by themselves (retry, reconnect, log in again): choose another word",
-                WHY_SLICE(value));
-    if (!is_good || verdict == ERROR_WORD_REFUSED)
-        return KEY_BAD;
-    memcpy(config->rules.error_prefix, value.at, value.len);
-    config->rules.error_prefix[value.len] = '\0';
-    return verdict == ERROR_WORD_WARNED ? KEY_SET_WITH_WARNING : KEY_SET;
+        why_refuse(s->why, "clients act on %.*s by themselves (retry, reconnect, log in again): choose another word",
+                   WHY_SLICE(s->value));
+    memcpy(prefix, s->value.at, s->value.len);
+    prefix[s->value.len] = '\0';
+    return verdict != ERROR_WORD_REFUSED;
 }
 
-/* ---- the log ---- */
-
-static enum key_result add_log(struct config *config, struct slice where, char *why, size_t why_size)
+static bool add_log(struct config *config, struct slice where, struct why why)
 {
     bool is_stderr = slice_eq_nocase(where, SLICE("stderr"));
     if (!is_stderr && (where.len == 0 || where.at[0] != '/'))
-        why_set(why, why_size, "\"%.*s\" is neither stderr nor a path, which starts with /", WHY_SLICE(where));
-    else if (is_stderr ? config->log_to_stderr : config->log_path != NULL)
-        why_set(why, why_size, "stderr and one file at most");
-    else {
-        config->log_to_stderr |= is_stderr;
-        if (!is_stderr)
-            config->log_path = mem_strndup(where.at, where.len);
-        return KEY_SET;
+        return why_refuse(why, "\"%.*s\" is neither stderr nor a path, which starts with /", WHY_SLICE(where));
+    if (is_stderr ? config->log_to_stderr : config->log_path != NULL)
+        return why_refuse(why, "stderr and one file at most");
+    config->log_to_stderr |= is_stderr;
+    if (!is_stderr)
+        config->log_path = mem_strndup(where.at, where.len);
+    return true;
+}
+
+bool key_log(const struct setting *s)
+{
+    struct slice rest = s->value, where;
+    while (split_next(&rest, ',', &where))
+        if (!add_log(s->config, where, s->why))
+            return false;
+    return true;
+}
+
+bool key_tls_protocols(const struct setting *s)
+{
+    struct tls_settings *settings = &s->config->tls_settings;
+    struct slice rest = s->value, word;
+    settings->no_tls12 = settings->no_tls13 = true;
+    while (split_next(&rest, ',', &word)) {
+        if (slice_eq_nocase(word, SLICE("TLSv1.2")))
+            settings->no_tls12 = false;
+        else if (slice_eq_nocase(word, SLICE("TLSv1.3")))
+            settings->no_tls13 = false;
+        else
+            return why_refuse(s->why, "\"%.*s\" is neither TLSv1.2 nor TLSv1.3, and older ones are not safe",
+                              WHY_SLICE(word));
     }
-    return KEY_BAD;
-}
-
-enum key_result key_log(const struct config_key *key, struct config *config, struct slice value, char *why,
-                        size_t why_size)
-{
-    struct slice where;
-    (void)key;
-    while (split_next(&value, ',', &where))
-        if (add_log(config, where, why, why_size) != KEY_SET)
-            return KEY_BAD;
-    return KEY_SET;
-}
-
-/* ---- TLS ---- */
-
-enum key_result key_text(const struct config_key *key, struct config *config, struct slice value, char *why,
-                         size_t why_size)
-{
-    (void)why;
-    (void)why_size;
-    *(char **)(void *)((char *)config + key->offset) = mem_strndup(value.at, value.len);
-    return KEY_SET;
-}
-
-enum key_result key_tls_protocols(const struct config_key *key, struct config *config, struct slice value, char *why,
-                                  size_t why_size)
-{
-    (void)key;
-    return tls_protocols_parse(value, &config->tls_settings, why, why_size) ? KEY_SET : KEY_BAD;
+    return true;
 }

@@ -9,17 +9,22 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "base/why.h"
 #include "run/config/config.h"
-
-enum key_result { KEY_SET, KEY_SET_WITH_WARNING, KEY_BAD };
+#include "run/config/config_file.h"
 
 struct config_key;
 
-/*
- * Set a member of `config` to a value that is not empty. Unless the result is KEY_SET, `why` is the warning or error.
- */
-typedef enum key_result config_setter(const struct config_key *key, struct config *config, struct slice value,
-                                      char *why, size_t why_size);
+/* A value that is to be set. */
+struct setting {
+    const struct config_key *key;
+    struct config *config;
+    struct slice value; /* not empty */
+    struct why why;     /* "" before */
+};
+
+/* Set the key's member of the configuration. False: `why` is the error. True: `why` is a warning, or still "". */
+typedef bool config_setter(const struct setting *setting);
 
 /* Reads a number as it is written in a file; false: `why` is the error. */
 typedef bool config_number(struct slice text, uint64_t *number, char *why, size_t why_size);
@@ -30,15 +35,15 @@ struct config_key {
     const char *about;   /* what it is for; `so` is a word of the file */
     const char *initial; /* the default, as in a file; NULL: none */
     config_setter *set;
-    const char *form;         /* of its values, in a few words; NULL: they are `words` */
-    config_number *parse;     /* of a number; else NULL */
-    const char *least, *most; /* its bounds, as in a file */
-    const char *const *words; /* that may stand instead; ends with NULL; NULL: none */
-    size_t offset, size;      /* of the member of struct config; the setter knows others */
-    bool is_list;
-    bool is_admin;      /* in [admin] */
-    bool needs_restart; /* a reload does not change it */
-    bool names_file;    /* names a file, or how one is used: files are read only with CONFIG_WHOLE */
+    const char *form;          /* of its values, in a few words; NULL: they are `words` */
+    config_number *parse;      /* of a number; else NULL */
+    const char *least, *most;  /* its bounds, as in a file */
+    const char *const *words;  /* that may stand instead; ends with NULL; NULL: none */
+    size_t offset, size;       /* of the member of struct config; the setter knows others */
+    enum section_kind section; /* SECTION_WEIR or SECTION_ADMIN */
+    bool is_list;              /* several lines add up */
+    bool needs_restart;        /* a reload does not change it */
+    bool names_file;           /* names a file, or how one is used: files are read only with CONFIG_WHOLE */
 };
 
 /* numbers; the word 0 is kept as 0 */
@@ -53,7 +58,7 @@ config_setter key_include;
 config_setter key_instance, key_listen, key_proxies, key_upstream_allow, key_upstream, key_upstream_map,
     key_cluster_announce, key_admin_listen, key_admin_socket, key_admin_host;
 /* words of their own */
-config_setter key_user, key_password_file, key_sentinel_user, key_sentinel_password_file, key_limit_prefix,
-    key_identity, key_prefix, key_log, key_tls_protocols;
+config_setter key_user, key_password_file, key_sentinel_password_file, key_limit_prefix, key_identity, key_prefix,
+    key_log, key_tls_protocols;
 
 #endif

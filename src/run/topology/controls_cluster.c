@@ -165,7 +165,7 @@ void controls_add_nodes(struct controls *controls, const char *nodes)
         struct address address;
         char why[128], key[ADDRESS_TEXT];
         end = strchrnul(at, ' ');
-        if (!address_parse(&address, slice_of(at, (size_t)(end - at)), false, why, sizeof why))
+        if (!address_parse(&address, slice_of(at, (size_t)(end - at)), false, (struct why){why, sizeof why}))
             continue;
         address_print(&address, key, sizeof key);
         if (members_find(&controls->members, key) == NULL)

@@ -2,7 +2,7 @@
  * Two addresses are compared as sockets would be bound to them. Listening sockets of IPv6 take no IPv4 (net/listen.c),
  * so only addresses of one family can meet.
  */
-#include "run/config/config_clash.h"
+#include "run/config/config_check.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -127,12 +127,9 @@ static const struct entry *listen_entry(const struct config_file *file, size_t i
     return nth_entry(file, SLICE("listen"), i);
 }
 
-static const struct entry *entry_of(const struct config_file *file, enum section_kind kind, const char *key)
+static const struct entry *weir_entry(const struct config_file *file, const char *key)
 {
-    const struct entry *e = NULL;
-    while ((e = config_file_next(file, kind, e)) != NULL && !slice_eq_nocase(slice_str(e->key), slice_str(key)))
-        ;
-    return e;
+    return config_file_entry(file, SECTION_WEIR, key);
 }
 
 struct words {
@@ -174,11 +171,11 @@ static void check_admin(const struct config *config, struct config_file *file)
         if (http.host != NULL)
             admin = spot_of(&http);
         if (http.host != NULL && (is_same(&admin, &clients) || is_within(&admin, &clients)))
-            clash(file, entry_of(file, SECTION_ADMIN, "listen"), admin.address, clients.address,
+            clash(file, config_file_entry(file, SECTION_ADMIN, "listen"), admin.address, clients.address,
                   (struct words){" meets ", ", where clients connect (listen in [weir]): give it a port of its own"});
         admin.address = &socket;
         if (socket.host != NULL && is_same(&admin, &clients))
-            clash(file, entry_of(file, SECTION_ADMIN, "socket"), admin.address, clients.address,
+            clash(file, config_file_entry(file, SECTION_ADMIN, "socket"), admin.address, clients.address,
                   (struct words){" is ", ", where clients connect (listen in [weir]): give it a path of its own"});
     }
 }
@@ -225,7 +222,7 @@ static void check_allowed(const struct config *config, struct config_file *file,
     snprintf(what, sizeof what, "%s may not be dialled: upstream-allow does not hold it: write upstream-allow = %s",
              text, address->host);
     if (entry == NULL)
-        entry = entry_of(file, SECTION_WEIR, "upstream-allow");
+        entry = weir_entry(file, "upstream-allow");
     entry_error(file, entry, what);
 }
 
@@ -244,15 +241,67 @@ static void check_upstream(const struct config *config, struct config_file *file
         check_own(config, file, &config->listens[i].address, listen_entry(file, i));
     const struct address socket = {.host = config->admin_socket, .is_unix = true};
     if (config->admin_listen.host != NULL)
-        check_own(config, file, &config->admin_listen, entry_of(file, SECTION_ADMIN, "listen"));
+        check_own(config, file, &config->admin_listen, config_file_entry(file, SECTION_ADMIN, "listen"));
     if (socket.host != NULL)
-        check_own(config, file, &socket, entry_of(file, SECTION_ADMIN, "socket"));
+        check_own(config, file, &socket, config_file_entry(file, SECTION_ADMIN, "socket"));
 }
 
-void config_clash_check(const struct config *config, struct config_file *file)
+/* ---- keys that need others ---- */
+
+static void check_reads(const struct config *config, struct config_file *file)
+{
+    if (config->reads.reads != READS_MASTER && config->sources.form == SOURCES_SERVER)
+        entry_error(file, weir_entry(file, "reads"),
+                    "upstream names one server, which has no replicas for weir: write upstream = HOST:PORT, HOST:PORT, "
+                    "or upstream = sentinel:NAME@HOST:26379, or reads = master");
+}
+
+static void check_sentinels(const struct config *config, struct config_file *file)
+{
+    static const char *const keys[] = {"sentinel-user", "sentinel-password-file"};
+    const struct entry *user = weir_entry(file, keys[0]);
+    if (user != NULL && weir_entry(file, keys[1]) == NULL)
+        entry_error(file, user, "needs sentinel-password-file beside it");
+    for (size_t i = 0; config->sources.form != SOURCES_SENTINEL && i < sizeof keys / sizeof keys[0]; i++) {
+        const struct entry *e = weir_entry(file, keys[i]);
+        if (e != NULL)
+            entry_error(file, e,
+                        "upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or take it out");
+    }
+}
+
+static void want_cluster(struct config_file *file, const char *key)
+{
+    entry_error(file, weir_entry(file, key),
+                "upstream names no cluster: write upstream = cluster:HOST:PORT, or take it out");
+}
+
+static void check_cluster(const struct config *config, struct config_file *file)
+{
+    bool is_cluster = config->sources.form == SOURCES_CLUSTER;
+    if (!is_cluster && config->cross_slot != CROSS_SLOT_SPLIT)
+        want_cluster(file, "cross-slot");
+    if (!is_cluster && config->refuses_cluster_commands)
+        want_cluster(file, "cluster-commands");
+    if (!is_cluster && config->cluster_announce.host != NULL)
+        want_cluster(file, "cluster-announce");
+    if (is_cluster && config->lanes_private)
+        entry_error(file, weir_entry(file, "lanes"),
+                    "a client of a cluster has no single server for a connection of its own: write lanes = shared");
+    if (is_cluster && config->cluster_announce.host != NULL && config->refuses_cluster_commands)
+        entry_error(file, weir_entry(file, "cluster-announce"),
+                    "nothing tells it with cluster-commands = refuse: take it out");
+}
+
+void config_check(const struct config *config, struct config_file *file)
 {
     check_listens(config, file);
     check_admin(config, file);
     check_upstream(config, file);
     check_allows(config, file);
+    if (file->n_errors > 0)
+        return;
+    check_reads(config, file);
+    check_sentinels(config, file);
+    check_cluster(config, file);
 }
