@@ -175,7 +175,7 @@ build/$(1)/test_own_login: $(call objects,$(1),$(addprefix src/upstream/login/,o
 build/$(1)/test_owned: $(call objects,$(1),$(addprefix src/upstream/,lane/owned.c login/login.c))
 build/$(1)/test_auth_users: $(call objects,$(1),$(addprefix src/upstream/login/,auth_users.c proven.c login.c))
 build/$(1)/test_mastership: $(call objects,$(1),src/run/topology/mastership.c)
-build/$(1)/test_cluster_pace: $(call objects,$(1),src/run/topology/cluster_pace.c)
+build/$(1)/test_cluster_pace: $(call objects,$(1),src/run/topology/question_pace.c)
 build/$(1)/test_failover_story: $(call objects,$(1),src/run/topology/failover_story.c)
 build/$(1)/test_backoff: $(call objects,$(1),src/upstream/node/backoff.c)
 build/$(1)/test_pulse: $(call objects,$(1),src/upstream/node/pulse.c)

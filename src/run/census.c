@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "run/census_limits.h"
 #include "run/census_nodes.h"
-#include "run/topology/cluster_words.h"
 #include "run/commands/fullness.h"
+#include "run/topology/cluster.h"
 
 #define NS_IN_S 1e9
 
@@ -93,10 +93,10 @@ static void explain_upstream(const struct census *census, char why[CENSUS_WHY_RO
     }
     const char *text = topology_home(census->topology)->text;
     const char *no_master = controls_why_no_master(census->controls);
-    const char *unfit = controls_why(census->controls, TOPOLOGY_HOME);
+    const char *unfit = controls_why(census->controls);
     const struct finder *finder = controls_finder(census->controls, TOPOLOGY_HOME);
     enum node_state state = census_home_state(census);
-    uint64_t silence_ns = controls_silence_ns(census->controls, TOPOLOGY_HOME, clock_ns());
+    uint64_t silence_ns = controls_silence_ns(census->controls, clock_ns());
     why[0] = '\0';
     if (node_state_is_up(state))
         return;
@@ -123,7 +123,7 @@ static bool begins(const char *text, const char *with)
 
 const char *census_clients_get(const struct census *census)
 {
-    const char *why = controls_why(census->controls, TOPOLOGY_HOME);
+    const char *why = controls_why(census->controls);
     if (begins(why, "LOADING") || begins(why, "MASTERDOWN"))
         return "clients are answered by Redis";
     return why[0] != '\0' ? "clients are answered -UPSTREAM unavailable" : "clients wait, at most failover-wait";

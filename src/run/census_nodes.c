@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "run/topology/cluster_words.h"
+#include "run/topology/cluster.h"
 
 /* ---- how a node is ---- */
 

@@ -125,7 +125,7 @@ static void end_wait(struct proxy *proxy)
 /* True if it is this process' turn to serve: it follows none, or it is ready, or the old one is not ready either. */
 static bool may_begin(const struct proxy *proxy)
 {
-    return proxy->succession.fd < 0 || proxy->succession.may_serve || controls_is_up(proxy->controls, TOPOLOGY_HOME);
+    return proxy->succession.fd < 0 || proxy->succession.may_serve || controls_is_up(proxy->controls);
 }
 
 static bool is_late(const struct proxy *proxy)
@@ -557,8 +557,7 @@ static void start_workers(struct proxy *proxy)
     watchdog_start(&proxy->watchdog, &proxy->loop, proxy->crew);
     memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
     apply_rules(proxy); /* a reload may have come before the workers */
-    const char *text = controls_cluster(proxy->controls) != NULL ? controls_text(proxy->controls)
-                                                                 : topology_home(proxy->topology)->text;
+    const char *text = controls_text(proxy->controls);
     log_info("forwarding to %s with %u worker%s, lanes %s", text, config->workers, config->workers == 1 ? "" : "s",
              config->lanes_private ? "private" : "shared");
     report(proxy);
@@ -580,7 +579,7 @@ static void end_workers(struct proxy *proxy)
 static void tell_not_taking_over(const struct proxy *proxy)
 {
     const char *text = topology_home(proxy->topology)->text;
-    const char *why = controls_why(proxy->controls, TOPOLOGY_HOME);
+    const char *why = controls_why(proxy->controls);
     const char *no_master = controls_why_no_master(proxy->controls);
     const struct finder *finder = controls_finder(proxy->controls, TOPOLOGY_HOME);
     if (no_master[0] != '\0')

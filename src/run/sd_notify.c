@@ -61,8 +61,7 @@ void sd_notify_hold(bool is_held_now)
 static void tell_forwarding(const struct census *census, char words[SD_NOTIFY_ROOM])
 {
     char part[CENSUS_WHY_ROOM];
-    const char *text = controls_cluster(census->controls) != NULL ? controls_text(census->controls)
-                                                                  : topology_home(census->topology)->text;
+    const char *text = controls_text(census->controls);
     census_tell_part(census, part);
     snprintf(words, SD_NOTIFY_ROOM, "forwarding to %s%s%s", text, part[0] != '\0' ? ": " : "", part);
 }

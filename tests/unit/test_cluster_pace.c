@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "dice.h"
-#include "run/topology/cluster_pace.h"
+#include "run/topology/question_pace.h"
 
 #define MS NS_PER_MS
 #define START NS_PER_S

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/topology/question_budget.h"
+#include "run/topology/question_pace.h"
 #include "run/topology/sentinel_word.h"
 
 #define NOW_NS (50 * NS_PER_S)

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "run/topology/cluster_pace.h"
+#include "run/topology/question_pace.h"
 #include "upstream/control_reply.h"
 
 #define SILENT_NS (300 * NS_PER_MS) /* as for a sentinel's answer; a node tells of 1,000 others within 10 ms */
@@ -112,7 +112,7 @@ static void note_members(struct cluster *cluster)
 void cluster_sort_members(struct cluster *cluster, const struct topology *now)
 {
     struct members *members = cluster->members;
-    if (cluster_is_unknown(cluster))
+    if (!cluster->is_known)
         return;
     for (size_t i = 0; i < members->n; i++)
         members->all[i]->is_leaving = !members->all[i]->is_entry && !has_row(now, members->all[i]);
@@ -429,11 +429,6 @@ const struct cluster_view *cluster_known(const struct cluster *cluster)
     return cluster->view;
 }
 
-bool cluster_is_unknown(const struct cluster *cluster)
-{
-    return !cluster->is_known;
-}
-
 /* True if its first attempt is over, and it has been asked if it could be. */
 static bool is_tried(const struct member *member)
 {
@@ -451,6 +446,49 @@ bool cluster_is_settled(const struct cluster *cluster)
     return are_tried;
 }
 
+/* ---- what is said of it to people ---- */
+
+static bool is_away(const struct cluster *cluster, size_t number)
+{
+    const struct member *member = cluster_member(cluster, number);
+    return member == NULL || finder_word(member->finder).is_lost;
+}
+
+static bool serves(const struct cluster_view_node *node)
+{
+    return node->id[0] != '\0' && node->n_slots > 0;
+}
+
+struct cluster_service cluster_words_look(const struct cluster *cluster)
+{
+    const struct cluster_view *view = cluster_known(cluster);
+    struct cluster_service service = {.n_served = cluster_view_served(view)};
+    for (size_t i = 0; i < cluster_view_count(view); i++) {
+        const struct cluster_view_node *node = cluster_view_node(view, i);
+        if (!serves(node))
+            continue;
+        service.n_masters++;
+        if (is_away(cluster, i))
+            continue;
+        service.n_up += node->n_slots;
+    }
+    return service;
+}
+
+/* "10.0.0.3:7000, 10.0.0.4:7000" */
+static void print_away(const struct cluster *cluster, char *out, size_t room)
+{
+    const struct cluster_view *view = cluster_known(cluster);
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < cluster_view_count(view) && n < room; i++) {
+        const struct cluster_view_node *node = cluster_view_node(view, i);
+        if (serves(node) && is_away(cluster, i))
+            n += (size_t)snprintf(out + n, room - n, "%s%.100s:%u", n > 0 ? ", " : "",
+                                  node->host[0] != '\0' ? node->host : node->hostname, (unsigned)node->port);
+    }
+}
+
 static const char *why_of(const struct member *member)
 {
     const struct control *control = finder_control(member->finder);
@@ -463,13 +501,37 @@ static const char *why_of(const struct member *member)
     return control != NULL && control_is_up(control) ? "it does not answer CLUSTER NODES" : "it is away";
 }
 
-void cluster_explain(const struct cluster *cluster, char *out, size_t room)
+/* Why it is not known which nodes there are: "10.0.0.1:7000 is away, 10.0.0.2:7000: NOPERM ...". */
+static void explain(const struct cluster *cluster, char *out, size_t room)
 {
     size_t n = 0;
     out[0] = '\0';
     for (size_t i = 0; i < cluster->members->n && n < room; i++)
         n += (size_t)snprintf(out + n, room - n, "%s%.100s: %.160s", i > 0 ? ", " : "", cluster->members->all[i]->key,
                               why_of(cluster->members->all[i]));
+}
+
+bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_ROOM])
+{
+    char away[CLUSTER_WORDS_ROOM / 2];
+    struct cluster_service service = cluster_words_look(cluster);
+    if (!cluster->is_known) {
+        size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "no node has told which nodes there are: ");
+        explain(cluster, out + n, CLUSTER_WORDS_ROOM - n);
+        return false;
+    }
+    if (service.n_up == SLOT_COUNT) {
+        snprintf(out, CLUSTER_WORDS_ROOM, "%zu master%s serve%s all %d slots", service.n_masters,
+                 service.n_masters == 1 ? "" : "s", service.n_masters == 1 ? "s" : "", SLOT_COUNT);
+        return true;
+    }
+    size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "%zu of %d slots are served", service.n_up, SLOT_COUNT);
+    if (service.n_served < SLOT_COUNT)
+        n += (size_t)snprintf(out + n, CLUSTER_WORDS_ROOM - n, "; no node serves %zu", SLOT_COUNT - service.n_served);
+    print_away(cluster, away, sizeof away);
+    if (away[0] != '\0')
+        snprintf(out + n, CLUSTER_WORDS_ROOM - n, "; %zu are away with %s", service.n_served - service.n_up, away);
+    return false;
 }
 
 /* ---- its life ---- */

@@ -2,9 +2,8 @@
  * What weir knows of a cluster, and which of its nodes are members (run/topology/members.h).
  *
  * Members are the entry points, as configured, and from the first answer on each master that serves slots, by the
- * address
- * that it announces; its replicas too, where clients read there. Other nodes are not dialled. One member at a time is
- * asked CLUSTER NODES, at the pace of run/topology/cluster_pace.h, in the order of run/topology/cluster_view.h, which
+ * address that it announces; its replicas too, where clients read there. Other nodes are not dialled. One member at a time is
+ * asked CLUSTER NODES, at the pace of run/topology/question_pace.h, in the order of run/topology/cluster_view.h, which
  * says which of their
  * answers count; a member that is silent for 300 ms has the next one asked. An entry point stays a member whatever is
  * answered, and is asked when nothing else can be.
@@ -19,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "run/topology/cluster_view.h"
 #include "run/topology/members.h"
@@ -71,11 +71,21 @@ void cluster_note_redirect(struct cluster *cluster, uint16_t slot, struct slice 
 /* True if a node has answered, or each member has been tried in vain. */
 bool cluster_is_settled(const struct cluster *cluster);
 
-/* True if no node has told yet which nodes there are. */
-bool cluster_is_unknown(const struct cluster *cluster);
+#define CLUSTER_WORDS_ROOM 480
 
-/* Why it is unknown: "10.0.0.1:7000 is away, 10.0.0.2:7000: NOPERM ...". */
-void cluster_explain(const struct cluster *cluster, char *out, size_t room);
+/* How many slots have a master, and how many of these have one that can be reached. */
+struct cluster_service {
+    size_t n_masters;
+    size_t n_served, n_up; /* slots */
+};
+
+struct cluster_service cluster_words_look(const struct cluster *cluster);
+
+/*
+ * "3 masters serve all 16384 slots"; "5461 slots are away: 10.0.0.3:7000"; "no node has told which nodes there are:
+ * ...". True: every slot is served by a master that can be reached.
+ */
+bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_ROOM]);
 
 /* Asynchronous; frees itself. No callback comes after it. Members stay. */
 void cluster_close(struct cluster *cluster);

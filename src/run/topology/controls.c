@@ -119,9 +119,15 @@ static void on_poll(uv_timer_t *timer)
 
 /* ---- what members and sentinels say ---- */
 
-static void on_node(void *arg, struct member *member)
+static struct controls *controls_of(const struct member *member)
 {
-    struct controls *controls = arg;
+    return member->members->arg;
+}
+
+static void on_node(void *arg)
+{
+    struct member *member = arg;
+    struct controls *controls = controls_of(member);
     if (controls->cluster != NULL)
         cluster_note_member(controls->cluster, member);
     if (has_several(controls))
@@ -130,16 +136,19 @@ static void on_node(void *arg, struct member *member)
         controls_publish_home(controls, member);
 }
 
-static void on_table(void *arg, struct member *member)
+static void on_table(void *arg, struct command_table *table)
 {
-    const struct controls *controls = arg;
-    if (member == controls_home(controls))
-        controls_hand_table(controls, member);
+    struct member *member = arg;
+    member_take_table(member, table);
+    if (member == controls_home(controls_of(member)))
+        controls_hand_table(controls_of(member), member);
 }
 
-static void on_word(void *arg, struct member *member)
+static void on_word(void *arg)
 {
-    struct controls *controls = arg;
+    struct member *member = arg;
+    struct controls *controls = controls_of(member);
+    member_note_word(member);
     if (controls->cluster != NULL)
         cluster_note_member(controls->cluster, member);
     if (has_several(controls))
@@ -148,11 +157,18 @@ static void on_word(void *arg, struct member *member)
         controls_settle(controls);
 }
 
-/* A replica that loads its data, or has lost its master, is no mistake while there is a master. */
-static void on_rejected(void *arg, struct member *member, const char *why)
+static void on_settled(void *arg)
 {
-    const struct controls *controls = arg;
-    if (member == controls_home(controls) || controls_home(controls) == NULL || controls->cluster != NULL)
+    struct member *member = arg;
+    member->is_settled = true;
+    on_word(member);
+}
+
+/* A replica that loads its data, or has lost its master, is no mistake while there is a master. */
+static void on_rejected(void *arg, const char *why)
+{
+    const struct member *member = arg, *home = controls_home(controls_of(member));
+    if (member == home || home == NULL || controls_of(member)->cluster != NULL)
         log_error("upstream %s cannot be served: %s", member->key, why);
     else
         log_info("upstream %s, which is not the master, cannot be served: %s", member->key, why);
@@ -160,19 +176,25 @@ static void on_rejected(void *arg, struct member *member, const char *why)
 
 static void on_maxclients(void *arg)
 {
-    controls_sum_maxclients(arg);
+    controls_sum_maxclients(controls_of(arg));
 }
 
-static void on_news(void *arg, enum log_level level, const char *about, const char *line)
+void controls_tell(void *arg, enum log_level level, const char *about, const char *line)
 {
     const struct controls *controls = arg;
     controls->ops->on_news(controls->arg, level, about, line);
 }
 
-static const struct members_ops members_ops = {
+static void on_news(void *arg, enum log_level level, const char *about, const char *line)
+{
+    controls_tell(controls_of(arg), level, about, line);
+}
+
+static const struct finder_ops member_ops = {
     .on_node = on_node,
     .on_table = on_table,
     .on_word = on_word,
+    .on_settled = on_settled,
     .on_rejected = on_rejected,
     .on_maxclients = on_maxclients,
     .on_news = on_news,
@@ -183,7 +205,7 @@ static void on_claims(void *arg)
     controls_choose_soon(arg);
 }
 
-static const struct sentinels_ops sentinels_ops = {.on_claims = on_claims, .on_news = on_news};
+static const struct sentinels_ops sentinels_ops = {.on_claims = on_claims, .on_news = controls_tell};
 
 static struct finder *finder_of(void *arg, size_t row, bool *is_row, size_t *master)
 {
@@ -284,7 +306,7 @@ struct controls *controls_open(struct loop *loop, const struct controls_settings
     bool is_cluster = settings->sources->form == SOURCES_CLUSTER;
     finder.kind = controls->is_replicated || is_cluster ? FINDER_MEMBER : FINDER_ALONE;
     finder.kin = controls->kin;
-    members_init(&controls->members, loop, &finder, &members_ops, controls);
+    members_init(&controls->members, loop, &finder, &member_ops, controls);
     if (settings->sources->form == SOURCES_SENTINEL)
         open_sentinels(controls, settings);
     else
@@ -343,40 +365,28 @@ const struct finder *controls_finder(const struct controls *controls, size_t row
     return controls->rows[row] != NULL ? controls->rows[row]->finder : NULL;
 }
 
-/* NULL: it has no address. */
-static const struct control *control_of(const struct controls *controls, size_t row)
+/* Of the home node; NULL: it has no address. */
+static const struct control *home_control(const struct controls *controls)
 {
-    const struct finder *finder = controls_finder(controls, row);
+    const struct finder *finder = controls_finder(controls, TOPOLOGY_HOME);
     return finder != NULL ? finder_control(finder) : NULL;
 }
 
-bool controls_is_up(const struct controls *controls, size_t row)
+bool controls_is_up(const struct controls *controls)
 {
-    const struct control *control = control_of(controls, row);
+    const struct control *control = home_control(controls);
     return control != NULL && control_is_up(control);
 }
 
-const char *controls_why(const struct controls *controls, size_t row)
+const char *controls_why(const struct controls *controls)
 {
-    const struct control *control = control_of(controls, row);
+    const struct control *control = home_control(controls);
     return control != NULL ? control_why(control) : "";
 }
 
-bool controls_is_turned_away(const struct controls *controls, size_t row)
+uint64_t controls_silence_ns(const struct controls *controls, uint64_t now_ns)
 {
-    const struct control *control = control_of(controls, row);
-    return control != NULL && control_is_turned_away(control);
-}
-
-enum pulse_state controls_pulse(const struct controls *controls, size_t row)
-{
-    const struct control *control = control_of(controls, row);
-    return control != NULL ? control_pulse(control) : PULSE_WELL;
-}
-
-uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64_t now_ns)
-{
-    const struct control *control = control_of(controls, row);
+    const struct control *control = home_control(controls);
     return control != NULL ? control_silence_ns(control, now_ns) : 0;
 }
 
@@ -387,7 +397,7 @@ bool controls_are_replicated(const struct controls *controls)
 
 const char *controls_text(const struct controls *controls)
 {
-    return controls->text;
+    return controls->cluster != NULL ? controls->text : topology_home(controls->topology)->text;
 }
 
 const struct cluster *controls_cluster(const struct controls *controls)

@@ -3,7 +3,7 @@
  * these say: which of them the topology consists of.
  *
  * One server under `upstream` is the home node whatever it says. Of several, configured or told of by sentinels
- * (run/topology/sentinels.h), the home node is the master, as run/topology/choice.h chooses it; while there is none,
+ * (run/topology/sentinels.h), the home node is the master, as run/topology/controls_home.h chooses it; while there is none,
  * it is a node without an address, for which clients wait as for one that is away. Main thread.
  */
 #ifndef WEIR_RUN_CONTROLS_H
@@ -69,26 +69,20 @@ void controls_set_password(struct controls *controls, const struct credentials *
 /* Ask what commands cost from now on, into this table, and how far nodes are: run/topology/cost_poll.h. NULL: do not. */
 void controls_ask_costs(const struct controls *controls, struct command_table *table);
 
-/* Has the control lane of this row greeted its node, and not lost it since? */
-bool controls_is_up(const struct controls *controls, size_t row);
+/* True if the control lane of the home node has greeted it, and not lost it since. */
+bool controls_is_up(const struct controls *controls);
 
-/* As control_why. */
-const char *controls_why(const struct controls *controls, size_t row);
-
-/* As control_is_turned_away. */
-bool controls_is_turned_away(const struct controls *controls, size_t row);
-
-/* As control_pulse, control_silence_ns. */
-enum pulse_state controls_pulse(const struct controls *controls, size_t row);
-uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64_t now_ns);
+/* As control_why, and control_silence_ns, of the home node. */
+const char *controls_why(const struct controls *controls);
+uint64_t controls_silence_ns(const struct controls *controls, uint64_t now_ns);
 
 /* For its name and addresses. NULL: the node of this row stands for a master that there is not. */
 const struct finder *controls_finder(const struct controls *controls, size_t row);
 
-/* Several servers may be the upstream, of which one at a time is the master. */
+/* True if several servers may be the upstream, of which one at a time is the master. */
 bool controls_are_replicated(const struct controls *controls);
 
-/* The upstream as configured. Of one server its address. */
+/* What the upstream is, for people: a cluster as configured, else the home node. Good until the loop goes on. */
 const char *controls_text(const struct controls *controls);
 
 /* NULL: the upstream is none. */

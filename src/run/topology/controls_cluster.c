@@ -1,13 +1,290 @@
 /* The topology of a cluster follows what its nodes say. */
-#include "run/topology/controls.h"
-#include "run/topology/controls_state.h"
-
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "run/topology/cluster_rows.h"
+#include "base/mem.h"
+#include "run/topology/cluster.h"
+#include "run/topology/controls.h"
+#include "run/topology/controls_state.h"
+#include "run/topology/failover_story.h"
+#include "run/topology/members.h"
+#include "upstream/node/slot_map.h"
+#include "upstream/node/topology.h"
+
+/* ---- failovers of shards ---- */
+
+static bool is_on(const struct shard_story *shard)
+{
+    return shard->story.missed_ns != 0;
+}
+
+/* Of the member in this row; NULL: no node is there. */
+static const struct member *member_at(const struct topology *topology, struct member *const *rows, uint16_t row)
+{
+    return row < topology->n_masters ? rows[row] : NULL;
+}
+
+static void go_on(struct shard_story *shard, const struct topology *topology, struct member *const *rows,
+                  uint64_t now_ns)
+{
+    const struct member *member = member_at(topology, rows, slot_map_row(topology->slots, shard->slot));
+    if (member == NULL)
+        return;
+    uint64_t lost_ns = finder_word(member->finder).lost_ns;
+    if (lost_ns != 0)
+        failover_story_miss(&shard->story, member->key, lost_ns);
+    else
+        failover_story_find(&shard->story, member->key, now_ns);
+}
+
+/* True if a story that has not been told yet is about this row. */
+static bool is_told_of(const struct shard_stories *stories, const struct topology *topology, uint16_t row)
+{
+    for (int i = 0; i < SHARD_STORIES; i++)
+        if (is_on(&stories->all[i]) && slot_map_row(topology->slots, stories->all[i].slot) == row)
+            return true;
+    return false;
+}
+
+static void begin(struct shard_stories *stories, const struct topology *topology, uint16_t row,
+                  const struct member *member, uint64_t lost_ns)
+{
+    struct shard_story *free = NULL;
+    uint16_t slot = 0;
+    while (slot < SLOT_COUNT && slot_map_row(topology->slots, slot) != row)
+        slot++;
+    for (int i = 0; i < SHARD_STORIES && free == NULL; i++)
+        if (!is_on(&stories->all[i]))
+            free = &stories->all[i];
+    if (slot == SLOT_COUNT || free == NULL)
+        return;
+    free->slot = slot;
+    failover_story_rest(&free->story, &stories->rest);
+    failover_story_miss(&free->story, member->key, lost_ns);
+}
+
+/* Members have been heard, or lost. `rows`: the members of the topology's rows, each of which may be NULL. */
+static void shard_stories_follow(struct shard_stories *stories, const struct topology *topology,
+                                 struct member *const *rows, uint64_t now_ns)
+{
+    if (topology->slots == NULL)
+        return;
+    for (int i = 0; i < SHARD_STORIES; i++)
+        if (is_on(&stories->all[i]))
+            go_on(&stories->all[i], topology, rows, now_ns);
+    for (uint16_t row = 0; row < topology->n_masters; row++) {
+        const struct member *member = member_at(topology, rows, row);
+        uint64_t lost_ns = member != NULL ? finder_word(member->finder).lost_ns : 0;
+        if (lost_ns != 0 && !is_told_of(stories, topology, row))
+            begin(stories, topology, row, member, lost_ns);
+    }
+}
+
+/* For a moment later, again and again: `tell` hears each story that has been over for `after_ns`. */
+static void shard_stories_tell(struct shard_stories *stories, const struct fates *now, uint64_t now_ns,
+                               uint64_t after_ns, void (*tell)(void *arg, const char *line), void *arg)
+{
+    char line[FAILOVER_STORY_ROOM];
+    for (int i = 0; i < SHARD_STORIES; i++) {
+        struct failover_story *story = &stories->all[i].story;
+        uint64_t due_ns = failover_story_due_ns(story, after_ns);
+        if (due_ns != 0 && now_ns >= due_ns && failover_story_tell(story, now, line))
+            tell(arg, line);
+    }
+    stories->rest = *now;
+}
+
+/* ---- the rows of the topology ---- */
+
+struct cluster_rows {
+    struct member **members;   /* of each row; heap; NULL of a home without an address */
+    struct topology_row *rows; /* heap; the texts are the view's; a node has no reference of its own */
+    size_t n, n_masters;       /* 0: no node that is known serves slots */
+    struct slot_map *slots;    /* to be handed to a topology, or freed */
+};
+
+static const struct cluster_view_node *node_at(const struct cluster *cluster, size_t number)
+{
+    return cluster_view_node(cluster_known(cluster), number);
+}
+
+static uint16_t row_of_member(const struct cluster_rows *rows, const struct member *member)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        if (rows->members[i] == member)
+            return (uint16_t)i;
+    return SLOT_UNSERVED;
+}
+
+static uint16_t add(struct cluster_rows *rows, struct member *member, const struct cluster_view_node *node)
+{
+    uint16_t row = (uint16_t)rows->n++;
+    rows->members[row] = member;
+    rows->rows[row] = (struct topology_row){.node = finder_node(member->finder),
+                                            .master = row,
+                                            .host = node->host[0] != '\0' ? node->host : NULL,
+                                            .hostname = node->hostname[0] != '\0' ? node->hostname : NULL,
+                                            .port = node->port};
+    return row;
+}
+
+/* ---- the home ---- */
+
+/* A home that is lost while most masters say that it fails keeps clients from logging in: another takes its place. */
+static bool may_be_home(const struct member *member, const struct cluster_view_node *node)
+{
+    return !node->is_failed || !finder_word(member->finder).is_lost;
+}
+
+static bool is_up(const struct member *member)
+{
+    const struct control *control = finder_control(member->finder);
+    return control != NULL && control_is_up(control);
+}
+
+/* Of two that are not the home before: the one that is up, then the one that comes first. */
+static size_t choose_home(const struct cluster_rows *rows, const struct cluster *cluster, const uint16_t *numbers,
+                          const struct member *home)
+{
+    size_t best = 0;
+    for (size_t i = 0; i < rows->n; i++) {
+        if (rows->members[i] == home && may_be_home(home, node_at(cluster, numbers[i])))
+            return i;
+        if (is_up(rows->members[i]) && !is_up(rows->members[best]))
+            best = i;
+    }
+    return best;
+}
+
+static void swap(struct cluster_rows *rows, uint16_t *numbers, size_t a, size_t b)
+{
+    struct member *member = rows->members[a];
+    struct topology_row row = rows->rows[a];
+    uint16_t number = numbers[a];
+    rows->members[a] = rows->members[b];
+    rows->rows[a] = rows->rows[b];
+    numbers[a] = numbers[b];
+    rows->members[b] = member;
+    rows->rows[b] = row;
+    numbers[b] = number;
+    rows->rows[a].master = (uint16_t)a;
+    rows->rows[b].master = (uint16_t)b;
+}
+
+/* ---- masters and replicas ---- */
+
+/* row_of has a row for each number of the view, or SLOT_UNSERVED. */
+static void add_masters(struct cluster_rows *rows, const struct cluster *cluster, const struct member *home,
+                        uint16_t *row_of)
+{
+    size_t n = cluster_view_count(cluster_known(cluster));
+    uint16_t *numbers = mem_zalloc(n + 1, sizeof *numbers);
+    for (size_t i = 0; i < n; i++) {
+        const struct cluster_view_node *node = node_at(cluster, i);
+        struct member *member = node->n_slots > 0 ? cluster_member(cluster, i) : NULL;
+        if (member != NULL && row_of_member(rows, member) == SLOT_UNSERVED)
+            numbers[add(rows, member, node)] = (uint16_t)i;
+    }
+    rows->n_masters = rows->n;
+    if (rows->n > 0)
+        swap(rows, numbers, 0, choose_home(rows, cluster, numbers, home));
+    for (size_t i = 0; i < rows->n; i++)
+        row_of[numbers[i]] = (uint16_t)i;
+    free(numbers);
+}
+
+static void add_replicas(struct cluster_rows *rows, const struct cluster *cluster, const uint16_t *row_of)
+{
+    for (size_t i = 0; i < cluster_view_count(cluster_known(cluster)); i++) {
+        const struct cluster_view_node *node = node_at(cluster, i);
+        struct member *member = cluster_reads(cluster, node) ? cluster_member(cluster, i) : NULL;
+        if (member == NULL || row_of[node->master] == SLOT_UNSERVED || row_of_member(rows, member) != SLOT_UNSERVED ||
+            !node_has_address(finder_node(member->finder)))
+            continue;
+        uint16_t row = add(rows, member, node);
+        rows->rows[row].master = row_of[node->master];
+    }
+}
+
+/* ---- slots ---- */
+
+/* The row of the node that has this row of `now`; SLOT_UNSERVED: it has none. */
+static uint16_t carried(const struct cluster_rows *rows, const struct topology *now, uint16_t row)
+{
+    for (size_t i = 0; row < now->n_masters && i < rows->n_masters; i++)
+        if (rows->rows[i].node == now->rows[row].node)
+            return (uint16_t)i;
+    return SLOT_UNSERVED;
+}
+
+static uint16_t row_of_slot(const struct cluster *cluster, const uint16_t *row_of, uint16_t slot)
+{
+    uint16_t owner = cluster_view_owner(cluster_known(cluster), slot);
+    return owner != CLUSTER_NOBODY ? row_of[owner] : SLOT_UNSERVED;
+}
+
+static void set_slots(struct cluster_rows *rows, const struct cluster *cluster, const struct topology *now,
+                      const uint16_t *row_of)
+{
+    const struct cluster_view *view = cluster_known(cluster);
+    bool holds = now->slots != NULL && cluster_view_wants_another(view);
+    uint16_t other;
+    rows->slots = slot_map_new();
+    for (uint16_t slot = 0; slot < SLOT_COUNT; slot++) {
+        uint16_t row = row_of_slot(cluster, row_of, slot);
+        uint16_t kept = holds ? carried(rows, now, slot_map_row(now->slots, slot)) : SLOT_UNSERVED;
+        slot_map_set(rows->slots, slot, kept != SLOT_UNSERVED ? kept : row);
+        rows->slots->states[slot] = (uint8_t)cluster_view_state(view, slot, &other);
+    }
+}
+
+/* `home`: the member in row 0 now; NULL: none is. `now` is the topology that workers have. cluster_rows_fini is to follow. */
+static void cluster_rows_make(struct cluster_rows *rows, const struct cluster *cluster, const struct member *home,
+                              const struct topology *now)
+{
+    size_t n = cluster_view_count(cluster_known(cluster));
+    uint16_t *row_of = mem_zalloc(n + 1, sizeof *row_of);
+    for (size_t i = 0; i < n; i++)
+        row_of[i] = SLOT_UNSERVED;
+    *rows = (struct cluster_rows){.members = mem_zalloc(n + 1, sizeof(struct member *)),
+                                  .rows = mem_zalloc(n + 1, sizeof(struct topology_row))};
+    add_masters(rows, cluster, home, row_of);
+    add_replicas(rows, cluster, row_of);
+    set_slots(rows, cluster, now, row_of);
+    free(row_of);
+}
+
+static bool is_same_slot(const struct cluster_rows *rows, const struct topology *now, uint16_t slot)
+{
+    return slot_map_row(rows->slots, slot) == slot_map_row(now->slots, slot) &&
+           rows->slots->states[slot] == now->slots->states[slot];
+}
+
+/* True if workers would see nothing new in it. */
+static bool cluster_rows_are_same(const struct cluster_rows *rows, const struct topology *now)
+{
+    bool is_same = now->slots != NULL && rows->n == now->n_rows && rows->n_masters == now->n_masters;
+    for (size_t i = 0; i < rows->n && is_same; i++)
+        is_same = rows->rows[i].node == now->rows[i].node && rows->rows[i].master == now->rows[i].master;
+    for (uint16_t slot = 0; slot < SLOT_COUNT && is_same; slot++)
+        is_same = is_same_slot(rows, now, slot);
+    return is_same;
+}
+
+static void cluster_rows_fini(struct cluster_rows *rows)
+{
+    free(rows->members);
+    free(rows->rows);
+    slot_map_free(rows->slots);
+    *rows = (struct cluster_rows){.members = NULL};
+}
+
+/* ---- the topology ---- */
 
 static bool has_row(const struct topology *topology, const struct node *node)
 {
@@ -31,14 +308,44 @@ static void demote_lost(struct controls *controls, const struct topology *topolo
     }
 }
 
-static void tell_changes(const struct controls *controls, const struct topology *now)
+/* ---- what is told ---- */
+
+static bool has_master(const struct topology *topology, const struct node *node)
+{
+    for (size_t i = 0; i < topology->n_masters; i++)
+        if (topology->rows[i].node == node)
+            return true;
+    return false;
+}
+
+/*
+ * "10.0.0.1:7000 serves no slots any more, 10.0.0.4:7000 serves slot 0" of a row of `before`: its node is in no
+ * master's row of `now`. False: row i has one.
+ */
+static bool print_change(const struct topology *before, const struct topology *now, size_t i,
+                         char out[CLUSTER_WORDS_ROOM])
+{
+    const struct node *node = before->rows[i].node;
+    uint16_t slot = 0;
+    if (!node_has_address(node) || has_master(now, node))
+        return false;
+    while (slot < SLOT_COUNT && slot_map_row(before->slots, slot) != i)
+        slot++;
+    uint16_t row = slot < SLOT_COUNT ? slot_map_row(now->slots, slot) : SLOT_UNSERVED;
+    size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "%.150s serves no slots any more", node->text);
+    if (row != SLOT_UNSERVED)
+        snprintf(out + n, CLUSTER_WORDS_ROOM - n, ", %.150s serves slot %u", now->rows[row].node->text, (unsigned)slot);
+    return true;
+}
+
+static void tell_changes(struct controls *controls, const struct topology *now)
 {
     const struct topology *before = controls->topology;
     char what[CLUSTER_WORDS_ROOM], line[CLUSTER_WORDS_ROOM + SOURCES_TEXT + 16];
     for (size_t i = 0; before->slots != NULL && i < before->n_masters; i++)
-        if (cluster_words_print_change(before, now, i, what)) {
+        if (print_change(before, now, i, what)) {
             snprintf(line, sizeof line, "upstream %s: %s", controls->text, what);
-            controls->ops->on_news(controls->arg, LOG_WARN, line, line);
+            controls_tell(controls, LOG_WARN, line, line);
         }
 }
 
@@ -51,7 +358,7 @@ static void tell_service(struct controls *controls)
         return;
     snprintf(controls->cluster_text, sizeof controls->cluster_text, "%s", text);
     snprintf(line, sizeof line, "upstream %s: %s", controls->text, text);
-    controls->ops->on_news(controls->arg, is_whole ? LOG_INFO : LOG_WARN, line, line);
+    controls_tell(controls, is_whole ? LOG_INFO : LOG_WARN, line, line);
 }
 
 /*
@@ -119,8 +426,7 @@ void controls_follow_cluster(struct controls *controls)
 
 static void tell_story(void *arg, const char *line)
 {
-    const struct controls *controls = arg;
-    controls->ops->on_news(controls->arg, LOG_WARN, line, line);
+    controls_tell(arg, LOG_WARN, line, line);
 }
 
 void controls_tell_shards(struct controls *controls, uint64_t now_ns)
@@ -131,10 +437,21 @@ void controls_tell_shards(struct controls *controls, uint64_t now_ns)
                        controls);
 }
 
+/* Tell the view of each slot that workers have given to another row by a redirect. */
 static void on_question(void *arg)
 {
     struct controls *controls = arg;
-    (void)cluster_rows_note_redirects(controls->cluster, controls->topology, controls->told);
+    const struct topology *now = controls->topology;
+    for (uint16_t slot = 0; now->slots != NULL && slot < SLOT_COUNT; slot++) {
+        uint16_t row = slot_map_row(now->slots, slot);
+        if (row == controls->told[slot])
+            continue;
+        controls->told[slot] = row;
+        if (row >= now->n_masters || now->rows[row].port == 0)
+            continue;
+        const char *host = now->rows[row].host != NULL ? now->rows[row].host : now->rows[row].hostname;
+        cluster_note_redirect(controls->cluster, slot, slice_str(host), now->rows[row].port);
+    }
 }
 
 static void on_answer(void *arg)
@@ -142,13 +459,8 @@ static void on_answer(void *arg)
     controls_choose_soon(arg);
 }
 
-static void on_news(void *arg, enum log_level level, const char *about, const char *line)
-{
-    const struct controls *controls = arg;
-    controls->ops->on_news(controls->arg, level, about, line);
-}
-
-static const struct cluster_ops cluster_ops = {.on_question = on_question, .on_answer = on_answer, .on_news = on_news};
+static const struct cluster_ops cluster_ops = {
+    .on_question = on_question, .on_answer = on_answer, .on_news = controls_tell};
 
 /* ---- what the weir that this one replaces knew ---- */
 

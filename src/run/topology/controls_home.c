@@ -1,16 +1,169 @@
 /* Which member is the master of a replicated upstream. */
-#include "run/topology/controls.h"
-#include "run/topology/controls_state.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "run/topology/sentinel_view.h"
+#include "run/topology/controls.h"
+#include "run/topology/controls_state.h"
+#include "run/topology/mastership.h"
+#include "run/topology/members.h"
+#include "run/topology/sentinels.h"
 
 #define ASK_NS (50 * NS_PER_MS) /* between two questions beside the polls: an answer may be the reason for the next */
+
+/* ---- the choice ---- */
+
+static struct mastership_server server_of(const struct member *member)
+{
+    struct finder_word word = finder_word(member->finder);
+    enum mastership_reach reach = word.is_lost ? REACH_LOST : REACH_OK;
+    return (struct mastership_server){
+        .key = member->key,
+        .reach = member->is_settled ? reach : REACH_UNTRIED,
+        .role = word.role,
+        .said_ns = word.said_ns,
+    };
+}
+
+static const char *word_of(const struct mastership_server *server, const struct member *member)
+{
+    static const char *const words[] = {
+        [ROLE_UNKNOWN] = "does not say what it is", [ROLE_MASTER] = "is a master", [ROLE_REPLICA] = "is a replica"};
+    if (server->reach == REACH_OK && server->role == ROLE_UNKNOWN && finder_word(member->finder).is_mute)
+        return "does not say what it is, as weir has no login there";
+    return server->reach != REACH_OK ? "is away" : words[server->role];
+}
+
+/* "10.0.0.1:6379 is a replica, 10.0.0.2:6379 is away" */
+static size_t print_words(const struct mastership_view *view, const struct members *members, char *out, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < view->n_servers && n < room; i++)
+        n += (size_t)snprintf(out + n, room - n, "%s%.100s %s", i > 0 ? ", " : "", view->servers[i].key,
+                              word_of(&view->servers[i], members->all[i]));
+    return n;
+}
+
+/* What the sentinels' part in it is, where they have one. */
+static const char *sentinels_part(enum mastership_why why)
+{
+    switch (why) {
+    case MASTERSHIP_NO_CLAIM:
+        return "no sentinel names one";
+    case MASTERSHIP_DISAGREE:
+        return "the sentinels disagree";
+    case MASTERSHIP_AWAITED:
+        return "the server that the sentinels name has not said that it is";
+    case MASTERSHIP_IS_REPLICA:
+        return "the server that the sentinels name says that it is a replica";
+    default:
+        return "";
+    }
+}
+
+static void explain(struct choice *choice, const struct mastership_view *view, const struct members *members)
+{
+    const char *part = sentinels_part(choice->why);
+    choice->text[0] = '\0';
+    if (choice->home != NULL)
+        return;
+    size_t n = (size_t)snprintf(choice->text, sizeof choice->text, "%s%s", part,
+                                part[0] != '\0' && view->n_servers > 0 ? ": " : "");
+    (void)print_words(view, members, choice->text + n, sizeof choice->text - n);
+}
+
+/* What sentinels say at one moment: good until the loop goes on. Zeroed: there are none. */
+struct sentinel_view {
+    struct mastership_claim claims[SENTINELS_MOST];
+    const struct address *masters[SENTINELS_MOST]; /* that these name; NULL: none */
+    size_t n;
+    size_t n_sentinels; /* that are known */
+    const struct address *replicas[SENTINELS_REPLICAS_MOST];
+    size_t n_replicas;
+};
+
+/* *choice is what was chosen last, or zeroed but for the form. */
+static void choose(struct choice *choice, const struct members *members, const struct sentinel_view *told,
+                   uint64_t now_ns)
+{
+    struct mastership_server *servers = mem_zalloc(members->n, sizeof *servers);
+    for (size_t i = 0; i < members->n; i++)
+        servers[i] = server_of(members->all[i]);
+    const struct mastership_view view = {
+        .form = choice->form,
+        .servers = servers,
+        .n_servers = members->n,
+        .claims = told->claims,
+        .n_claims = told->n,
+        .n_sentinels = told->n_sentinels,
+        .before = {choice->named[0] != '\0' ? choice->named : NULL, choice->epoch, choice->changed_ns},
+        .now_ns = now_ns,
+    };
+    struct mastership_choice made = mastership_choose(&view);
+    choice->home = members_find(members, made.home);
+    choice->asked = members_find(members, made.ask);
+    if (made.named != choice->named)
+        snprintf(choice->named, sizeof choice->named, "%s", made.named != NULL ? made.named : "");
+    choice->epoch = made.epoch;
+    choice->changed_ns = made.changed_ns;
+    choice->again_ns = made.again_ns;
+    choice->pace = made.pace;
+    choice->why = made.why;
+    explain(choice, &view, members);
+    free(servers);
+}
+
+/* ---- members that follow from what sentinels say ---- */
+
+static void admit(struct members *members, const struct address *address)
+{
+    char key[ADDRESS_TEXT];
+    address_print(address, key, sizeof key);
+    if (members_find(members, key) == NULL)
+        (void)members_add(members, key, address);
+}
+
+/* A member for each server that is named, and for each replica. */
+static void admit_told(const struct sentinel_view *view, struct members *members)
+{
+    for (size_t i = 0; i < view->n; i++)
+        if (view->masters[i] != NULL && view->claims[i].age == CLAIM_FRESH)
+            admit(members, view->masters[i]);
+    for (size_t i = 0; i < view->n_replicas; i++)
+        admit(members, view->replicas[i]);
+}
+
+static bool is_told_of(const struct sentinel_view *view, const struct member *member)
+{
+    for (size_t i = 0; i < view->n; i++)
+        if (view->claims[i].server != NULL && strcmp(view->claims[i].server, member->key) == 0)
+            return true;
+    for (size_t i = 0; i < view->n_replicas; i++) {
+        char key[ADDRESS_TEXT];
+        address_print(view->replicas[i], key, sizeof key);
+        if (strcmp(key, member->key) == 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Set is_leaving of members of which no sentinel tells any more. While none answers none leaves; nor does the home, or
+ * the member that is expected to be it.
+ */
+static void dismiss_untold(const struct sentinel_view *view, struct members *members, const struct choice *choice)
+{
+    bool is_any_fresh = false;
+    for (size_t i = 0; i < view->n; i++)
+        is_any_fresh = is_any_fresh || view->claims[i].age == CLAIM_FRESH;
+    for (size_t i = 0; is_any_fresh && i < members->n; i++) {
+        struct member *member = members->all[i];
+        bool is_chosen = member == choice->home || strcmp(member->key, choice->named) == 0;
+        member->is_leaving = !is_chosen && !is_told_of(view, member);
+    }
+}
 
 /* ---- the topology ---- */
 
@@ -85,7 +238,7 @@ static void change_home(struct controls *controls, struct member *home)
         controls_hand_table(controls, home);
 }
 
-static void tell_home(const struct controls *controls)
+static void tell_home(struct controls *controls)
 {
     char line[SOURCES_TEXT + CHOICE_TEXT + ADDRESS_TEXT];
     const struct member *home = controls_home(controls);
@@ -93,7 +246,7 @@ static void tell_home(const struct controls *controls)
         snprintf(line, sizeof line, "upstream %s is the master", home->key);
     else
         snprintf(line, sizeof line, "upstream %s has no master: %s", controls->text, controls->choice.text);
-    controls->ops->on_news(controls->arg, home != NULL ? LOG_INFO : LOG_WARN, line, line);
+    controls_tell(controls, home != NULL ? LOG_INFO : LOG_WARN, line, line);
 }
 
 /* True if every server and sentinel that was configured has been heard, or has failed once. */
@@ -111,23 +264,26 @@ static void ask_beside_polls(struct controls *controls, uint64_t now_ns)
     controls->asked_ns = now_ns;
     finder_ask_role(asked->finder);
 }
+
 static void make_choice(struct controls *controls, uint64_t now_ns)
 {
-    struct sentinel_view view;
+    struct choice *choice = &controls->choice;
     struct members *members = &controls->members;
-    if (controls->sentinels == NULL) {
-        const struct choice_claims none = {NULL, 0, 0};
-        choice_make(&controls->choice, members, &none, now_ns);
+    const struct sentinels *sentinels = controls->sentinels;
+    struct sentinel_view view = {.n = 0};
+    if (sentinels == NULL) {
+        choose(choice, members, &view, now_ns);
         return;
     }
-    sentinel_view_look(&view, controls->sentinels);
-    sentinel_view_admit(&view, members);
-    const struct choice_claims claims = sentinel_view_claims(&view);
-    choice_make(&controls->choice, members, &claims, now_ns);
-    if (controls->choice.why == MASTERSHIP_NO_CLAIM)
-        (void)sentinel_view_explain(&view, controls->choice.text, sizeof controls->choice.text);
-    sentinel_view_dismiss(&view, members, &controls->choice);
-    sentinels_set_pace(controls->sentinels, controls->choice.pace);
+    view.n = sentinels_claims(sentinels, view.claims, view.masters);
+    view.n_sentinels = sentinels_count(sentinels);
+    view.n_replicas = sentinels_replicas(sentinels, view.replicas);
+    admit_told(&view, members);
+    choose(choice, members, &view, now_ns);
+    if (choice->why == MASTERSHIP_NO_CLAIM)
+        sentinels_explain(sentinels, choice->text, sizeof choice->text);
+    dismiss_untold(&view, members, choice);
+    sentinels_set_pace(controls->sentinels, choice->pace);
 }
 
 /* A master with a lost connection is missed, though nothing is known to be in its place. */
@@ -152,7 +308,7 @@ void controls_tell_story(struct controls *controls, uint64_t now_ns)
     uint64_t due_ns = failover_story_due_ns(&controls->story, upstream_time(controls->upstream, STORY_NS));
     controls->ops->sum_fates(controls->arg, &fates);
     if (due_ns != 0 && now_ns >= due_ns && failover_story_tell(&controls->story, &fates, line))
-        controls->ops->on_news(controls->arg, LOG_WARN, line, line);
+        controls_tell(controls, LOG_WARN, line, line);
     failover_story_rest(&controls->story, &fates);
 }
 

@@ -10,18 +10,50 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "run/topology/choice.h"
-#include "run/topology/cluster_words.h"
+#include "run/topology/cluster.h"
 #include "run/topology/cost_poll.h"
 #include "run/topology/failover_story.h"
+#include "run/topology/mastership.h"
 #include "run/topology/members.h"
 #include "run/topology/replica_poll.h"
 #include "run/topology/sentinels.h"
-#include "run/topology/shard_stories.h"
 #include "upstream/node/topology.h"
 
 #define SOURCES_TEXT 1024
 #define STORY_NS NS_PER_S /* a failover is told so long after it, when commands that waited have been sent */
+
+#define SHARD_STORIES 16 /* at a time (chosen): of more shards that are lost together the first ones are told of */
+
+/*
+ * Failovers of the shards of a cluster. A story begins when the connection to a master is lost, and is bound to a slot
+ * that the master serves: the node that serves the slot afterwards is the end of it. A slot that is moved from a master
+ * that is there is no failover. What is counted meanwhile is of all shards.
+ */
+struct shard_story {
+    struct failover_story story;
+    uint16_t slot;
+};
+
+/* Zeroed: nothing has been seen. */
+struct shard_stories {
+    struct shard_story all[SHARD_STORIES];
+    struct fates rest; /* of the last shard_stories_tell: what is counted in a story begins here */
+};
+
+#define CHOICE_TEXT 400
+
+/* Which member is the master of a replicated upstream. */
+struct choice {
+    enum mastership_form form;
+    char named[ADDRESS_TEXT]; /* key of the member that is the master, or is expected to say so; "": none */
+    uint64_t epoch, changed_ns;
+    struct member *home;       /* NULL: none is, for now */
+    struct member *asked;      /* is to be asked at once what it is; NULL: none */
+    enum mastership_pace pace; /* at which all are to be asked */
+    uint64_t again_ns;         /* choose again then; 0: when something has changed */
+    enum mastership_why why;
+    char text[CHOICE_TEXT]; /* why none is, for people; "": one is */
+};
 
 struct controls_ops;
 
@@ -75,6 +107,9 @@ void controls_set_topology(struct controls *controls, struct topology *topology,
 void controls_sum_maxclients(const struct controls *controls);
 void controls_hand_table(const struct controls *controls, const struct member *member);
 void controls_settle(struct controls *controls);
+
+/* As controls_ops.on_news; `arg` is the controls. */
+void controls_tell(void *arg, enum log_level level, const char *about, const char *line);
 void controls_drop_leaving(struct controls *controls);
 
 /* ---- controls_home.c ---- */

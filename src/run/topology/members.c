@@ -9,40 +9,14 @@
 
 /* ---- what a finder says ---- */
 
-static void forget_table(struct member *member)
+void member_take_table(struct member *member, struct command_table *table)
 {
     if (member->table != NULL)
         command_table_put(member->table);
-    member->table = NULL;
-}
-
-static void on_node(void *arg)
-{
-    struct member *member = arg;
-    member->members->ops->on_node(member->members->arg, member);
-}
-
-static void on_table(void *arg, struct command_table *table)
-{
-    struct member *member = arg;
-    forget_table(member);
     member->table = table;
-    member->members->ops->on_table(member->members->arg, member);
 }
 
-static void on_rejected(void *arg, const char *why)
-{
-    struct member *member = arg;
-    member->members->ops->on_rejected(member->members->arg, member, why);
-}
-
-static void on_maxclients(void *arg)
-{
-    const struct member *member = arg;
-    member->members->ops->on_maxclients(member->members->arg);
-}
-
-static void note_word(struct member *member)
+void member_note_word(struct member *member)
 {
     struct finder_word word = finder_word(member->finder);
     if (word.role != member->word.role || word.is_lost != member->word.is_lost)
@@ -50,41 +24,10 @@ static void note_word(struct member *member)
     member->word = word;
 }
 
-static void on_word(void *arg)
-{
-    struct member *member = arg;
-    note_word(member);
-    member->members->ops->on_word(member->members->arg, member);
-}
-
-static void on_settled(void *arg)
-{
-    struct member *member = arg;
-    member->is_settled = true;
-    note_word(member);
-    member->members->ops->on_word(member->members->arg, member);
-}
-
-static void on_news(void *arg, enum log_level level, const char *about, const char *line)
-{
-    const struct member *member = arg;
-    member->members->ops->on_news(member->members->arg, level, about, line);
-}
-
-static const struct finder_ops finder_ops = {
-    .on_node = on_node,
-    .on_table = on_table,
-    .on_rejected = on_rejected,
-    .on_maxclients = on_maxclients,
-    .on_word = on_word,
-    .on_settled = on_settled,
-    .on_news = on_news,
-};
-
 /* ---- members come and go ---- */
 
 void members_init(struct members *members, struct loop *loop, const struct finder_settings *settings,
-                  const struct members_ops *ops, void *arg)
+                  const struct finder_ops *ops, void *arg)
 {
     *members = (struct members){.loop = loop, .settings = *settings, .ops = ops, .arg = arg};
 }
@@ -98,7 +41,7 @@ struct member *members_add(struct members *members, const char *key, const struc
     member->address = *dialled;
     member->address.host = mem_strndup(dialled->host, strlen(dialled->host));
     settings.address = &member->address;
-    member->finder = finder_open(members->loop, &settings, &finder_ops, member);
+    member->finder = finder_open(members->loop, &settings, members->ops, member);
     members->all = mem_realloc(members->all, members->n + 1, sizeof(struct member *));
     members->all[members->n++] = member;
     if (members->is_started)
@@ -111,7 +54,7 @@ struct member *members_add(struct members *members, const char *key, const struc
 static void free_member(struct member *member)
 {
     finder_close(member->finder);
-    forget_table(member);
+    member_take_table(member, NULL);
     address_fini(&member->address);
     free(member);
 }

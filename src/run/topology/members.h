@@ -32,29 +32,22 @@ struct member {
     uint64_t changed_ns;         /* when its role changed last, or whether it can be reached; 0: never */
 };
 
-/* Not called from within a call of the functions below. No member is to be dropped from within one. */
-struct members_ops {
-    void (*on_node)(void *arg, struct member *member);  /* finder_node is another */
-    void (*on_table)(void *arg, struct member *member); /* member->table is another */
-    void (*on_word)(void *arg, struct member *member);  /* finder_word may be another, or is_settled is set */
-    void (*on_rejected)(void *arg, struct member *member, const char *why); /* it answers, and cannot be served */
-    void (*on_maxclients)(void *arg);
-    void (*on_news)(void *arg, enum log_level level, const char *about, const char *line);
-};
-
 struct members {
     struct loop *loop;
     struct finder_settings settings; /* but for the address */
-    const struct members_ops *ops;
-    void *arg;
-    struct member **all; /* in the order in which they came; heap, and each of them too */
+    const struct finder_ops *ops;    /* of each finder, with the member as argument */
+    void *arg;                       /* the owner's */
+    struct member **all;             /* in the order in which they came; heap, and each of them too */
     size_t n;
     bool is_started, probes;
 };
 
-/* The settings' parts and ops outlive the members. */
+/*
+ * The settings' parts and ops outlive the members. What ops hear is to be noted first (member_take_table,
+ * member_note_word). No member is to be dropped from within one.
+ */
 void members_init(struct members *members, struct loop *loop, const struct finder_settings *settings,
-                  const struct members_ops *ops, void *arg);
+                  const struct finder_ops *ops, void *arg);
 void members_fini(struct members *members);
 
 /* One more; once members have been started it begins to look at once. Out of memory ends the process. */
@@ -65,6 +58,10 @@ void members_drop(struct members *members, struct member *member);
 
 /* NULL: there is none of this key. Safe on NULL. */
 struct member *members_find(const struct members *members, const char *key);
+
+/* For finder_ops.on_table and on_word. `table` is kept, with its reference. */
+void member_take_table(struct member *member, struct command_table *table);
+void member_note_word(struct member *member);
 
 /* As finder_start, finder_probe, finder_set_password, finder_look and finder_ask_role, for each. */
 void members_start(struct members *members);

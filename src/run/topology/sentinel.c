@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "net/link.h"
 #include "resp/emit.h"
-#include "run/topology/question_budget.h"
+#include "run/topology/question_pace.h"
 #include "run/topology/sentinel_name.h"
 #include "upstream/node/backoff.h"
 

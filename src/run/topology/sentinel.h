@@ -8,7 +8,7 @@
  * once another server is named.
  *
  * One question at a time, each for at most 300 ms, and never more of them than
- * run/topology/question_budget.h allows, whatever the sentinel does. Main thread.
+ * run/topology/question_pace.h allows, whatever the sentinel does. Main thread.
  */
 #ifndef WEIR_RUN_SENTINEL_H
 #define WEIR_RUN_SENTINEL_H

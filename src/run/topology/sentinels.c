@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "run/config/secret.h"
-#include "run/topology/sentinel.h"
 
 #define LINE_ROOM 1024
 #define PASSWORD_NS (10 * NS_PER_S)           /* how often its file is read */
@@ -20,6 +19,7 @@ struct slot {
     struct sentinel *sentinel;
     struct sentinel_word word;                        /* as it was at the last refresh */
     struct address master;                            /* as claimed; the host is the word's, NULL: none */
+    char key[ADDRESS_TEXT];                           /* that address as a text */
     struct address replicas[SENTINELS_REPLICAS_MOST]; /* the hosts are the word's */
     size_t n_replicas;
     bool is_configured;
@@ -404,6 +404,8 @@ static void take_word(const struct sentinels *sentinels, struct slot *slot)
     slot->master = (struct address){.host = NULL};
     if (word->has_named && word->master.port != 0)
         slot->master = address_of(sentinels, &word->master);
+    if (slot->master.host != NULL)
+        address_print(&slot->master, slot->key, sizeof slot->key);
     slot->n_replicas = word->n_replicas;
     for (size_t i = 0; i < word->n_replicas; i++)
         slot->replicas[i] = address_of(sentinels, &word->replicas[i]);
@@ -435,7 +437,8 @@ void sentinels_set_pace(struct sentinels *sentinels, enum mastership_pace pace)
         sentinel_set_pace(sentinels->slots[i]->sentinel, pace);
 }
 
-size_t sentinels_claims(const struct sentinels *sentinels, struct sentinels_claim out[SENTINELS_MOST])
+size_t sentinels_claims(const struct sentinels *sentinels, struct mastership_claim claims[SENTINELS_MOST],
+                        const struct address *masters[SENTINELS_MOST])
 {
     size_t n = 0;
     for (size_t i = 0; i < sentinels->n; i++) {
@@ -443,12 +446,12 @@ size_t sentinels_claims(const struct sentinels *sentinels, struct sentinels_clai
         const struct sentinel_word *word = &slot->word;
         if (!word->has_named || slot->is_twin)
             continue;
-        struct sentinels_claim *claim = &out[n++];
-        *claim = (struct sentinels_claim){.master = slot->master.host != NULL ? &slot->master : NULL,
-                                          .epoch = word->master.epoch,
-                                          .since_ns = word->since_ns,
-                                          .age = sentinel_age(slot->sentinel)};
-        memcpy(claim->sentinel, word->id, sizeof claim->sentinel);
+        masters[n] = slot->master.host != NULL ? &slot->master : NULL;
+        claims[n++] = (struct mastership_claim){.sentinel = word->id,
+                                                .server = slot->master.host != NULL ? slot->key : NULL,
+                                                .epoch = word->master.epoch,
+                                                .since_ns = word->since_ns,
+                                                .age = sentinel_age(slot->sentinel)};
     }
     return n;
 }
@@ -492,22 +495,24 @@ bool sentinels_are_settled(const struct sentinels *sentinels)
     return sentinels->is_started;
 }
 
-bool sentinels_row(const struct sentinels *sentinels, size_t i, struct sentinels_row *out)
+void sentinels_explain(const struct sentinels *sentinels, char *out, size_t room)
 {
-    if (i >= sentinels->n)
-        return false;
-    const struct slot *slot = sentinels->slots[i];
-    const struct sentinel_word *word = &slot->word;
-    char what[LINE_ROOM / 2];
-    snprintf(out->address, sizeof out->address, "%s", sentinel_text(slot->sentinel));
-    print_master(word, out->names, sizeof out->names);
-    describe(sentinels, word, what, sizeof what);
-    snprintf(out->why, sizeof out->why, "%.*s", (int)sizeof out->why - 1,
-             slot->is_twin                   ? "is known by another address, too"
-             : word->trouble != TROUBLE_NONE ? what
-                                             : "");
-    out->epoch = word->master.epoch;
-    return true;
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sentinels->n && n < room; i++) {
+        const struct slot *slot = sentinels->slots[i];
+        const char *before = n > 0 ? ", " : "", *text = sentinel_text(slot->sentinel);
+        char what[LINE_ROOM / 2], names[ADDRESS_TEXT];
+        print_master(&slot->word, names, sizeof names);
+        describe(sentinels, &slot->word, what, sizeof what);
+        if (slot->is_twin)
+            snprintf(what, sizeof what, "is known by another address, too");
+        if (slot->is_twin || slot->word.trouble != TROUBLE_NONE)
+            n += (size_t)snprintf(out + n, room - n, "%ssentinel %.100s: %.127s", before, text, what);
+        else
+            n += (size_t)snprintf(out + n, room - n, "%ssentinel %.100s names %.100s", before, text,
+                                  names[0] != '\0' ? names : "none");
+    }
 }
 
 /* ---- its life ---- */

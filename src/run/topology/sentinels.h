@@ -48,17 +48,12 @@ void sentinels_read_password(struct sentinels *sentinels);
 /* How often they are asked from now on; a hurry begins at once. */
 void sentinels_set_pace(struct sentinels *sentinels, enum mastership_pace pace);
 
-/* What one sentinel names. */
-struct sentinels_claim {
-    char sentinel[SENTINEL_ID];   /* its own id, or its address while it has told none */
-    const struct address *master; /* as the sentinel announces it; NULL: it names none. Good until the loop goes on */
-    uint64_t epoch;
-    uint64_t since_ns; /* since when it has named this server */
-    enum mastership_age age;
-};
-
-/* Of each sentinel that has ever said what it names. Returns how many. */
-size_t sentinels_claims(const struct sentinels *sentinels, struct sentinels_claim out[SENTINELS_MOST]);
+/*
+ * The claim of each sentinel that has ever said what it names, and the server that it names, as announced (NULL: none).
+ * Returns how many. Good until the loop goes on.
+ */
+size_t sentinels_claims(const struct sentinels *sentinels, struct mastership_claim claims[SENTINELS_MOST],
+                        const struct address *masters[SENTINELS_MOST]);
 
 /* How many sentinels are known: configured, or learnt and heard. They need not answer now. */
 size_t sentinels_count(const struct sentinels *sentinels);
@@ -72,16 +67,8 @@ size_t sentinels_replicas(const struct sentinels *sentinels, const struct addres
 /* True once every sentinel that was configured has answered, or failed once. */
 bool sentinels_are_settled(const struct sentinels *sentinels);
 
-/* For people: one sentinel. */
-struct sentinels_row {
-    char address[ADDRESS_TEXT]; /* as configured or announced */
-    char names[ADDRESS_TEXT];   /* the server that it names; "": none */
-    char why[128];              /* it does not serve weir; "": it does */
-    uint64_t epoch;
-};
-
-/* Sentinel `i`; those that were configured come first. False: there are no more. */
-bool sentinels_row(const struct sentinels *sentinels, size_t i, struct sentinels_row *out);
+/* Why they name no master, for people: "sentinel 10.0.0.1:26379: connection refused". */
+void sentinels_explain(const struct sentinels *sentinels, char *out, size_t room);
 
 /* Asynchronous; frees itself. No callback comes after it. */
 void sentinels_close(struct sentinels *sentinels);

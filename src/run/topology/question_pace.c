@@ -1,4 +1,4 @@
-#include "run/topology/cluster_pace.h"
+#include "run/topology/question_pace.h"
 
 #define STRETCH_MOST 200 /* thousandths of a pause */
 

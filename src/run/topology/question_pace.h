@@ -1,7 +1,8 @@
 /*
- * When the next node of a cluster is asked which nodes there are.
+ * When a server may be asked: how often any may be at most (question_budget), and when the next node of a cluster is
+ * asked which nodes there are (cluster_pace):
  *
- *   never            within 100 ms of the last question, nor beyond run/topology/question_budget.h
+ *   never            within 100 ms of the last question, nor beyond the budget
  *   wanted           as soon as that allows; after answers that changed nothing 200, 400 .. 1000 ms after the last
  *   urgent, as slots have just lost their node: every 250 ms, wanted or not
  *   else             every 10 s
@@ -9,13 +10,35 @@
  * Each pause is up to a fifth longer than that, so that several weirs do not ask together. Zeroed but for `random`:
  * nothing has been asked, and the first question is due. Time is an argument. Main thread. Pure.
  */
-#ifndef WEIR_RUN_CLUSTER_PACE_H
-#define WEIR_RUN_CLUSTER_PACE_H
+#ifndef WEIR_RUN_QUESTION_PACE_H
+#define WEIR_RUN_QUESTION_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "run/topology/question_budget.h"
+#include "base/clock.h"
+
+/* Below ten a second, also where one question is late on its way and those behind it are not (chosen). */
+#define BUDGET_QUESTIONS 9
+#define BUDGET_NS (1200 * NS_PER_MS)
+
+/* One server is asked at most BUDGET_QUESTIONS in any BUDGET_NS, over all connections to it. Zeroed: nothing yet. */
+struct question_budget {
+    uint64_t asked_ns[BUDGET_QUESTIONS]; /* when the last questions were asked, as a ring; 0: never */
+    unsigned n;
+};
+
+/* How long nothing may be asked yet. */
+static inline uint64_t question_budget_wait(const struct question_budget *budget, uint64_t now_ns)
+{
+    uint64_t oldest_ns = budget->asked_ns[budget->n % BUDGET_QUESTIONS];
+    return oldest_ns != 0 && now_ns - oldest_ns < BUDGET_NS ? BUDGET_NS - (now_ns - oldest_ns) : 0;
+}
+
+static inline void question_budget_spend(struct question_budget *budget, uint64_t now_ns)
+{
+    budget->asked_ns[budget->n++ % BUDGET_QUESTIONS] = now_ns;
+}
 
 #define CLUSTER_PACE_LEAST_NS (100 * NS_PER_MS)
 #define CLUSTER_PACE_URGENT_NS (250 * NS_PER_MS) /* a failover is seen so soon (chosen) */
