@@ -326,7 +326,7 @@ conformance: build/weir ## the server's own test suite through weir: REDIS_SRC=i
 versions: build/asan/weir build/asan/sim_redis build/weir ## REDIS="server ..." [REDIS_SRC="sources ..."]: all tests that depend on the server, for each (ONLY=it, audit or conformance)
 	@tests/tools/run-versions.py $(or $(REDIS),$(error REDIS="path ...": the servers)) $(if $(REDIS_SRC),--source $(REDIS_SRC)) $(addprefix --stage ,$(ONLY))
 
-CHECKS = check-layers check-keys check-metrics check-man check-headers check-clang check-lint check-docs check-prose
+CHECKS = check-layers check-keys check-metrics check-mutations check-man check-headers check-clang check-lint check-docs check-prose
 check: $(CHECKS) ## includes, configuration keys, metrics, headers, clang's warnings, lint, docs
 
 check-layers: # no include points up a layer, or closes a circle in its folder
@@ -338,6 +338,9 @@ check-keys: # code, docs and sample configuration name the same keys
 
 check-metrics: # code and docs name the same metrics
 	@tests/tools/check-metrics
+
+check-mutations: # the pattern of each mutation is in src exactly once
+	@tests/tools/mutations --check
 
 check-docs: build/asan/weir # links, files, examples, transcripts and alerts of the docs
 	@tests/tools/check-docs
