@@ -54,7 +54,7 @@ static void append(struct build *build, struct slice bytes)
     build->len += bytes.len;
 }
 
-static void head(struct build *build, char type, int64_t number)
+void build_header(struct build *build, char type, int64_t number)
 {
     char *to = reserve(build, EMIT_HEADER_MAX);
     if (to != NULL)
@@ -63,22 +63,22 @@ static void head(struct build *build, char type, int64_t number)
 
 void build_map(struct build *build, size_t pairs)
 {
-    head(build, build->is_resp3 ? '%' : '*', (int64_t)(build->is_resp3 ? pairs : 2 * pairs));
+    build_header(build, build->is_resp3 ? '%' : '*', (int64_t)(build->is_resp3 ? pairs : 2 * pairs));
 }
 
 void build_array(struct build *build, size_t n)
 {
-    head(build, '*', (int64_t)n);
+    build_header(build, '*', (int64_t)n);
 }
 
 void build_set(struct build *build, size_t n)
 {
-    head(build, build->is_resp3 ? '~' : '*', (int64_t)n);
+    build_header(build, build->is_resp3 ? '~' : '*', (int64_t)n);
 }
 
 void build_bulk(struct build *build, struct slice bytes)
 {
-    head(build, '$', (int64_t)bytes.len);
+    build_header(build, '$', (int64_t)bytes.len);
     append(build, bytes);
     append(build, SLICE("\r\n"));
 }
@@ -92,7 +92,7 @@ void build_bulk_str(struct build *build, const char *text)
 __attribute__((format(printf, 3, 0))) static void bulk_of(struct build *build, size_t len, const char *format,
                                                           va_list args)
 {
-    head(build, '$', (int64_t)len);
+    build_header(build, '$', (int64_t)len);
     char *to = reserve(build, len + 1);
     if (to == NULL)
         return;
@@ -118,7 +118,7 @@ void build_printf_bulk(struct build *build, const char *format, ...)
 
 void build_int(struct build *build, int64_t number)
 {
-    head(build, ':', number);
+    build_header(build, ':', number);
 }
 
 void build_nil(struct build *build)

@@ -29,6 +29,7 @@ void build_fini(struct build *build);
 void build_map(struct build *build, size_t pairs); /* RESP2: an array of 2 * pairs */
 void build_array(struct build *build, size_t n);
 void build_set(struct build *build, size_t n); /* RESP2: an array */
+void build_header(struct build *build, char type, int64_t number);
 
 /* ---- values ---- */
 

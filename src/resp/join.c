@@ -3,33 +3,14 @@
 
 #include <stdlib.h>
 
-#include "base/num.h"
-#include "resp/emit.h"
-#include "resp/scan.h"
+#include "resp/element.h"
 
 /* ---- headers ---- */
 
-struct header {
-    char type;
-    int64_t number;    /* of a status or an error: 0 */
-    struct slice rest; /* what follows the header's line */
-};
-
-/* False: it is no header with a number. */
-static bool header_read(struct slice reply, struct header *header)
-{
-    const char *end = reply.len > 1 ? memchr(reply.at, '\r', reply.len) : NULL;
-    if (end == NULL || reply.at + reply.len - end < 2)
-        return false;
-    size_t len = (size_t)(end - reply.at) - 1;
-    *header = (struct header){.type = *reply.at, .rest = slice_of(end + 2, (size_t)(reply.at + reply.len - end) - 2)};
-    return num_parse(slice_of(reply.at + 1, len), &header->number);
-}
-
 static bool read_integer(struct slice reply, int64_t *number)
 {
-    struct header header;
-    if (!header_read(reply, &header) || header.type != ':')
+    struct element_head header;
+    if (!element_head(reply, &header) || header.type != ':')
         return false;
     *number = header.number;
     return true;
@@ -52,24 +33,6 @@ static const struct slice *first_error(const struct slice *replies, size_t n)
         if (join_is_error(replies[i]))
             return &replies[i];
     return NULL;
-}
-
-/* The next element, which is taken off *rest. */
-static bool next_element(struct slice *rest, struct slice *element)
-{
-    struct reply_scan scan = {0};
-    size_t used = 0;
-    if (rest->len == 0 || reply_scan(&scan, rest->at, rest->len, &used) != SCAN_FRAME)
-        return false;
-    *element = slice_of(rest->at, used);
-    *rest = slice_of(rest->at + used, rest->len - used);
-    return true;
-}
-
-static void put_header(struct build *out, char type, int64_t number)
-{
-    char text[EMIT_HEADER_MAX];
-    build_raw(out, slice_of(text, emit_header(text, type, number)));
 }
 
 /* ---- integers ---- */
@@ -106,12 +69,12 @@ static bool join_integers(struct build *out, const struct slice *replies, size_t
 /* Element `index` of an array of integers. */
 static bool integer_at(struct slice reply, int64_t index, int64_t *number)
 {
-    struct header header;
+    struct element_head header;
     struct slice element;
-    if (!header_read(reply, &header) || header.type != '*')
+    if (!element_head(reply, &header) || header.type != '*')
         return false;
     for (int64_t i = 0; i <= index; i++)
-        if (!next_element(&header.rest, &element))
+        if (!element_next(&header.rest, &element))
             return false;
     return read_integer(element, number);
 }
@@ -119,8 +82,8 @@ static bool integer_at(struct slice reply, int64_t index, int64_t *number)
 /* Elements are few: as many as the arguments of SCRIPT EXISTS. */
 static bool join_each(struct build *out, const struct slice *replies, size_t n, int64_t (*of)(int64_t, int64_t))
 {
-    struct header first;
-    if (!header_read(replies[0], &first) || first.type != '*' || first.number < 0)
+    struct element_head first;
+    if (!element_head(replies[0], &first) || first.type != '*' || first.number < 0)
         return false;
     build_array(out, (size_t)first.number);
     for (int64_t at = 0; at < first.number; at++) {
@@ -139,14 +102,14 @@ static bool join_each(struct build *out, const struct slice *replies, size_t n, 
 /* As many as the channels that PUBSUB SHARDNUMSUB names. */
 static bool join_pairs(struct build *out, const struct slice *replies, size_t n)
 {
-    struct header first;
+    struct element_head first;
     struct slice element;
-    if (!header_read(replies[0], &first) || first.type != '*' || first.number < 0 || first.number % 2 != 0)
+    if (!element_head(replies[0], &first) || first.type != '*' || first.number < 0 || first.number % 2 != 0)
         return false;
     build_array(out, (size_t)first.number);
     for (int64_t at = 0; at < first.number; at++) {
         int64_t all = 0, number;
-        if (!next_element(&first.rest, &element))
+        if (!element_next(&first.rest, &element))
             return false;
         for (size_t i = 0; i < n && at % 2 != 0; i++, all = add(all, number))
             if (!integer_at(replies[i], at, &number))
@@ -168,20 +131,20 @@ static bool is_list(char type)
 
 static bool join_lists(struct build *out, const struct slice *replies, size_t n)
 {
-    struct header header;
+    struct element_head header;
     char type = 0;
     int64_t number = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!header_read(replies[i], &header) || !is_list(header.type) || header.number < 0)
+        if (!element_head(replies[i], &header) || !is_list(header.type) || header.number < 0)
             return false;
         if (i > 0 && header.type != type)
             return false;
         type = header.type;
         number += header.number;
     }
-    put_header(out, type, number);
+    build_header(out, type, number);
     for (size_t i = 0; i < n; i++) {
-        (void)header_read(replies[i], &header);
+        (void)element_head(replies[i], &header);
         build_raw(out, header.rest);
     }
     return true;
@@ -192,8 +155,8 @@ static bool join_lists(struct build *out, const struct slice *replies, size_t n)
 /* The string itself, with its line end. False: it is none. */
 static bool read_text(struct slice reply, char *type, struct slice *text)
 {
-    struct header header;
-    if (!header_read(reply, &header) || header.number < 0 || header.rest.len != (size_t)header.number + 2)
+    struct element_head header;
+    if (!element_head(reply, &header) || header.number < 0 || header.rest.len != (size_t)header.number + 2)
         return false;
     *type = header.type;
     *text = slice_of(header.rest.at, (size_t)header.number);
@@ -214,7 +177,7 @@ static bool join_texts(struct build *out, const struct slice *replies, size_t n)
         first_type = type;
         len += text.len;
     }
-    put_header(out, type, (int64_t)(type == '=' ? len + VERBATIM_PREFIX : len));
+    build_header(out, type, (int64_t)(type == '=' ? len + VERBATIM_PREFIX : len));
     if (type == '=')
         build_raw(out, SLICE("txt:"));
     for (size_t i = 0; i < n; i++) {
@@ -338,7 +301,7 @@ struct values_left {
 static bool value_take(struct values_left *left, uint32_t index)
 {
     while (left->n_taken <= index) {
-        if (!next_element(&left->rest, &left->element))
+        if (!element_next(&left->rest, &left->element))
             return false;
         left->n_taken++;
     }
@@ -349,8 +312,8 @@ static bool put_values(struct build *out, const struct slice *replies, struct va
                        const struct join_where *where, size_t n_values)
 {
     for (size_t i = 0; i < n; i++) {
-        struct header header;
-        if (!header_read(replies[i], &header) || header.type != '*' || header.number < 0)
+        struct element_head header;
+        if (!element_head(replies[i], &header) || header.type != '*' || header.number < 0)
             return false;
         lefts[i].rest = header.rest;
     }

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/num.h"
 #include "limit/command/slot.h"
-#include "resp/emit.h"
+#include "resp/element.h"
 
 #define ID_ROOM 41
 #define BUS 10000 /* from the port of clients to that of the bus, which nobody dials */
@@ -28,12 +27,11 @@ static void print_id(const struct emulated *emulated, char out[ID_ROOM])
 /* In RESP3 a text that is for people; a bulk else. */
 static void build_text(struct build *out, struct slice text)
 {
-    char header[EMIT_HEADER_MAX];
     if (!out->is_resp3) {
         build_bulk(out, text);
         return;
     }
-    build_raw(out, slice_of(header, emit_header(header, '=', (int64_t)text.len + 4)));
+    build_header(out, '=', (int64_t)text.len + 4);
     build_raw(out, SLICE("txt:"));
     build_raw(out, text);
     build_raw(out, SLICE("\r\n"));
@@ -143,15 +141,13 @@ bool emulated_hello(struct slice reply, struct build *out)
 /* What a bulk or a text for people holds. False: it is neither. */
 static bool read_text(struct slice reply, struct slice *text)
 {
-    int64_t len;
-    const char *end = reply.len > 0 ? memchr(reply.at, '\r', reply.len) : NULL;
-    if (end == NULL || (reply.at[0] != '$' && reply.at[0] != '='))
+    struct element_head head;
+    if (!element_head(reply, &head) || (head.type != '$' && head.type != '='))
         return false;
-    size_t head = (size_t)(end - reply.at) + 2, skipped = reply.at[0] == '=' ? 4 : 0;
-    if (!num_parse(slice_of(reply.at + 1, head - 3), &len) || len < (int64_t)skipped ||
-        reply.len != head + (size_t)len + 2)
+    int64_t skipped = head.type == '=' ? 4 : 0;
+    if (head.number < skipped || head.rest.len != (size_t)head.number + 2)
         return false;
-    *text = slice_of(reply.at + head + skipped, (size_t)len - skipped);
+    *text = slice_of(head.rest.at + skipped, (size_t)(head.number - skipped));
     return true;
 }
 

@@ -1,0 +1,45 @@
+/*
+ * Takes a whole reply in memory apart: its header, then its elements, one after another. Nothing is copied.
+ * Any thread.
+ */
+#ifndef WEIR_RESP_ELEMENT_H
+#define WEIR_RESP_ELEMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/num.h"
+#include "base/slice.h"
+#include "resp/scan.h"
+
+struct element_head {
+    char type;
+    int64_t number;    /* of a status or an error: 0 */
+    struct slice rest; /* what follows the header's line */
+};
+
+/* False: the reply does not begin with a type and a number. */
+static inline bool element_head(struct slice reply, struct element_head *head)
+{
+    const char *end = reply.len > 1 ? memchr(reply.at, '\r', reply.len) : NULL;
+    if (end == NULL || reply.at + reply.len - end < 2)
+        return false;
+    size_t len = (size_t)(end - reply.at) - 1;
+    *head = (struct element_head){.type = *reply.at,
+                                  .rest = slice_of(end + 2, (size_t)(reply.at + reply.len - end) - 2)};
+    return num_parse(slice_of(reply.at + 1, len), &head->number);
+}
+
+/* Take the next element off *rest. False: no whole one is left. */
+static inline bool element_next(struct slice *rest, struct slice *element)
+{
+    struct reply_scan scan = {0};
+    size_t used = 0;
+    if (rest->len == 0 || reply_scan(&scan, rest->at, rest->len, &used) != SCAN_FRAME)
+        return false;
+    *element = slice_of(rest->at, used);
+    *rest = slice_of(rest->at + used, rest->len - used);
+    return true;
+}
+
+#endif
