@@ -1,12 +1,30 @@
 #include "front/cluster/gather.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/bytes.h"
+#include "front/client/session.h"
+#include "front/cluster/emulated.h"
+#include "quota/splice.h"
 #include "resp/scan.h"
+
+#define GATHER_MAX (8 << 20) /* a reply of more bytes is passed on as it is */
+
+struct gather {
+    struct bytes reply; /* as far as it has come, behind pushes and messages that came before it */
+    size_t request_len;
+    char request[];
+};
+
+bool gather_is_due(const struct client *client, enum effect effect)
+{
+    return effect == EFFECT_COMMAND ||
+           ((effect == EFFECT_HELLO || effect == EFFECT_INFO) && client->front->nodes.commons.upstream->is_cluster);
+}
 
 void gather_begin(struct client *client, struct slice request)
 {
+    client_wait(client, WAIT_ANSWER);
     struct extra *extra = client_need_extra(client);
     if (extra == NULL || extra->gather != NULL)
         return;
@@ -14,9 +32,14 @@ void gather_begin(struct client *client, struct slice request)
     if (gather == NULL)
         return;
     *gather = (struct gather){.request_len = request.len};
-    if (request.len > 0)
-        memcpy(gather->request, request.at, request.len);
+    memcpy(gather->request, request.at, request.len);
     extra->gather = gather;
+}
+
+static void pass_on(struct client *client, struct slice bytes)
+{
+    if (bytes.len > 0)
+        client_output(client, bytes.at, bytes.len);
 }
 
 bool gather_take(struct client *client, const char *data, size_t n)
@@ -24,19 +47,16 @@ bool gather_take(struct client *client, const char *data, size_t n)
     struct gather *gather = client->extra->gather;
     if (bytes_add(&gather->reply, slice_of(data, n), GATHER_MAX))
         return true;
-    gather_release(client);
+    client->extra->gather = NULL;
+    pass_on(client, bytes_slice(&gather->reply));
+    bytes_fini(&gather->reply);
+    free(gather);
     return false;
 }
 
-struct slice gathered(const struct client *client)
+/* The reply is the last frame; *before: what came before it. */
+static struct slice last_frame(struct slice bytes, struct slice *before)
 {
-    const struct gather *gather = client_extra(client)->gather;
-    return gather != NULL ? bytes_slice(&gather->reply) : slice_of("", 0);
-}
-
-size_t gathered_before(const struct client *client)
-{
-    struct slice bytes = gathered(client);
     struct reply_scan scan = {0};
     size_t start = 0;
     size_t at = 0;
@@ -45,40 +65,49 @@ size_t gathered_before(const struct client *client)
         start = at;
         at += used;
     }
-    return start;
+    *before = slice_of(bytes.at, start);
+    return slice_of(bytes.at + start, bytes.len - start);
 }
 
-struct slice gather_request(const struct client *client)
+/* False: the reply stays as it is. */
+static bool change(struct client *client, const struct gather *gather, enum effect effect, struct slice reply,
+                   struct build *out)
 {
-    const struct gather *gather = client->extra->gather;
-    return slice_of(gather->request, gather->request_len);
+    if (effect == EFFECT_HELLO)
+        return emulated_hello(reply, out);
+    if (effect == EFFECT_INFO)
+        return emulated_info(reply, lane_node(client->rider.lane)->text, out);
+    return splice_command(slice_of(gather->request, gather->request_len), reply,
+                          client->front->rules->cell != QUOTA_CELL_OFF, out);
 }
 
-/* It is the caller's from here on; NULL: there was none. */
-static struct gather *take_out(struct client *client)
+static void pass_changed(struct client *client, const struct gather *gather, enum effect effect)
 {
-    struct gather *gather = client_extra(client)->gather;
-    if (gather != NULL)
-        client->extra->gather = NULL;
-    return gather;
+    struct slice before;
+    struct slice reply = last_frame(bytes_slice(&gather->reply), &before);
+    struct build out;
+    build_init(&out, session_protocol(client) == 3);
+    bool is_changed = change(client, gather, effect, reply, &out) && !out.is_broken;
+    pass_on(client, before);
+    pass_on(client, is_changed ? slice_of(out.at, out.len) : reply);
+    build_fini(&out);
+}
+
+void gather_end(struct client *client, enum effect effect)
+{
+    const struct gather *gather = client_extra(client)->gather;
+    if (gather != NULL && gather->reply.len > 0)
+        pass_changed(client, gather, effect);
+    gather_drop(client);
+    client_resume(client, WAIT_ANSWER);
 }
 
 void gather_drop(struct client *client)
 {
-    struct gather *gather = take_out(client);
+    struct gather *gather = client_extra(client)->gather;
     if (gather == NULL)
         return;
-    bytes_fini(&gather->reply);
-    free(gather);
-}
-
-void gather_release(struct client *client)
-{
-    struct gather *gather = take_out(client);
-    if (gather == NULL)
-        return;
-    if (gather->reply.len > 0)
-        client_output(client, gather->reply.at, gather->reply.len);
+    client->extra->gather = NULL;
     bytes_fini(&gather->reply);
     free(gather);
 }

@@ -1,6 +1,10 @@
 /*
- * A reply that is gathered instead of passed on, because something is to be found out, or changed, before the client
- * reads it. Only while nothing else is in flight, so that all that comes belongs to it.
+ * Replies of Redis that weir changes. Such a reply is gathered, and passed on once it is whole.
+ *
+ * weir's own commands are added to the replies to COMMAND. In front of a Redis Cluster HELLO and INFO
+ * say that the server is in no cluster, and INFO names the node (front/cluster/emulated.h). A reply is
+ * gathered only while no other request is in flight, so that all bytes belong to it. The worker's
+ * thread.
  */
 #ifndef WEIR_FRONT_GATHER_H
 #define WEIR_FRONT_GATHER_H
@@ -8,38 +12,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/bytes.h"
 #include "base/slice.h"
 #include "front/client/client.h"
 
-#define GATHER_MAX (8 << 20) /* a reply of more bytes is passed on as it is */
-
-struct gather {
-    struct bytes reply; /* as far as it has come */
-    size_t request_len;
-    char request[];
-};
+/* True if weir may change the reply to a request with this effect. */
+bool gather_is_due(const struct client *client, enum effect effect);
 
 /*
- * What comes for the client from here on is gathered; a copy of `request`, which may be empty, is kept with it. Out of
- * memory: it is passed on.
+ * Such a request has been sent. The client waits for the reply, which is gathered with a copy of
+ * `request`: of COMMAND the request, else empty. Out of memory: the reply is passed on as it is.
  */
 void gather_begin(struct client *client, struct slice request);
 
-/* For connection: keep these bytes of a reply. False: they are to be passed on, after what was gathered. */
+/* Keep these bytes of a reply. False: pass them on, behind what was gathered, which has been. */
 __attribute__((warn_unused_result)) bool gather_take(struct client *client, const char *data, size_t n);
 
-/* What has been gathered; empty when nothing is being gathered. */
-struct slice gathered(const struct client *client);
+/* The request with this effect has been answered: the client gets the reply, and goes on. */
+void gather_end(struct client *client, enum effect effect);
 
-/* How many bytes of that are pushes and messages that came before the reply, which is the last frame. */
-size_t gathered_before(const struct client *client);
-
-/* Only while something is being gathered. */
-struct slice gather_request(const struct client *client);
-
-/* Gather no more: pass on what has been, or forget it. Safe when nothing is being gathered. */
-void gather_release(struct client *client);
+/* Forget what was gathered. Safe when nothing is being gathered. */
 void gather_drop(struct client *client);
 
 #endif

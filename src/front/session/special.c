@@ -2,8 +2,8 @@
 
 #include "base/log.h"
 #include "front/client/account.h"
-#include "front/cluster/changed_reply.h"
 #include "front/cluster/carried.h"
+#include "front/cluster/gather.h"
 #include "front/route/keep.h"
 #include "front/client/login.h"
 #include "front/route/fair_share.h"
@@ -52,11 +52,10 @@ static bool hears(const struct client *client)
     return !transaction_is_open(&client->transaction) && !reply_mode_is_deaf(&client->reply_mode);
 }
 
-/* Whose answer is changed on its way. */
+/* True if weir changes the answer. */
 static bool must_gather(const struct client *client, const struct request *request)
 {
-    enum effect effect = request_effect(request);
-    return (effect == EFFECT_COMMAND || changed_reply_is_due(client, effect)) && hears(client);
+    return gather_is_due(client, request_effect(request)) && hears(client);
 }
 
 /* Is something concluded from its answer? */

@@ -4,8 +4,7 @@
 #include "base/num.h"
 #include "front/client/binding.h"
 #include "front/cluster/carried.h"
-#include "front/cluster/catalog.h"
-#include "front/cluster/changed_reply.h"
+#include "front/cluster/gather.h"
 #include "front/route/lane_choice.h"
 #include "front/client/login.h"
 #include "front/session/rewrite.h"
@@ -27,23 +26,24 @@ static bool has_word(const struct request *request, struct slice wanted)
     return false;
 }
 
-/* In front of a cluster: the reply is gathered, and changed once it is whole. */
-static void change_reply(const struct sending *s, enum effect effect)
+/* ---- COMMAND, INFO, and HELLO in front of a cluster: weir changes the answer ---- */
+
+static bool is_gathered(const struct client *client, const struct call *call)
 {
-    if (changed_reply_is_due(s->client, effect) && (s->call->flags & CALL_MUTE) == 0)
-        changed_reply_ask(s->client);
+    return gather_is_due(client, (enum effect)call->effect) && (call->flags & CALL_MUTE) == 0;
 }
 
-static void reply_changes(const struct answer *a)
+/* HELLO may hold a password, of which no copy is kept. */
+static void gathered_sent(const struct sending *s)
 {
-    enum effect effect = (enum effect)a->call->effect;
-    if (changed_reply_is_due(a->client, effect) && (a->call->flags & CALL_MUTE) == 0)
-        changed_reply_answered(a->client, effect);
+    if (is_gathered(s->client, s->call))
+        gather_begin(s->client, s->call->effect == EFFECT_COMMAND ? s->request->bytes : SLICE(""));
 }
 
-static void info_sent(const struct sending *s)
+static void gathered_answered(const struct answer *a)
 {
-    change_reply(s, EFFECT_INFO);
+    if (is_gathered(a->client, a->call))
+        gather_end(a->client, (enum effect)a->call->effect);
 }
 
 /* ---- HELLO, CLIENT SETNAME, SELECT: the answer decides how the client goes on, so nothing is taken before it ---- */
@@ -58,7 +58,7 @@ static void hello_sent(const struct sending *s)
 {
     s->lane->has_name |= client_has_own_lane(s->client) && s->request->hello->has_name;
     client_wait(s->client, WAIT_ANSWER);
-    change_reply(s, EFFECT_HELLO);
+    gathered_sent(s);
 }
 
 /* Inside MULTI only what is well put, without a login and of the client's protocol: as it came. */
@@ -94,7 +94,7 @@ static bool send_name(const struct sending *s)
 
 static void asked_answered(const struct answer *a)
 {
-    reply_changes(a);
+    gathered_answered(a);
     client_resume(a->client, WAIT_ANSWER);
     if (a->is_error)
         return;
@@ -292,18 +292,7 @@ static void admit_queued(const struct sending *s)
         transaction_note_admission(&s->client->transaction);
 }
 
-/* ---- COMMAND, CLIENT GETNAME, CLIENT SETINFO, CLIENT REPLY: weir answers, or changes the answer ---- */
-
-static void command_sent(const struct sending *s)
-{
-    if ((s->call->flags & CALL_MUTE) == 0)
-        catalog_ask(s->client, s->request->bytes);
-}
-
-static void command_answered(const struct answer *a)
-{
-    catalog_answered(a->client);
-}
+/* ---- CLIENT GETNAME, CLIENT SETINFO, CLIENT REPLY: weir answers, or changes the answer ---- */
 
 /* A shared lane bears no name: Redis says whether the client may ask for its own, and weir which that is. */
 static void getname_sent(const struct sending *s)
@@ -432,8 +421,8 @@ static const struct stateful rows[] = {
     [EFFECT_PAUSE] = {.sent = pause_sent, .answered = pause_answered, .queued = pause_queued},
     [EFFECT_UNPAUSE] = {.answered = unpause_answered},
     [EFFECT_ADMIT] = {.sent = admit_sent, .queued = admit_queued},
-    [EFFECT_COMMAND] = {.sent = command_sent, .answered = command_answered},
-    [EFFECT_INFO] = {.sent = info_sent, .answered = reply_changes},
+    [EFFECT_COMMAND] = {.sent = gathered_sent, .answered = gathered_answered},
+    [EFFECT_INFO] = {.sent = gathered_sent, .answered = gathered_answered},
     [EFFECT_GETNAME] = {.sent = getname_sent, .answered = getname_answered},
     [EFFECT_LIBRARY] = {.prepare = prepare_library,
                         .answered = library_answered,

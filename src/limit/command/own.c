@@ -70,6 +70,12 @@ static uint64_t quantity_of(const struct own *own, struct argv_walk *walk)
     return argv_next(walk, &word) ? units_of(word) : 1;
 }
 
+/* True if a call may ask about several keys, each behind the name of an algorithm, with AND between. */
+static bool asks_several(const struct own *own)
+{
+    return strstr(own->arguments, "[AND ") != NULL;
+}
+
 /* Behind the key, up to the next one; of several, which is an error, the last. */
 static uint64_t cost_of(struct argv_walk *walk, bool has_parts, bool *has_more)
 {
@@ -90,21 +96,11 @@ static uint64_t costs_of(const struct own *own, struct argv_walk *walk)
     bool has_more;
     skip(walk, own->last_key + 1);
     do {
-        if (__builtin_add_overflow(units, cost_of(walk, own_has_parts(own), &has_more), &units))
+        if (__builtin_add_overflow(units, cost_of(walk, asks_several(own), &has_more), &units))
             units = UINT64_MAX;
         skip(walk, has_more ? 2 : 0);
     } while (has_more);
     return units;
-}
-
-bool own_may_name(const struct own *own)
-{
-    return strstr(own->arguments, "[name:") != NULL;
-}
-
-bool own_has_parts(const struct own *own)
-{
-    return strstr(own->arguments, "[AND ") != NULL;
 }
 
 uint64_t own_units(const struct own *own, struct slice request)

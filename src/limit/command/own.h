@@ -27,12 +27,6 @@ const struct own *own_row(size_t i);
 /* By full name; case does not matter. NULL: not one of weir's. */
 const struct own *own_find(struct slice name);
 
-/* Can it ask about several keys, each behind the name of an algorithm, with AND between them? */
-bool own_has_parts(const struct own *own);
-
-/* Can the word in front of its key be CHECK and a limit's name instead? */
-bool own_may_name(const struct own *own);
-
 /*
  * How many units the request asks for, by COST or redis-cell's quantity, of several keys all together; 1 where it does
  * not say, or gives units back. `request` as in keys.h; one that is cut short here will be refused, and is not run.
