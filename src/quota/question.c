@@ -71,21 +71,14 @@ struct wording {
 
 static void put(struct wording *words, struct slice word)
 {
-    words->at += emit_header(words->at, '$', (int64_t)word.len);
-    if (word.len > 0)
-        memcpy(words->at, word.at, word.len);
-    words->at += word.len;
-    memcpy(words->at, "\r\n", 2);
-    words->at += 2;
+    words->at += emit_bulk(words->at, word);
     words->n++;
 }
 
-/* The digits are written as a header, whose type byte and line end are left out. */
 static void put_number(struct wording *words, int64_t number)
 {
-    char digits[EMIT_HEADER_MAX];
-    size_t len = emit_header(digits, ':', number);
-    put(words, slice_of(digits + 1, len - 3));
+    words->at += emit_bulk_number(words->at, number);
+    words->n++;
 }
 
 #define LETTERS_MAX (4 + 4 * EMIT_HEADER_MAX) /* letters alone, and such with a number */

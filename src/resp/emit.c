@@ -40,16 +40,29 @@ size_t emit_header(char *out, char type, int64_t n)
     return (size_t)(to - out);
 }
 
+size_t emit_bulk(char *out, struct slice bytes)
+{
+    char *to = out + emit_header(out, '$', (int64_t)bytes.len);
+    if (bytes.len > 0)
+        memcpy(to, bytes.at, bytes.len);
+    to += bytes.len;
+    *to++ = '\r';
+    *to++ = '\n';
+    return (size_t)(to - out);
+}
+
+/* The digits are written as a header, whose type byte and line end are left out. */
+size_t emit_bulk_number(char *out, int64_t n)
+{
+    char digits[EMIT_HEADER_MAX];
+    size_t len = emit_header(digits, ':', n);
+    return emit_bulk(out, slice_of(digits + 1, len - 3));
+}
+
 size_t emit_array(char *out, const struct slice *args, size_t argc)
 {
     char *to = out + emit_header(out, '*', (int64_t)argc);
-    for (size_t i = 0; i < argc; i++) {
-        to += emit_header(to, '$', (int64_t)args[i].len);
-        if (args[i].len > 0)
-            memcpy(to, args[i].at, args[i].len);
-        to += args[i].len;
-        *to++ = '\r';
-        *to++ = '\n';
-    }
+    for (size_t i = 0; i < argc; i++)
+        to += emit_bulk(to, args[i]);
     return (size_t)(to - out);
 }
