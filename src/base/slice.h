@@ -32,6 +32,11 @@ static inline bool slice_eq(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
+static inline bool slice_begins(struct slice text, struct slice with)
+{
+    return text.len >= with.len && (with.len == 0 || memcmp(text.at, with.at, with.len) == 0);
+}
+
 /* ASCII only, without a locale, as Redis compares names. */
 static inline char ascii_lower(char c)
 {

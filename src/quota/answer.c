@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/num.h"
 #include "base/split.h"
 
@@ -22,7 +23,8 @@ static bool take_crlf(struct answer *answer)
     return true;
 }
 
-bool answer_line(struct answer *answer, char *type, struct slice *text)
+/* Read a type byte and the rest of its line. */
+static bool take_line(struct answer *answer, char *type, struct slice *text)
 {
     const char *start = answer->at;
     const char *cr = memchr(start, '\r', (size_t)(answer->end - start));
@@ -45,11 +47,12 @@ static bool take_data(struct answer *answer, struct slice header, struct slice *
     return take_crlf(answer);
 }
 
-bool answer_bulk(struct answer *answer, struct slice *bulk)
+/* Read a bulk string; nil is refused. */
+static bool take_bulk(struct answer *answer, struct slice *bulk)
 {
     char type;
     struct slice header;
-    return answer_line(answer, &type, &header) && type == '$' && take_data(answer, header, bulk);
+    return take_line(answer, &type, &header) && type == '$' && take_data(answer, header, bulk);
 }
 
 bool answer_number(struct answer *answer, int64_t *number, struct slice *error)
@@ -57,7 +60,7 @@ bool answer_number(struct answer *answer, int64_t *number, struct slice *error)
     char type;
     struct slice text;
     struct slice why;
-    if (!answer_line(answer, &type, &text))
+    if (!take_line(answer, &type, &text))
         return false;
     if (type == ':')
         return num_parse(text, number);
@@ -68,22 +71,13 @@ bool answer_number(struct answer *answer, int64_t *number, struct slice *error)
     return true;
 }
 
-bool answer_held(struct slice text, int64_t *numbers, size_t n)
-{
-    struct slice word;
-    for (size_t i = 0; i < n; i++)
-        if (!split_word(&text, &word) || !num_parse(word, &numbers[i]))
-            return false;
-    return text.len == 0;
-}
-
 bool answer_begin(struct slice text, size_t n, struct answer *first)
 {
     struct answer answer = answer_of(text);
     char type;
     struct slice header;
     int64_t count;
-    if (!answer_line(&answer, &type, &header) || type != '*' || !num_parse(header, &count) || count < 0 ||
+    if (!take_line(&answer, &type, &header) || type != '*' || !num_parse(header, &count) || count < 0 ||
         (uint64_t)count != n)
         return false;
     *first = answer;
@@ -94,4 +88,91 @@ bool answer_begin(struct slice text, size_t n, struct answer *first)
             return false;
     }
     return answer_is_over(&answer);
+}
+
+/* ---- numbers ---- */
+
+/* Read exactly n integers, separated by blanks. */
+static bool read_integers(struct slice text, int64_t *numbers, size_t n)
+{
+    struct slice word;
+    for (size_t i = 0; i < n; i++)
+        if (!split_word(&text, &word) || !num_parse(word, &numbers[i]))
+            return false;
+    return text.len == 0;
+}
+
+/* A key under a penalty has "number left_us granted" in place of its first number. */
+static void read_hold(int64_t *first, struct slice *error, struct quota_hold *hold)
+{
+    enum { NUMBER, LEFT_US, GRANTED, HELD_NUMBERS };
+    int64_t held[HELD_NUMBERS];
+    if (error->at == NULL || !read_integers(*error, held, HELD_NUMBERS) || held[LEFT_US] < 1 ||
+        held[LEFT_US] > QUOTA_MOST || held[GRANTED] < 0)
+        return;
+    *first = held[NUMBER];
+    *hold = (struct quota_hold){held[LEFT_US] * (int64_t)NS_PER_US, (uint64_t)held[GRANTED]};
+    *error = slice_of(NULL, 0);
+}
+
+static bool read_key(struct answer *answer, const struct quota_ask *ask, int64_t *numbers, struct quota_hold *hold,
+                     struct slice *error)
+{
+    unsigned n = quota_numbers(ask);
+    for (unsigned i = 0; i < n; i++) {
+        struct slice text = slice_of(NULL, 0);
+        if (!answer_number(answer, &numbers[i], &text))
+            return false;
+        if (i == 0)
+            read_hold(&numbers[0], &text, hold);
+        *error = text.at != NULL ? text : *error;
+    }
+    return true;
+}
+
+bool quota_numbers_read(struct answer *answer, const struct quota_ask *ask, int64_t *numbers, struct quota_hold *holds,
+                        struct slice *error)
+{
+    if (ask->n_parts == 0)
+        return read_key(answer, ask, numbers, holds, error);
+    for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++)
+        if (!read_key(answer, &ask->parts[p], numbers, &holds[p], error))
+            return false;
+    return true;
+}
+
+/* ---- releases ---- */
+
+static bool take_word(struct answer *answer, struct slice word)
+{
+    struct slice bulk;
+    return take_bulk(answer, &bulk) && slice_eq(bulk, word);
+}
+
+static bool take_count(struct answer *answer)
+{
+    char type;
+    struct slice text;
+    int64_t count;
+    return take_line(answer, &type, &text) && type == ':' && num_parse(text, &count) && count > 0;
+}
+
+/* The beginning of a frame of three whose first two words are these; its third is left in *answer. */
+static bool opens(struct slice frame, struct slice kind, struct slice channel, struct answer *answer)
+{
+    char type;
+    struct slice count;
+    *answer = answer_of(frame);
+    return take_line(answer, &type, &count) && type == '*' && slice_eq(count, SLICE("3")) && take_word(answer, kind) &&
+           take_word(answer, channel);
+}
+
+enum release_news release_read(struct slice frame, struct slice channel, struct slice *key)
+{
+    struct answer answer;
+    if (opens(frame, SLICE("message"), channel, &answer) && take_bulk(&answer, key) && answer_is_over(&answer))
+        return RELEASE_KEY;
+    if (opens(frame, SLICE("subscribe"), channel, &answer) && take_count(&answer) && answer_is_over(&answer))
+        return RELEASE_SUBSCRIBED;
+    return RELEASE_NOTHING;
 }

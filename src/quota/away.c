@@ -1,11 +1,47 @@
-/* Those of several limits that are counted in weir are asked as one call of only them. */
 #include "quota/away.h"
 
 #include "base/clock.h"
-#include "quota/outcome.h"
-#include "quota/unable.h"
+#include "quota/local.h"
+#include "upstream/node/redirect.h"
 
 #define RETRY_NS ((int64_t)NS_PER_S) /* unknown; -1 would mean never */
+
+/* ---- errors ---- */
+
+static const struct row {
+    const char *code;
+    enum unable unable;
+} rows[] = {
+    {"-READONLY", UNABLE_NOT_RUN},     {"-LOADING", UNABLE_NOT_RUN},    {"-MASTERDOWN", UNABLE_NOT_RUN},
+    {"-OOM", UNABLE_TO_DECIDE},        {"-BUSY", UNABLE_TO_DECIDE},     {"-MISCONF", UNABLE_TO_DECIDE},
+    {"-NOREPLICAS", UNABLE_TO_DECIDE}, {"-TRYAGAIN", UNABLE_TRY_AGAIN}, {"-CLUSTERDOWN", UNABLE_CLUSTER_DOWN},
+};
+
+static bool has_code(struct slice text, const char *code)
+{
+    struct slice word = slice_str(code);
+    return text.len > word.len && slice_begins(text, word) && text.at[word.len] == ' ';
+}
+
+static enum unable of_code(struct slice text)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (has_code(text, rows[i].code))
+            return rows[i].unable;
+    return redirect_is(text) ? UNABLE_REDIRECTED : UNABLE_NO;
+}
+
+enum unable unable_of(struct slice error)
+{
+    if (!slice_begins(error, SLICE("-ERR Error running script")))
+        return of_code(error);
+    const char *code = memmem(error.at, error.len, ": -", 3);
+    enum unable unable =
+        code != NULL ? of_code(slice_of(code + 2, (size_t)(error.at + error.len - code) - 2)) : UNABLE_NO;
+    return unable == UNABLE_NOT_RUN || unable == UNABLE_TO_DECIDE ? unable : UNABLE_NO;
+}
+
+/* ---- decisions ---- */
 
 /* Options that change how it is decided need Redis. */
 static bool is_plain(const struct quota_ask *ask)
@@ -57,6 +93,7 @@ static uint8_t saying(const struct decision *decision, enum quota_when_down when
     return (uint8_t)bits;
 }
 
+/* Those that are counted in weir are asked as one call of only them. */
 static enum away count_some(const struct decision *decision, const struct quota_settings *settings,
                             struct local_time time, struct quota_outcome *outcome)
 {

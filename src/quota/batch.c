@@ -3,25 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "quota/answer.h"
+#include "quota/outcome.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
+#include "upstream/lane/lack.h"
 
 #define FIRST_ROOM 16
 #define SLOTS_PER_ENTRY 2
 
-struct batch *batch_new(const struct quota_algorithm *algorithm, struct slice words, unsigned n_words, unsigned work_us)
+struct batch *batch_new(const struct batch_question *question)
 {
-    struct batch *batch = calloc(1, sizeof *batch + words.len);
+    struct batch *batch = calloc(1, sizeof *batch + question->words.len);
     if (batch == NULL)
         return NULL;
     list_init(&batch->in_exchange);
     list_init(&batch->in_slot);
-    batch->algorithm = algorithm;
-    batch->n_words = n_words;
-    batch->work_us = work_us;
-    batch->words_len = words.len;
-    memcpy(batch->words, words.at, words.len);
+    batch->question = *question;
+    batch->question.words.at = memcpy(batch->words, question->words.at, question->words.len);
     return batch;
 }
 
@@ -33,19 +32,15 @@ void batch_free(struct batch *batch)
     free(batch);
 }
 
-bool batch_fits(const struct batch *batch, const struct quota_algorithm *algorithm, struct slice words)
+bool batch_fits(const struct batch *batch, const struct batch_question *question)
 {
-    return batch->algorithm == algorithm && algorithm->joining != QUOTA_ALONE && batch->n < BATCH_KEYS_MAX &&
-           batch_work_us(batch) + batch->work_us <= BATCH_WORK_US &&
-           slice_eq(words, slice_of(batch->words, batch->words_len));
+    const struct quota_algorithm *algorithm = question->algorithm;
+    return batch->question.algorithm == algorithm && algorithm->joining != QUOTA_ALONE && batch->n < BATCH_KEYS_MAX &&
+           batch_work_us(batch) + batch->question.work_us <= BATCH_WORK_US &&
+           slice_eq(question->words, batch->question.words);
 }
 
 /* ---- entries ---- */
-
-static struct decision *first_call(const struct batch_entry *entry)
-{
-    return container_of(entry->calls.next, struct decision, in_entry);
-}
 
 /* The slot of that key, or a free one. */
 static uint16_t *find_slot(const struct batch *batch, struct slice key, uint64_t hash)
@@ -54,7 +49,7 @@ static uint16_t *find_slot(const struct batch *batch, struct slice key, uint64_t
     uint32_t i = (uint32_t)hash & mask;
     while (batch->index[i] != 0) {
         const struct batch_entry *entry = &batch->entries[batch->index[i] - 1];
-        if (entry->hash == hash && slice_eq(first_call(entry)->key, key))
+        if (entry->hash == hash && slice_eq(batch_first_call(entry)->key, key))
             break;
         i = (i + 1) & mask;
     }
@@ -77,7 +72,7 @@ static void index_anew(struct batch *batch)
 {
     memset(batch->index, 0, batch->n_slots * sizeof batch->index[0]);
     for (uint32_t i = 0; i < batch->n; i++)
-        *find_slot(batch, first_call(&batch->entries[i])->key, batch->entries[i].hash) = (uint16_t)(i + 1);
+        *find_slot(batch, batch_first_call(&batch->entries[i])->key, batch->entries[i].hash) = (uint16_t)(i + 1);
 }
 
 static bool grow(struct batch *batch)
@@ -107,12 +102,12 @@ static bool grow(struct batch *batch)
 /* Calls with tokens never become one entry with a count. */
 static bool can_join(const struct batch *batch)
 {
-    return batch->algorithm->joining == QUOTA_JOINED;
+    return batch->question.algorithm->joining == QUOTA_JOINED;
 }
 
 static bool has_parts(const struct batch *batch)
 {
-    return batch->algorithm->family == FAMILY_PARTS;
+    return batch->question.algorithm->family == FAMILY_PARTS;
 }
 
 static uint64_t bit_of(uint64_t hash)
@@ -128,7 +123,7 @@ uint64_t batch_note_key(struct batch *batch, uint64_t hash)
 
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash)
 {
-    if (batch->algorithm->joining == QUOTA_ALONE)
+    if (batch->question.algorithm->joining == QUOTA_ALONE)
         return true;
     if (has_parts(batch))
         return (batch->seen[hash / 64 % BATCH_SEEN] & bit_of(hash)) != 0;
@@ -167,7 +162,7 @@ static bool share_a_key(const struct decision *decision, const struct decision *
 static bool would_overtake(const struct batch *batch, uint32_t behind, const struct decision *decision, uint64_t bits)
 {
     for (uint32_t i = behind; bits != 0 && i < batch->n; i++)
-        if ((batch->entries[i].bits & bits) != 0 && share_a_key(decision, first_call(&batch->entries[i])))
+        if ((batch->entries[i].bits & bits) != 0 && share_a_key(decision, batch_first_call(&batch->entries[i])))
             return true;
     return false;
 }
@@ -177,17 +172,16 @@ bool batch_add(struct batch *batch, struct decision *decision, uint64_t hash, ui
     if (batch->n == batch->room && !grow(batch))
         return false;
     uint16_t *slot = can_join(batch) ? find_slot(batch, decision->key, hash) : NULL;
+    struct batch_entry *entry;
     if (slot == NULL || *slot == 0 || would_overtake(batch, *slot, decision, bits)) {
-        struct batch_entry *entry = &batch->entries[batch->n++];
+        entry = &batch->entries[batch->n++];
         *entry = (struct batch_entry){.hash = hash, .bits = bits};
         list_init(&entry->calls);
         if (slot != NULL)
             *slot = (uint16_t)batch->n;
-        list_push(&entry->calls, &decision->in_entry);
-        entry->n = 1;
-        return true;
+    } else {
+        entry = &batch->entries[*slot - 1];
     }
-    struct batch_entry *entry = &batch->entries[*slot - 1];
     list_push(&entry->calls, &decision->in_entry);
     entry->n++;
     return true;
@@ -204,8 +198,7 @@ void batch_put_in_order(struct list *batches, struct batch *batch)
 struct batch *batch_split(struct batch *batch)
 {
     struct batch_entry *last = &batch->entries[batch->n - 1];
-    struct batch *part =
-        batch_new(batch->algorithm, slice_of(batch->words, batch->words_len), batch->n_words, batch->work_us);
+    struct batch *part = batch_new(&batch->question);
     if (part == NULL || !grow(part)) {
         if (part != NULL)
             batch_free(part);
@@ -228,32 +221,10 @@ struct batch *batch_split(struct batch *batch)
 
 /* ---- sending ---- */
 
-struct writer {
-    char *at;
-};
-
-static void put(struct writer *writer, struct slice text)
+static char *put(char *at, struct slice text)
 {
-    memcpy(writer->at, text.at, text.len);
-    writer->at += text.len;
-}
-
-static void put_bulk(struct writer *writer, struct slice text)
-{
-    writer->at += emit_header(writer->at, '$', (int64_t)text.len);
-    put(writer, text);
-    put(writer, SLICE("\r\n"));
-}
-
-static void put_count(struct writer *writer, uint32_t n)
-{
-    char digits[16];
-    char *at = digits + sizeof digits;
-    do {
-        *--at = (char)('0' + n % 10);
-        n /= 10;
-    } while (n > 0);
-    put_bulk(writer, slice_of(at, (size_t)(digits + sizeof digits - at)));
+    memcpy(at, text.at, text.len);
+    return at + text.len;
 }
 
 static bool has_counts(const struct batch *batch)
@@ -271,55 +242,175 @@ static struct slice token_of(const struct decision *decision)
 
 static size_t request_room(const struct batch *batch, struct slice script)
 {
-    size_t room = 8 * EMIT_HEADER_MAX + script.len + batch->words_len;
+    size_t room = 8 * EMIT_HEADER_MAX + script.len + batch->question.words.len;
     for (uint32_t i = 0; i < batch->n; i++) {
-        const struct decision *decision = first_call(&batch->entries[i]);
+        const struct decision *decision = batch_first_call(&batch->entries[i]);
         room += decision->key.len + token_of(decision).len + 3 * EMIT_HEADER_MAX;
     }
     return room;
 }
 
-static void write_script_call(const struct batch *batch, struct slice script, struct writer *writer)
+static char *write_script_call(const struct batch *batch, struct slice script, char *at)
 {
-    bool has_tokens = batch->algorithm->joining == QUOTA_BY_TOKEN;
+    bool has_tokens = batch->question.algorithm->joining == QUOTA_BY_TOKEN;
     bool is_counted = !has_tokens && has_counts(batch);
-    uint32_t n_keys = batch->n * (has_parts(batch) ? first_call(&batch->entries[0])->n_keys : 1);
-    int64_t argc = 3 + (int64_t)batch->n_words + (int64_t)n_keys + (has_tokens || is_counted ? (int64_t)batch->n : 0);
-    writer->at += emit_header(writer->at, '*', argc);
-    put_bulk(writer, batch->is_whole ? SLICE("EVAL") : SLICE("EVALSHA"));
-    put_bulk(writer, script);
-    put_count(writer, n_keys);
-    for (uint32_t i = 0; i < batch->n; i++)
-        (has_parts(batch) ? put : put_bulk)(writer, first_call(&batch->entries[i])->key);
-    put(writer, slice_of(batch->words, batch->words_len));
+    uint32_t n_keys = batch->n * (has_parts(batch) ? batch_first_call(&batch->entries[0])->n_keys : 1);
+    uint32_t argc = 3 + batch->question.n_words + n_keys + (has_tokens || is_counted ? batch->n : 0);
+    at += emit_header(at, '*', argc);
+    at += emit_bulk(at, batch->is_whole ? SLICE("EVAL") : SLICE("EVALSHA"));
+    at += emit_bulk(at, script);
+    at += emit_bulk_number(at, n_keys);
+    for (uint32_t i = 0; i < batch->n; i++) {
+        struct slice key = batch_first_call(&batch->entries[i])->key;
+        at = has_parts(batch) ? put(at, key) : at + emit_bulk(at, key);
+    }
+    at = put(at, batch->question.words);
     for (uint32_t i = 0; is_counted && i < batch->n; i++)
-        put_count(writer, batch->entries[i].n);
+        at += emit_bulk_number(at, batch->entries[i].n);
     for (uint32_t i = 0; has_tokens && i < batch->n; i++)
-        put_bulk(writer, token_of(first_call(&batch->entries[i])));
+        at += emit_bulk(at, token_of(batch_first_call(&batch->entries[i])));
+    return at;
 }
 
-static void write_delete(const struct batch *batch, struct writer *writer)
+static char *write_delete(const struct batch *batch, char *at)
 {
-    const struct decision *decision = first_call(&batch->entries[0]);
-    writer->at += emit_header(writer->at, '*', 1 + (int64_t)decision->n_keys);
-    put_bulk(writer, SLICE("UNLINK"));
-    put(writer, decision->key);
+    const struct decision *decision = batch_first_call(&batch->entries[0]);
+    at += emit_header(at, '*', 1 + (int64_t)decision->n_keys);
+    at += emit_bulk(at, SLICE("UNLINK"));
+    return put(at, decision->key);
 }
 
-bool batch_send(struct batch *batch, struct script_conn *conn)
+char *batch_write(const struct batch *batch, struct slice script, size_t *len)
 {
-    struct slice script = SLICE("");
-    if (batch_script(batch) != SCRIPT_COUNT)
-        script = batch->is_whole ? script_source(batch_script(batch)) : script_conn_sha(conn, batch_script(batch));
     char *request = malloc(request_room(batch, script));
     if (request == NULL)
-        return false;
-    struct writer writer = {request};
-    if (batch_script(batch) == SCRIPT_COUNT)
-        write_delete(batch, &writer);
+        return NULL;
+    bool is_call = batch_script(batch) != SCRIPT_COUNT;
+    char *end = is_call ? write_script_call(batch, script, request) : write_delete(batch, request);
+    *len = (size_t)(end - request);
+    return request;
+}
+
+/* ---- answers ---- */
+
+struct slice batch_explain(struct node *node, struct slice error, char *out)
+{
+    enum lack lack = LACK_COUNT;
+    if (slice_begins(error, SLICE("-NOAUTH")))
+        lack = LACK_USER;
+    else if (lack_is_refused(error, "eval"))
+        lack = LACK_EVAL;
+    else if (lack_is_refused(error, "unlink"))
+        lack = LACK_UNLINK;
+    else if (lack_is_channel(error))
+        lack = LACK_CHANNEL;
+    else if (lack_is_key(error))
+        lack = LACK_KEYS;
+    else if (lack_is_in_script(error)) /* only TIME ends a script, and that error says where in the script it was */
+        lack = lack_ends_script(error) ? LACK_TIME : LACK_RIGHT;
+    if (lack == LACK_COUNT)
+        return error;
+    node_lacks(node, lack);
+    return lack_error(lack, node->upstream->is_cluster, error, out);
+}
+
+static const struct slice amiss = {"-ERR the upstream has answered amiss",
+                                   sizeof "-ERR the upstream has answered amiss" - 1};
+
+struct decision *batch_take(struct batch_entry *entry)
+{
+    struct decision *decision = container_of(entry->calls.next, struct decision, in_entry);
+    list_take(&decision->in_entry);
+    decision->is_asking = false;
+    return decision;
+}
+
+static void fail_entry(const struct batch_ops *ops, struct batch_entry *entry, struct slice error, bool is_down)
+{
+    while (!list_is_empty(&entry->calls))
+        ops->on_failed(batch_take(entry), error, is_down);
+}
+
+void batch_fail(const struct batch_ops *ops, struct batch *batch, struct slice error, bool is_down)
+{
+    for (uint32_t i = 0; i < batch->n; i++)
+        fail_entry(ops, &batch->entries[i], error, is_down);
+    batch_free(batch);
+}
+
+/* Fail an entry with Redis' error text, at most one line of it. */
+static void fail_with(const struct batch_ops *ops, struct node *node, struct batch_entry *entry, struct slice error)
+{
+    char line[256] = "-", named[LACK_ERROR_ROOM];
+    size_t len = error.len < sizeof line - 1 ? error.len : sizeof line - 1;
+    memcpy(line + 1, error.at, len);
+    bool is_named = lack_is_in_script(error);
+    fail_entry(ops, entry, is_named ? batch_explain(node, error, named) : slice_of(line, 1 + len), false);
+}
+
+static void answer_entry(const struct batch_ops *ops, const struct batch *batch, struct node *node,
+                         struct batch_entry *entry, struct answer *answer)
+{
+    const struct decision *first = batch_first_call(entry);
+    int64_t numbers[QUOTA_NUMBERS_MAX];
+    struct quota_hold holds[QUOTA_PARTS_MAX] = {0};
+    struct slice error = slice_of(NULL, 0);
+    bool is_read = quota_numbers_read(answer, &first->ask, numbers, holds, &error);
+    if (is_read && error.at != NULL)
+        fail_with(ops, node, entry, error);
+    else if (is_read && quota_numbers_are_sane(&first->ask, numbers, entry->n) &&
+             quota_holds_are_sane(&first->ask, numbers, holds, entry->n))
+        ops->on_numbers(batch, entry, numbers, holds);
     else
-        write_script_call(batch, script, &writer);
-    bool is_sent = script_conn_ask(conn, batch->is_asking, request, (size_t)(writer.at - request));
-    free(request);
-    return is_sent;
+        fail_entry(ops, entry, amiss, false);
+}
+
+/* How many entries the script must answer. */
+static size_t numbers_of(const struct batch *batch)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < batch->n; i++) {
+        n += quota_numbers(&batch_first_call(&batch->entries[i])->ask);
+    }
+    return n;
+}
+
+static void answer_delete(const struct batch_ops *ops, struct batch *batch, struct slice text)
+{
+    struct answer answer = answer_of(text);
+    int64_t deleted = 0;
+    struct slice error = slice_of(NULL, 0);
+    bool is_number = answer_number(&answer, &deleted, &error) && error.at == NULL && answer_is_over(&answer);
+    while (!list_is_empty(&batch->entries[0].calls)) {
+        struct decision *decision = batch_take(&batch->entries[0]);
+        if (is_number && deleted >= 0 && deleted <= (int64_t)decision->n_keys)
+            ops->on_deleted(decision, deleted);
+        else
+            ops->on_failed(decision, amiss, false);
+    }
+    batch_free(batch);
+}
+
+void batch_answer(const struct batch_ops *ops, struct batch *batch, struct node *node, struct slice reply)
+{
+    struct answer answer;
+    if (batch_script(batch) == SCRIPT_COUNT) {
+        answer_delete(ops, batch, reply);
+        return;
+    }
+    if (!answer_begin(reply, numbers_of(batch), &answer)) {
+        batch_fail(ops, batch, amiss, false);
+        return;
+    }
+    for (uint32_t i = 0; i < batch->n; i++)
+        answer_entry(ops, batch, node, &batch->entries[i], &answer);
+    batch_free(batch);
+}
+
+void batch_drop(struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->n; i++)
+        while (!list_is_empty(&batch->entries[i].calls))
+            decision_drop(batch_take(&batch->entries[i]));
+    batch_free(batch);
 }

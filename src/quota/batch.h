@@ -1,5 +1,8 @@
 /*
- * A batch: LIMIT calls that travel to Redis as one EVALSHA with many keys; an entry for each key, with the calls on it.
+ * A batch: LIMIT calls that travel to Redis as one EVALSHA with many keys, from the first call to the answers of all.
+ *
+ * A batch has an entry for each key, with the calls on it. The whole reply is checked before any of it is used. The
+ * worker's thread.
  */
 #ifndef WEIR_QUOTA_BATCH_H
 #define WEIR_QUOTA_BATCH_H
@@ -8,8 +11,10 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/slice.h"
 #include "quota/decision.h"
-#include "quota/script_conn.h"
+#include "upstream/node/node.h"
+#include "upstream/script.h"
 
 /* The most entries in a batch: as many as Lua can unpack. */
 #define BATCH_KEYS_MAX 250
@@ -28,6 +33,19 @@ struct batch_entry {
     uint64_t bits;    /* several keys: a bit for the hash of each; different keys may share a bit */
 };
 
+static inline struct decision *batch_first_call(const struct batch_entry *entry)
+{
+    return container_of(entry->calls.next, struct decision, in_entry);
+}
+
+/* What all calls of a batch ask alike. */
+struct batch_question {
+    const struct quota_algorithm *algorithm; /* without a script: UNLINK of one call's keys */
+    struct slice words;                      /* ARGV for the script, as n_words bulks */
+    unsigned n_words;
+    unsigned work_us; /* how long each entry keeps Redis busy */
+};
+
 struct script_node;
 
 struct batch {
@@ -42,10 +60,9 @@ struct batch {
     uint64_t again_ns;        /* while it is held: when it is asked again */
     uint64_t pause_ns;        /* before that; grows */
     char *refusal;            /* the last error by which it was refused; heap; NULL: none */
-    const struct quota_algorithm *algorithm; /* without a script: it is sent as UNLINK of one call's keys */
-    uint64_t asked_ns;                       /* of its calls, the least */
+    struct batch_question question;
+    uint64_t asked_ns; /* of its calls, the least */
     uint64_t sent_ns;
-    uint32_t work_us;            /* how long Redis is busy with each entry */
     bool is_away;                /* when it was refused last there was no connection */
     bool is_whole;               /* it carries its script (EVAL): sent again after NOSCRIPT, or Redis takes no hashes */
     uint32_t n;                  /* entries */
@@ -54,18 +71,15 @@ struct batch {
     uint16_t *index; /* hash index: 1 + the last entry with that key, or 0; n_slots is a power of two */
     uint32_t n_slots;
     uint64_t seen[BATCH_SEEN]; /* calls on several keys: a bit for the hash of each key; keys may share a bit */
-    size_t words_len;
-    unsigned n_words;
-    char words[]; /* ARGV that all its calls have in common, as n_words bulks */
+    char words[];              /* question.words */
 };
 
-/* NULL: out of memory. */
-struct batch *batch_new(const struct quota_algorithm *algorithm, struct slice words, unsigned n_words,
-                        unsigned work_us);
+/* The words are copied. NULL: out of memory. */
+struct batch *batch_new(const struct batch_question *question);
 void batch_free(struct batch *batch); /* not its calls */
 
-/* Can a call with this algorithm and these words be added to it? */
-bool batch_fits(const struct batch *batch, const struct quota_algorithm *algorithm, struct slice words);
+/* True if a call that asks this can be added to it. */
+bool batch_fits(const struct batch *batch, const struct batch_question *question);
 
 /* May it ask about this key (false positives are possible)? Then no later question about that key may overtake it. */
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
@@ -91,16 +105,52 @@ struct batch *batch_split(struct batch *batch);
 
 static inline enum script batch_script(const struct batch *batch)
 {
-    return batch->algorithm->script;
+    return batch->question.algorithm->script;
 }
 
 /* How long it will keep Redis busy. */
 static inline uint32_t batch_work_us(const struct batch *batch)
 {
-    return batch->n * batch->work_us;
+    return batch->n * batch->question.work_us;
 }
 
-/* Send it: EVALSHA, or EVAL if is_whole. False: out of memory; nothing has been sent. */
-__attribute__((warn_unused_result)) bool batch_send(struct batch *batch, struct script_conn *conn);
+/*
+ * The request: EVALSHA, EVAL if is_whole, or UNLINK. `script` is the hash or the source. To be freed. NULL: out of
+ * memory.
+ */
+char *batch_write(const struct batch *batch, struct slice script, size_t *len);
+
+/* ---- answers: each function but batch_take frees the batch ---- */
+
+struct quota_hold;
+
+/* What the owner of the calls hears. */
+struct batch_ops {
+    /* The numbers that the script returned for an entry. Each of its calls must be taken with batch_take. */
+    void (*on_numbers)(const struct batch *batch, struct batch_entry *entry, const int64_t *numbers,
+                       const struct quota_hold *holds);
+    /* Its keys have been deleted; n of them existed. */
+    void (*on_deleted)(struct decision *decision, int64_t n);
+    /* `error` is a whole reply. is_down: Redis is away or does not answer; whether it was asked is not known. */
+    void (*on_failed)(struct decision *decision, struct slice error, bool is_down);
+};
+
+/* Remove and return the first call of an entry. */
+struct decision *batch_take(struct batch_entry *entry);
+
+/* All its calls hear this error; is_down as in batch_ops. */
+void batch_fail(const struct batch_ops *ops, struct batch *batch, struct slice error, bool is_down);
+
+/* The whole reply of that node, not an error. */
+void batch_answer(const struct batch_ops *ops, struct batch *batch, struct node *node, struct slice reply);
+
+/* Free the batch and its calls: their clients have gone. */
+void batch_drop(struct batch *batch);
+
+/*
+ * An error of a script or about it: where it says that weir lacks a right, one that says which, in `out`
+ * (LACK_ERROR_ROOM bytes) and in node->lacks; else the same.
+ */
+struct slice batch_explain(struct node *node, struct slice error, char *out);
 
 #endif

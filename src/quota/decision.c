@@ -1,4 +1,3 @@
-/* Parses a request and copies what is needed of it until the reply. */
 #include "quota/decision.h"
 
 #include <stdio.h>
@@ -6,8 +5,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "quota/ask_memo.h"
+#include "base/log.h"
 #include "quota/ask_parse.h"
+#include "quota/denials.h"
+#include "quota/outcome.h"
 #include "quota/prefix.h"
 #include "resp/emit.h"
 
@@ -315,14 +316,6 @@ struct decision *decision_part(struct decision *whole, struct slice key)
     return decision;
 }
 
-bool decision_reserve(struct decision *decision, struct alarms *alarms)
-{
-    if (!alarms_reserve(alarms, 1))
-        return false;
-    decision->alarms = alarms;
-    return true;
-}
-
 void decision_free(struct decision *decision)
 {
     if (decision->alarms != NULL)
@@ -345,4 +338,99 @@ void decision_drop(struct decision *decision)
     decision_free(decision);
     if (whole != NULL && --whole->n_open == 0)
         decision_free(whole);
+}
+
+/* ---- keys with another algorithm's state ---- */
+
+bool decision_is_outdated(const struct decision *decision, struct slice error)
+{
+    bool is_named = decision->tally != NULL || decision->ask.is_named;
+    if (!is_named || decision->is_renewed || decision->owner == NULL || !slice_begins(error, SLICE("-WRONGTYPE ")))
+        return false;
+    if (decision->is_waiting)
+        return false;                                        /* what is there now may be of the limit as it is now */
+    return !decision->ask.is_peek || decision->n_parts == 0; /* what the others hold is not known */
+}
+
+void decision_look_anew(const struct decision *decision, struct quota_outcome *outcome)
+{
+    int64_t numbers[QUOTA_NUMBERS_MAX] = {0};
+    bool fits = true;
+    for (unsigned i = 0; i < decision->ask.rule.n_rates; i++)
+        fits = fits && decision->ask.cost <= decision->ask.rule.rates[i].limit;
+    numbers[0] = !quota_is_funnel(decision->ask.rule.kind) && fits;
+    quota_outcome(&decision->ask, numbers, 1, 0, outcome);
+}
+
+/* The deletion of the next key is what the call asks. */
+static void take_next(struct decision *decision)
+{
+    uint8_t kind = decision->n_parts > 0 ? decision->asks[decision->n_renewed].rule.kind : decision->kind;
+    if (decision->n_parts > 0)
+        decision->key = decision->asks[decision->n_renewed].key;
+    decision->ask.max = quota_letter(kind);
+    decision->n_renewed++;
+}
+
+void decision_renew(struct decision *decision)
+{
+    decision->is_renewed = true;
+    decision->kind = decision->ask.rule.kind;
+    decision->all_keys = decision->key;
+    decision->ask.ttl_ms = 0;
+    decision->ask.rule.kind = QUOTA_ANEW;
+    decision->ask.n_parts = 0;
+    decision->n_keys = 0;
+    take_next(decision);
+}
+
+void decision_renew_next(struct decision *decision, bool is_deleted)
+{
+    const struct named_tally *tally =
+        decision->n_parts > 0 ? decision->parts[decision->n_renewed - 1].tally : decision->tally;
+    if (is_deleted)
+        log_at(LOG_SITE_NAMED_LIMIT, LOG_WARN, "a key of the limit %s has another algorithm's state: it begins anew",
+               tally->name);
+    if (decision->n_renewed < decision->n_parts)
+        take_next(decision);
+    else
+        decision_renew_end(decision);
+}
+
+void decision_renew_end(struct decision *decision)
+{
+    decision->ask.rule.kind = decision->kind;
+    decision->ask.n_parts = decision->n_parts;
+    decision->n_keys = decision->n_parts;
+    decision->key = decision->all_keys;
+}
+
+/* ---- counting ---- */
+
+static void count_for(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns,
+                      struct named_tally *tally, struct slice key, bool is_limited, bool is_shadow)
+{
+    if (tally == NULL)
+        return;
+    uint64_t ns = decision->arrived_ns > 0 && now_ns > decision->arrived_ns ? now_ns - decision->arrived_ns : 0;
+    enum tally_result result = decision->is_failed ? TALLY_ERROR
+                               : !is_limited       ? TALLY_PASSED
+                               : is_shadow         ? TALLY_SHADOWED
+                                                   : TALLY_LIMITED;
+    named_tally_add(tally, result, ns);
+    if (is_limited && !decision->is_failed)
+        top_add(settings->limited, TOP_REFUSED, slice_str(tally->name), key, hash_bytes(settings->key, key), 1, now_ns);
+}
+
+void decision_count(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns)
+{
+    if (decision->ask.is_peek)
+        return;
+    count_for(decision, settings, now_ns, decision->tally, decision->key, decision->is_limited, decision->is_shadow);
+    for (unsigned i = 0; i < decision->n_parts; i++) {
+        const struct quota_ask *part = &decision->asks[i];
+        bool is_refused = (decision->refusing >> i & 1) != 0;
+        if (!part->is_peek)
+            count_for(decision, settings, now_ns, decision->parts[i].tally, part->key, is_refused, part->is_shadow);
+    }
 }

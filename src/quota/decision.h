@@ -1,5 +1,5 @@
 /*
- * A decision: one LIMIT call of a client that Redis decides; what it asks, and how far it has come.
+ * A decision: one LIMIT call of a client that Redis decides; what it asks, how far it has come, and what is counted.
  */
 #ifndef WEIR_QUOTA_DECISION_H
 #define WEIR_QUOTA_DECISION_H
@@ -16,6 +16,8 @@
 #include "resp/build.h"
 
 struct quota;
+struct quota_outcome;
+struct quota_settings;
 
 /*
  * limit-cell: CL.THROTTLE gets the prefix as LIMIT does; uses the key as it is, in the client's database; or is not
@@ -42,7 +44,7 @@ struct decision {
     struct quota_part *parts; /* and the rest about each */
     unsigned database;
     uint64_t until_ns; /* until when it may wait; 0: not at all */
-    uint64_t asked_ns; /* since when Redis is asked: what its key may need first (renewal.h) is a part of that */
+    uint64_t asked_ns; /* since when Redis is asked: what its key may need first (decision_renew) is a part of that */
     struct alarm alarm;
     struct alarms *alarms;     /* where room for the alarm is reserved; NULL: nowhere, and it is never set */
     struct list in_listener;   /* in release_listener.waiting, while it waits until a holder releases */
@@ -111,13 +113,38 @@ struct decision *decision_answered(struct quota *quota, struct slice reply, void
 /* The part of a call that asks for this one key of it, a bulk of decision->key. NULL: out of memory. */
 struct decision *decision_part(struct decision *whole, struct slice key);
 
-/* Reserve room for its alarm. False: out of memory. */
-__attribute__((warn_unused_result)) bool decision_reserve(struct decision *decision, struct alarms *alarms);
-
 /* It is in no list, and its alarm is not set. */
 void decision_free(struct decision *decision);
 
 /* The same after its client has gone, and of the call that it is the last part of. */
 void decision_drop(struct decision *decision);
+
+/*
+ * When an operator has given a named limit another algorithm.
+ *
+ * Keys in which a call finds the former algorithm's state are deleted, one after the other, and then the call is asked
+ * again. Meanwhile the decision asks for the deletion of one of its keys; the caller sends it.
+ */
+
+/* True if this error says that a key of its named limit holds another algorithm's state; only once for each call. */
+bool decision_is_outdated(const struct decision *decision, struct slice error);
+
+/* For PEEK, which deletes nothing: the outcome that it would have if the key did not exist. */
+void decision_look_anew(const struct decision *decision, struct quota_outcome *outcome);
+
+/* Change the call into the deletion of its key, or of the first of them. */
+void decision_renew(struct decision *decision);
+
+/* After that has been answered: change it into the deletion of the next key; after the last, back into what it was. */
+void decision_renew_next(struct decision *decision, bool is_deleted);
+
+/* After a failure: change it back into what it was. */
+void decision_renew_end(struct decision *decision);
+
+/*
+ * Count a call that is done for the named limits that it asked, in their tallies and among the keys that are refused
+ * most. One with PEEK counts nowhere. Of several limits each counts what it would have said alone.
+ */
+void decision_count(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/mem.h"
 
@@ -52,4 +53,18 @@ bool denials_find(const struct denials *denials, struct slice key, uint64_t hash
         now_ns < denial->sent_ns || !slice_eq(key, slice_of(denial->key, denial->key_len)))
         return false;
     return quota_recall(&denial->memory, ask, now_ns - denial->sent_ns, outcome);
+}
+
+void quota_settings_init(struct quota_settings *settings)
+{
+    if (getrandom(&settings->key, sizeof settings->key, 0) != (ssize_t)sizeof settings->key)
+        abort();
+    settings->local = local_new();
+    settings->limited = top_new();
+}
+
+void quota_settings_fini(struct quota_settings *settings)
+{
+    local_free(settings->local);
+    top_free(settings->limited);
 }

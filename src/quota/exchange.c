@@ -53,27 +53,23 @@ static bool concerns(const struct exchange *exchange, const struct batch *batch,
 }
 
 /* NULL: out of memory. */
-static struct batch *begin_batch(struct exchange *exchange, uint16_t slot, const struct exchange_question *question,
+static struct batch *begin_batch(struct exchange *exchange, uint16_t slot, const struct batch_question *question,
                                  uint64_t asked_ns)
 {
-    struct script_node *node = routes_of(&exchange->routes, slot);
-    struct batch *batch =
-        node != NULL ? batch_new(question->algorithm, question->words, question->n_words, question->work_us) : NULL;
+    struct batch *batch = batch_new(question);
     if (batch == NULL)
         return NULL;
     batch->asked_ns = asked_ns;
     batch->order = exchange->n_batches++;
     batch->slot = slot;
-    routes_move_slot(&exchange->routes, slot, node);
-    routes_put_at(&exchange->routes, batch, node);
-    return batch;
+    return routes_put(&exchange->routes, batch) ? batch : NULL;
 }
 
 /*
  * One that it fits in, unless another one behind that has something about the same key, which it must not overtake.
  * Equal calls that give back do not travel together: each is told how windows stand behind it, not behind the last.
  */
-static struct batch *find_batch(struct exchange *exchange, uint16_t slot, const struct exchange_question *question,
+static struct batch *find_batch(struct exchange *exchange, uint16_t slot, const struct batch_question *question,
                                 const struct decision *decision, uint64_t hash)
 {
     unsigned left = question->algorithm->joining == QUOTA_ALONE ? 0 : LOOK_BACK_MAX;
@@ -83,7 +79,7 @@ static struct batch *find_batch(struct exchange *exchange, uint16_t slot, const 
         if (batch->slot != slot)
             continue;
         left--;
-        bool is_alike = !routes_was_refused(batch) && batch_fits(batch, question->algorithm, question->words);
+        bool is_alike = !routes_was_refused(batch) && batch_fits(batch, question);
         if (is_alike && decision->ask.mode != QUOTA_CREDIT)
             return batch;
         if (concerns(exchange, batch, decision, hash))
@@ -94,7 +90,7 @@ static struct batch *find_batch(struct exchange *exchange, uint16_t slot, const 
     return begin_batch(exchange, slot, question, decision->asked_ns);
 }
 
-bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct exchange_question *question,
+bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct batch_question *question,
                   uint64_t hash)
 {
     struct batch *batch = find_batch(exchange, exchange_slot(exchange, decision), question, decision, hash);
@@ -138,7 +134,7 @@ bool exchange_concerns(const struct exchange *exchange, const struct decision *d
         if (find_about(&node->sent, slot, key, hash) != NULL || find_about(&node->open, slot, key, hash) != NULL)
             return true;
     }
-    return find_about(&exchange->held.batches, slot, key, hash) != NULL;
+    return find_about(&exchange->routes.held, slot, key, hash) != NULL;
 }
 
 /* ---- answers ---- */
@@ -159,7 +155,7 @@ static void repair(struct exchange *exchange, struct batch *batch)
 {
     batch->is_whole = true;
     if (batch->node->is_leaving)
-        routes_put(&exchange->routes, batch);
+        (void)routes_put(&exchange->routes, batch);
     else
         (void)send_batch(exchange, batch);
 }
@@ -170,34 +166,36 @@ static void on_reply(struct script_node *node, struct batch *batch, struct slice
     bool is_error = reply.len > 1 && reply.at[0] == '-';
     bool may_repair = !batch->is_whole && batch_script(batch) != SCRIPT_COUNT;
     routes_note_over(&exchange->routes, batch);
-    if (is_error && may_repair && script_conn_takes_back(&node->conn, reply))
+    if (!is_error)
+        script_node_note_answered(node, batch);
+    if (is_error && may_repair && script_node_takes_back(node, reply))
         repair(exchange, batch);
     else if (is_error)
-        held_take_error(&exchange->held, batch, reply);
+        routes_take_error(&exchange->routes, batch, reply);
     else
-        batch_answer(&exchange->owner, batch, &node->conn, reply);
+        batch_answer(exchange->routes.calls, batch, script_node_of(node), reply);
 }
 
 static void on_lost(struct script_node *node, struct batch *batch, struct slice error)
 {
     struct exchange *exchange = exchange_of(node);
     routes_note_over(&exchange->routes, batch);
-    batch_fail(&exchange->owner, batch, error, true);
+    batch_fail(exchange->routes.calls, batch, error, true);
 }
 
 /* There is no connection for what has not been sent. */
 static void on_none(struct script_node *node)
 {
     struct exchange *exchange = exchange_of(node);
-    struct slice error = script_conn_why_none(&node->conn);
-    bool is_away = script_conn_is_away(&node->conn);
+    struct slice error = script_node_why_none(node);
+    bool is_away = node->is_away;
     struct list now;
     list_take_all(&now, &node->open);
     while (!list_is_empty(&now)) {
         struct batch *batch = container_of(now.next, struct batch, in_exchange);
         routes_take_out(batch);
         routes_note_unsent(&exchange->routes, batch);
-        held_take_lack(&exchange->held, batch, error, is_away);
+        routes_take_lack(&exchange->routes, batch, error, is_away);
     }
 }
 
@@ -243,7 +241,7 @@ static bool look_at_key(struct look *look, struct slice key, uint64_t hash)
 {
     if (!look->is_for_held)
         return is_asked_about(look->batch, key, hash);
-    look->found = find_about(&look->exchange->held.batches, look->batch->slot, key, hash);
+    look->found = find_about(&look->exchange->routes.held, look->batch->slot, key, hash);
     return look->found != NULL;
 }
 
@@ -253,7 +251,7 @@ static bool has_key(struct look *look)
     struct slice key;
     for (uint32_t i = 0; i < look->batch->n; i++) {
         const struct batch_entry *entry = &look->batch->entries[i];
-        const struct decision *decision = container_of(entry->calls.next, struct decision, in_entry);
+        const struct decision *decision = batch_first_call(entry);
         struct argv_walk keys = keys_of(decision);
         while (argv_next(&keys, &key))
             if (look_at_key(look, key, exchange_hash(look->exchange, key)))
@@ -275,7 +273,7 @@ static bool must_stay(const struct exchange *exchange, const struct batch *batch
 static const struct batch *find_held(const struct exchange *exchange, const struct batch *batch)
 {
     struct look look = {.exchange = exchange, .batch = batch, .is_for_held = true};
-    return !held_is_empty(&exchange->held) && has_key(&look) ? look.found : NULL;
+    return !list_is_empty(&exchange->routes.held) && has_key(&look) ? look.found : NULL;
 }
 
 /* It goes now. False: calls have heard of it, or of another. */
@@ -284,7 +282,7 @@ static bool go(struct exchange *exchange, struct batch *batch)
     routes_take_out(batch);
     const struct batch *before = find_held(exchange, batch);
     if (before != NULL)
-        return held_put_behind(&exchange->held, batch, before);
+        return routes_put_behind(&exchange->routes, batch, before);
     for (uint32_t i = 0; i < batch->n; i++)
         batch->entries[i].changes = quota_changes(exchange->settings, batch->entries[i].hash);
     return send_batch(exchange, batch);
@@ -311,7 +309,7 @@ static void on_look(struct script_node *node)
             script_node_free(node);
         return;
     }
-    switch (script_conn_find(&node->conn)) {
+    switch (script_node_find(node)) {
     case SCRIPT_CONN_READY:
         send_open(node);
         break;
@@ -333,22 +331,13 @@ static const struct script_node_ops node_ops = {
 /* ---- the worker's ---- */
 
 void exchange_init(struct exchange *exchange, struct nodes *nodes, struct alarms *alarms,
-                   const struct quota_settings *settings, struct batch_owner owner)
+                   const struct quota_settings *settings, const struct batch_ops *calls)
 {
-    exchange->owner = owner;
     exchange->settings = settings;
-    routes_init(&exchange->routes, nodes, alarms, &exchange->owner, &node_ops, exchange);
-    held_init(&exchange->held, &exchange->routes);
-}
-
-void exchange_adopt(struct exchange *exchange)
-{
-    if (routes_adopt(&exchange->routes))
-        held_ask_all(&exchange->held);
+    routes_init(&exchange->routes, nodes, alarms, calls, &node_ops, exchange);
 }
 
 void exchange_fini(struct exchange *exchange)
 {
     routes_fini(&exchange->routes);
-    held_fini(&exchange->held);
 }

@@ -4,7 +4,7 @@
  *
  * Questions about one key are decided in the order in which they were asked. After NOSCRIPT a batch is sent once more,
  * with its script, and no later question about its keys overtakes it. A batch that Redis has not run is asked again
- * (held.h), and later questions about its keys wait behind it. How long an answer may take: script_node.h.
+ * (routes.h), and later questions about its keys wait behind it. How long an answer may take: script_node.h.
  */
 #ifndef WEIR_QUOTA_EXCHANGE_H
 #define WEIR_QUOTA_EXCHANGE_H
@@ -15,34 +15,19 @@
 #include "base/hash.h"
 #include "base/slice.h"
 #include "net/alarms.h"
-#include "quota/batch_reply.h"
-#include "quota/held.h"
+#include "quota/batch.h"
 #include "quota/routes.h"
-#include "quota/settings.h"
-
-#define EXCHANGE_ALARMS HELD_ALARMS
+#include "quota/denials.h"
 
 struct exchange {
-    struct batch_owner owner;
     struct routes routes;
-    struct held held;
     uint64_t n_batches; /* that were begun */
     const struct quota_settings *settings;
 };
 
-struct exchange_question {
-    const struct quota_algorithm *algorithm; /* without a script: delete the keys */
-    struct slice words;                      /* ARGV for the script, as n_words bulks; the same for a whole batch */
-    unsigned n_words;
-    unsigned work_us; /* how long it keeps Redis busy */
-};
-
-/* All outlive it; `alarms` has room for EXCHANGE_ALARMS. Out of memory ends the process. */
+/* All outlive it; `alarms` has room for one. Out of memory ends the process. */
 void exchange_init(struct exchange *exchange, struct nodes *nodes, struct alarms *alarms,
-                   const struct quota_settings *settings, struct batch_owner owner);
-
-/* The worker has adopted another topology: what has not been decided is asked where its slot is served now. */
-void exchange_adopt(struct exchange *exchange);
+                   const struct quota_settings *settings, const struct batch_ops *calls);
 
 /* Frees the calls that are still in it: their owners have gone. */
 void exchange_fini(struct exchange *exchange);
@@ -65,7 +50,7 @@ bool exchange_is_crossing(const struct exchange *exchange, const struct decision
  * Ask about its keys at the end of this iteration; the time for that began at decision->asked_ns. `hash` is
  * exchange_hash of decision->key. False: out of memory.
  */
-bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct exchange_question *question,
+bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct batch_question *question,
                   uint64_t hash);
 
 /* True if a question about the call's only key may be unanswered (false positives are possible). */

@@ -1,5 +1,5 @@
 /*
- * The outcome of each call, from the integers that a script returned for n equal calls.
+ * The outcome of each call, from the integers that a script returned for n equal calls, and the reply that tells it.
  *
  * quota/reading.h reads the integers. A script decides n calls on one key as if they had come one after the other: the
  * first of them pass, and from the first that is refused on none does. Any thread.
@@ -11,8 +11,10 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/slice.h"
 #include "quota/ask.h"
 #include "quota/reading.h"
+#include "resp/build.h"
 
 /* The outcome of call k of n, counted from 0. Only for asks with rates. */
 void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
@@ -47,5 +49,16 @@ bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_
  */
 __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask,
                                                       uint64_t elapsed_ns, struct quota_outcome *outcome);
+
+/* ---- replies ---- */
+
+/*
+ * Five integers, with PARTIAL six, times in ms rounded up, and for several keys which one refused; in RESP3 a map,
+ * unless the ask says otherwise (quota_shape). THROTTLE: redis-cell's array, in seconds, in either version.
+ */
+void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome);
+
+/* The reply to ACQUIRE, RENEW and RELEASE; `numbers` are those of holders.lua, `token` is what ACQUIRE asked with. */
+void quota_reply_holding(struct build *out, const struct quota_ask *ask, const int64_t *numbers, struct slice token);
 
 #endif

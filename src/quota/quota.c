@@ -9,25 +9,24 @@
 #include "limit/command/keys.h"
 #include "quota/away.h"
 #include "quota/denials.h"
-#include "quota/giving_back.h"
 #include "quota/local.h"
 #include "quota/outcome.h"
-#include "quota/outcome_count.h"
-#include "quota/outcome_reply.h"
 #include "quota/prefix.h"
 #include "quota/question.h"
 #include "quota/release_listener.h"
-#include "quota/renewal.h"
 
 #define RETRY_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
 #define MS_PER_S 1000
 #define RETRY_LEAST_NS NS_PER_MS /* a window that says it has room already is not asked in a circle */
 
+#define RELEASE_LONGEST_NS (30 * NS_PER_S) /* how long a release is asked again that Redis does not take */
+#define RELEASE_AGAIN_NS (500 * NS_PER_MS) /* after so long each time */
+
 struct quota {
     struct exchange exchange;
     struct release_listener listener;
     struct alarms *alarms;
-    struct giving_back giving_back;
+    struct list releasing; /* struct decision, by in_client: ACQUIRE for clients that had gone, now releases */
     struct quota_settings *settings;
     quota_on_done on_done;
     struct denials *denials;
@@ -50,7 +49,7 @@ static uint64_t hash_of(const struct decision *decision)
 static void done(struct decision *decision)
 {
     struct quota *quota = decision->quota;
-    outcome_count(decision, &quota->exchange);
+    decision_count(decision, quota->settings, now_of(quota));
     alarm_stop(quota->alarms, &decision->alarm);
     release_listener_remove(&quota->listener, decision);
     decision->is_done = true;
@@ -230,9 +229,9 @@ static void ask(struct decision *decision, uint64_t hash)
 {
     struct quota *quota = decision->quota;
     char words[QUOTA_WORDS_ROOM + sizeof quota->channel];
-    struct exchange_question question = {.algorithm = quota_algorithm(decision->ask.rule.kind),
-                                         .words = slice_of(words, 0),
-                                         .work_us = quota_ask_work_us(&decision->ask)};
+    struct batch_question question = {.algorithm = quota_algorithm(decision->ask.rule.kind),
+                                      .words = slice_of(words, 0),
+                                      .work_us = quota_ask_work_us(&decision->ask)};
     note_time(decision);
     if (question.algorithm->script != SCRIPT_COUNT)
         question.words.len =
@@ -314,12 +313,25 @@ static void on_alarm(struct alarm *alarm)
 
 /* ---- answers ---- */
 
-/* The client has gone: release what ACQUIRE got for it. */
+/* The client has gone: release the permit that ACQUIRE got for it. */
 static void give_place_back(struct decision *decision)
 {
-    giving_back_begin(&decision->quota->giving_back, decision, now_of(decision->quota));
+    decision->ask.rule.kind = QUOTA_RELEASE;
+    decision->ask.token = slice_str(decision->token);
     decision->asked_ns = now_of(decision->quota);
+    decision->until_ns = decision->asked_ns + RELEASE_LONGEST_NS;
+    list_push(&decision->quota->releasing, &decision->in_client);
     ask(decision, hash_of(decision));
+}
+
+/* True if a release for a client that had gone has failed, and is asked again later: Redis is busy or away. */
+static bool release_again(struct decision *decision)
+{
+    uint64_t again_ns = now_of(decision->quota) + RELEASE_AGAIN_NS;
+    if (decision->owner != NULL || list_is_empty(&decision->in_client) || again_ns > decision->until_ns)
+        return false;
+    wait_until(decision, again_ns);
+    return true;
 }
 
 static void decide_holding(struct decision *decision, const int64_t *numbers)
@@ -367,11 +379,11 @@ static void note_charged(struct quota *quota, const struct quota_ask *asked, str
     entry->changes++; /* what is remembered of the others is behind that */
 }
 
-static void on_numbers(void *arg, const struct batch *batch, struct batch_entry *entry, const int64_t *numbers,
+static void on_numbers(const struct batch *batch, struct batch_entry *entry, const int64_t *numbers,
                        const struct quota_hold *holds)
 {
-    struct quota *quota = arg;
-    const struct decision *first = container_of(entry->calls.next, struct decision, in_entry);
+    const struct decision *first = batch_first_call(entry);
+    struct quota *quota = first->quota;
     struct quota_memory memory;
     uint32_t n = entry->n;
     const struct quota_ask asked = first->ask; /* the call may end meanwhile */
@@ -385,7 +397,7 @@ static void on_numbers(void *arg, const struct batch *batch, struct batch_entry 
         struct quota_outcome outcome;
         struct decision *decision = batch_take(entry);
         if (asked.rule.kind == QUOTA_ANEW) {
-            renewal_go_on(decision, k == 0 && numbers[0] > 0);
+            decision_renew_next(decision, k == 0 && numbers[0] > 0);
             ask(decision, hash_of(decision));
             continue;
         }
@@ -415,20 +427,20 @@ static void on_deleted(struct decision *decision, int64_t n)
 
 static void on_failed(struct decision *decision, struct slice error, bool is_down)
 {
-    if (giving_back_again(&decision->quota->giving_back, decision, now_of(decision->quota)))
+    if (release_again(decision))
         return;
     if (decision->ask.rule.kind == QUOTA_ANEW)
-        renewal_end(decision);
+        decision_renew_end(decision);
     for (unsigned i = 0; i < decision->n_parts; i++)
         note_pass(decision->quota, exchange_hash(&decision->quota->exchange, decision->asks[i].key));
     note_pass(decision->quota, hash_of(decision)); /* nobody knows */
-    bool is_due = renewal_is_due(decision, error);
+    bool is_due = decision_is_outdated(decision, error);
     if (is_due && decision->ask.is_peek) {
         struct quota_outcome outcome;
-        renewal_look(decision, &outcome);
+        decision_look_anew(decision, &outcome);
         decide(decision, &outcome);
     } else if (is_due) {
-        renewal_begin(decision);
+        decision_renew(decision);
         ask(decision, hash_of(decision));
     } else if (is_down || away_means(decision, error)) {
         done_without(decision, error);
@@ -460,13 +472,15 @@ struct decision *quota_begin(struct quota *quota, const struct quota_context *co
     struct decision *decision = decision_new(quota, context, &quota->memo, name, request, owner, error);
     if (decision == NULL)
         return NULL;
-    if (!decision_reserve(decision, quota->alarms)) {
-        build_error(error, SLICE("ERR out of memory"));
-        decision_free(decision);
-        return NULL;
-    }
-    if (decision->n_parts > 0 && exchange_is_crossing(&quota->exchange, decision)) {
-        build_error(error, SLICE("CROSSSLOT Keys in request don't hash to the same slot"));
+    const char *why = NULL;
+    if (!alarms_reserve(quota->alarms, 1))
+        why = "ERR out of memory";
+    else
+        decision->alarms = quota->alarms;
+    if (why == NULL && decision->n_parts > 0 && exchange_is_crossing(&quota->exchange, decision))
+        why = "CROSSSLOT Keys in request don't hash to the same slot";
+    if (why != NULL) {
+        build_error(error, slice_str(why));
         decision_free(decision);
         return NULL;
     }
@@ -491,11 +505,6 @@ int32_t quota_slot(struct quota *quota, const struct quota_context *context, str
     }
     build_fini(&error);
     return slot;
-}
-
-struct decision *quota_answered(struct quota *quota, struct slice reply, void *owner)
-{
-    return decision_answered(quota, reply, owner);
 }
 
 void quota_start(struct decision *decision)
@@ -547,23 +556,37 @@ struct quota *quota_new(struct nodes *nodes, struct alarms *alarms, struct quota
     quota->alarms = alarms;
     quota->settings = settings;
     quota->on_done = on_done;
-    giving_back_init(&quota->giving_back, alarms);
+    list_init(&quota->releasing);
     quota->denials = denials_new();
-    exchange_init(&quota->exchange, nodes, alarms, settings, (struct batch_owner){&batch_ops, quota});
+    exchange_init(&quota->exchange, nodes, alarms, settings, &batch_ops);
     release_listener_init(&quota->listener, nodes, alarms, try);
     return quota;
 }
 
 void quota_adopt(struct quota *quota)
 {
-    exchange_adopt(&quota->exchange);
+    routes_adopt(&quota->exchange.routes);
     release_listener_adopt(&quota->listener);
 }
 
-/* All clients have gone: what is left belongs to nobody. */
+/* Those that wait are dropped; the others are the exchange's. */
+static void drop_releasing(struct quota *quota)
+{
+    struct list now;
+    list_take_all(&now, &quota->releasing);
+    while (!list_is_empty(&now)) {
+        struct decision *decision = container_of(now.next, struct decision, in_client);
+        list_take(&decision->in_client);
+        alarm_stop(quota->alarms, &decision->alarm);
+        if (!decision->is_asking)
+            decision_free(decision);
+    }
+}
+
+/* All clients have gone. */
 void quota_free(struct quota *quota)
 {
-    giving_back_end(&quota->giving_back);
+    drop_releasing(quota);
     exchange_fini(&quota->exchange);
     release_listener_fini(&quota->listener);
     denials_free(quota->denials);

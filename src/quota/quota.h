@@ -16,7 +16,7 @@
 #include "net/alarms.h"
 #include "quota/decision.h"
 #include "quota/exchange.h"
-#include "quota/settings.h"
+#include "quota/denials.h"
 #include "upstream/node/nodes.h"
 
 struct quota;
@@ -24,7 +24,7 @@ struct quota;
 /* It is done: decision->reply is its reply. The owner then calls quota_end. */
 typedef void (*quota_on_done)(struct decision *decision);
 
-#define QUOTA_ALARMS (1 + EXCHANGE_ALARMS) /* that it needs itself; each call reserves its own */
+#define QUOTA_ALARMS 2 /* the release listener's, and one for batches that are asked again */
 
 /* `alarms` have room for QUOTA_ALARMS. */
 struct quota *quota_new(struct nodes *nodes, struct alarms *alarms, struct quota_settings *settings,
@@ -48,9 +48,6 @@ struct decision *quota_begin(struct quota *quota, const struct quota_context *co
  */
 int32_t quota_slot(struct quota *quota, const struct quota_context *context, struct slice name, struct slice request);
 
-/* A call that is done already, with this reply. NULL: out of memory. */
-struct decision *quota_answered(struct quota *quota, struct slice reply, void *owner);
-
 /* Start it, once, after quota_begin, when the owner has it in its list. on_done may be called before this returns. */
 void quota_start(struct decision *decision);
 
@@ -69,16 +66,13 @@ void quota_end(struct decision *decision);
 /* Is it one of the commands that Redis decides? */
 bool quota_decides(const struct command *command);
 
-/* Is it CL.THROTTLE? It is the only one of weir's commands whose key is its first argument. */
-static inline bool quota_is_cell(const struct command *command)
-{
-    return command->flow == FLOW_OWN && command->first_key == 1;
-}
-
-/* Does the operator leave it to Redis (cl-throttle = off)? Then it is no command that weir knows. */
+/*
+ * True if the operator leaves it to Redis (cl-throttle = off): then it is no command that weir knows. CL.THROTTLE is
+ * the only one of weir's commands with its key as first argument.
+ */
 static inline bool quota_is_left(enum quota_cell cell, const struct command *command)
 {
-    return cell == QUOTA_CELL_OFF && quota_is_cell(command);
+    return cell == QUOTA_CELL_OFF && command->flow == FLOW_OWN && command->first_key == 1;
 }
 
 #endif

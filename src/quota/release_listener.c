@@ -5,12 +5,12 @@
 
 #include "base/clock.h"
 #include "limit/command/command.h"
-#include "quota/release.h"
+#include "quota/answer.h"
 #include "resp/emit.h"
 #include "upstream/lane/lack.h"
 
 #define FRAME_MAX (1 << 20)
-#define AGAIN_NS (500 * NS_PER_MS) /* as script_conn.c */
+#define AGAIN_NS (500 * NS_PER_MS) /* as circuit.h */
 
 static struct release_listener *release_listener_of(struct rider *rider)
 {

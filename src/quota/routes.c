@@ -1,8 +1,34 @@
 #include "quota/routes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "quota/away.h"
+#include "upstream/lane/lack.h"
+#include "upstream/node/redirect.h"
+
+#define HOPS_MAX 5
+
+enum wait_for {
+    WAIT_FOR_MASTER,  /* a promotion takes longer than a pause */
+    WAIT_FOR_CLUSTER, /* failover-wait, too */
+    WAIT_FOR_KEYS,    /* redirect-timeout */
+};
+
+static const struct pauses {
+    uint64_t first_ns, most_ns;
+} pauses[] = {
+    [WAIT_FOR_MASTER] = {50 * NS_PER_MS, 50 * NS_PER_MS},
+    [WAIT_FOR_CLUSTER] = {10 * NS_PER_MS, 100 * NS_PER_MS},
+    [WAIT_FOR_KEYS] = {1 * NS_PER_MS, 50 * NS_PER_MS},
+};
+
+static struct batch *batch_at(const struct list *at)
+{
+    return container_of(at, struct batch, in_exchange);
+}
 
 /* ---- members ---- */
 
@@ -16,13 +42,14 @@ static struct script_node *find(const struct routes *routes, const struct lanes 
 {
     for (struct list *at = routes->members.next; at != &routes->members; at = at->next) {
         struct script_node *node = routes_member_at(at);
-        if (!node->is_leaving && node->conn.base.lanes == lanes)
+        if (!node->is_leaving && node->base.lanes == lanes)
             return node;
     }
     return NULL;
 }
 
-struct script_node *routes_member(struct routes *routes, struct nodes_row *row)
+/* The member of this row, made if need be. NULL: out of memory. */
+static struct script_node *member_of(struct routes *routes, struct nodes_row *row)
 {
     struct lanes *lanes = &row->lanes;
     struct script_node *node = find(routes, lanes);
@@ -33,7 +60,7 @@ struct script_node *routes_member(struct routes *routes, struct nodes_row *row)
     if (node == NULL)
         return NULL;
     node->number = routes->n_numbers++;
-    list_push(&routes->members, &node->in_exchange);
+    list_push(&routes->members, &node->in_routes);
     return node;
 }
 
@@ -45,15 +72,17 @@ struct nodes_row *routes_row(const struct routes *routes, uint16_t slot)
     return nodes->topology->slots != NULL ? nodes_slot_row(nodes, slot) : NULL;
 }
 
-struct script_node *routes_of(struct routes *routes, uint16_t slot)
+/* The member that serves the slot. NULL: out of memory. */
+static struct script_node *serving(struct routes *routes, uint16_t slot)
 {
     struct nodes_row *row = routes_row(routes, slot);
-    return routes_member(routes, row != NULL ? row : nodes_home(routes->nodes));
+    return member_of(routes, row != NULL ? row : nodes_home(routes->nodes));
 }
 
 /* ---- what is to be sent ---- */
 
-void routes_put_at(struct routes *routes, struct batch *batch, struct script_node *node)
+/* A batch in no list is to be sent to that node. */
+static void put_at(struct routes *routes, struct batch *batch, struct script_node *node)
 {
     struct list *near = routes_near(routes, batch->slot), *at = near->prev;
     while (at != near && routes_near_at(at)->order > batch->order)
@@ -63,7 +92,8 @@ void routes_put_at(struct routes *routes, struct batch *batch, struct script_nod
     script_node_add(node, batch);
 }
 
-void routes_move_slot(struct routes *routes, uint16_t slot, struct script_node *node)
+/* All of the slot that are to be sent go to this node, but those that follow an ASK. */
+static void move_slot(struct routes *routes, uint16_t slot, struct script_node *node)
 {
     const struct list *near = routes_near(routes, slot);
     for (const struct list *at = near->next; at != near; at = at->next) {
@@ -78,19 +108,20 @@ void routes_move_slot(struct routes *routes, uint16_t slot, struct script_node *
 
 void routes_starve(struct routes *routes, struct batch *batch)
 {
-    batch_fail(routes->owner, batch, err_text(ERR_OUT_OF_MEMORY), false);
+    batch_fail(routes->calls, batch, err_text(ERR_OUT_OF_MEMORY), false);
 }
 
-void routes_put(struct routes *routes, struct batch *batch)
+bool routes_put(struct routes *routes, struct batch *batch)
 {
-    struct script_node *node = routes_of(routes, batch->slot);
+    struct script_node *node = serving(routes, batch->slot);
     if (node == NULL) {
         routes_starve(routes, batch);
-        return;
+        return false;
     }
     batch->is_asking = false;
-    routes_move_slot(routes, batch->slot, node);
-    routes_put_at(routes, batch, node);
+    move_slot(routes, batch->slot, node);
+    put_at(routes, batch, node);
+    return true;
 }
 
 void routes_take_out(struct batch *batch)
@@ -145,6 +176,258 @@ void routes_note_unsent(struct routes *routes, const struct batch *batch)
     wake_slot(routes, batch->slot);
 }
 
+/* ---- counting ---- */
+
+static uint64_t failover_wait_ns(const struct batch *batch)
+{
+    return batch_first_call(&batch->entries[0])->failover_wait_ns;
+}
+
+static void count(const struct script_node *node, enum lane_redirect redirect)
+{
+    count_add(&node->base.lanes->base.counts.redirects[redirect], 1);
+}
+
+/* A batch of a cluster fails; whichever node serves its slot now is named for that. */
+static void count_given_up(struct routes *routes, const struct batch *batch)
+{
+    const struct script_node *node = routes->is_cluster ? serving(routes, batch->slot) : NULL;
+    if (node != NULL)
+        count(node, REDIRECT_GIVEN_UP);
+}
+
+/* ---- asking again ---- */
+
+static void hold_until_again(struct routes *routes, struct batch *batch)
+{
+    batch_put_in_order(&routes->held, batch);
+    if (alarm_is_set(&routes->again) && routes->again.due_ns <= batch->again_ns)
+        return;
+    alarm_stop(routes->alarms, &routes->again);
+    alarm_set(routes->alarms, &routes->again, batch->again_ns);
+}
+
+/* False: there is no memory for the error, or the time since the first refusal is over: it has failed. */
+static bool may_wait(struct routes *routes, struct batch *batch, struct slice error, bool is_away)
+{
+    char *refusal = strndup(error.at, error.len);
+    if (refusal == NULL || routes_now_ns(routes) >= batch->until_ns) {
+        free(refusal);
+        count_given_up(routes, batch);
+        batch_fail(routes->calls, batch, error, is_away);
+        return false;
+    }
+    free(batch->refusal);
+    batch->refusal = refusal;
+    batch->is_away = is_away;
+    return true;
+}
+
+/* It is asked again in a moment; until the wait is over, which begins with the first refusal. */
+static void hold(struct routes *routes, struct batch *batch, struct slice error, bool is_away, enum wait_for wait)
+{
+    uint64_t now_ns = routes_now_ns(routes), longer_ns = 2 * batch->pause_ns;
+    const struct pauses *pause = &pauses[wait];
+    uint64_t wait_ns =
+        wait == WAIT_FOR_KEYS ? routes->nodes->commons.upstream->redirect_timeout_ns : failover_wait_ns(batch);
+    if (batch->until_ns == 0)
+        batch->until_ns = now_ns + wait_ns;
+    if (!may_wait(routes, batch, error, is_away))
+        return;
+    batch->pause_ns = longer_ns < pause->first_ns ? pause->first_ns : longer_ns;
+    if (batch->pause_ns > pause->most_ns)
+        batch->pause_ns = pause->most_ns;
+    batch->again_ns = now_ns + batch->pause_ns;
+    hold_until_again(routes, batch);
+}
+
+bool routes_put_behind(struct routes *routes, struct batch *batch, const struct batch *before)
+{
+    if (batch->until_ns == 0)
+        batch->until_ns = routes_now_ns(routes) + failover_wait_ns(batch);
+    if (!may_wait(routes, batch, slice_str(before->refusal), before->is_away))
+        return false;
+    batch->again_ns = before->again_ns;
+    hold_until_again(routes, batch);
+    return true;
+}
+
+static void set_alarm(struct routes *routes)
+{
+    uint64_t due_ns = UINT64_MAX;
+    for (struct list *at = routes->held.next; at != &routes->held; at = at->next)
+        due_ns = batch_at(at)->again_ns < due_ns ? batch_at(at)->again_ns : due_ns;
+    alarm_stop(routes->alarms, &routes->again);
+    if (due_ns != UINT64_MAX)
+        alarm_set(routes->alarms, &routes->again, due_ns);
+}
+
+/* Those that are due by then. */
+static void take_due(struct routes *routes, uint64_t due_ns, struct list *due)
+{
+    struct list *next;
+    list_init(due);
+    for (struct list *at = routes->held.next; at != &routes->held; at = next) {
+        next = at->next;
+        if (batch_at(at)->again_ns > due_ns)
+            continue;
+        list_take(at);
+        list_push(due, at);
+    }
+}
+
+/* Those that have waited long enough fail; the others that are due are asked again. */
+static void ask_again(struct routes *routes, uint64_t due_ns)
+{
+    uint64_t now_ns = routes_now_ns(routes);
+    struct list due;
+    take_due(routes, due_ns, &due);
+    while (!list_is_empty(&due)) {
+        struct batch *batch = batch_at(due.next);
+        list_take(&batch->in_exchange);
+        if (now_ns >= batch->until_ns) {
+            count_given_up(routes, batch);
+            batch_fail(routes->calls, batch, slice_str(batch->refusal), batch->is_away);
+            continue;
+        }
+        batch->asked_ns = now_ns;
+        (void)routes_put(routes, batch);
+    }
+    set_alarm(routes);
+}
+
+static void on_due(struct alarm *alarm)
+{
+    struct routes *routes = container_of(alarm, struct routes, again);
+    ask_again(routes, routes_now_ns(routes));
+}
+
+/* ---- what Redis says ---- */
+
+static const struct slice moved = {"-UPSTREAM moved\r\n", sizeof "-UPSTREAM moved\r\n" - 1};
+
+/* Redis has answered that it is no master. Until failover-wait is over, another may be, though none can be reached. */
+static void be_refused(struct routes *routes, struct batch *batch, struct slice error)
+{
+    batch->node->moves_until_ns = routes_now_ns(routes) + failover_wait_ns(batch);
+    if (routes->is_cluster)
+        upstream_ask_topology(routes->nodes->commons.upstream);
+    hold(routes, batch, error, false, WAIT_FOR_MASTER);
+}
+
+static void wait_for_topology(struct routes *routes, struct batch *batch, struct slice error)
+{
+    upstream_ask_topology(routes->nodes->commons.upstream);
+    hold(routes, batch, error, true, WAIT_FOR_CLUSTER);
+}
+
+/* Each entry by itself: a command with one key is never told to try again. Out of memory: some stay together. */
+static void split(struct routes *routes, struct batch *batch)
+{
+    struct list parts; /* the last entry first */
+    struct batch *part;
+    list_init(&parts);
+    while (batch->n > 1 && (part = batch_split(batch)) != NULL)
+        list_push(&parts, &part->in_exchange);
+    (void)routes_put(routes, batch);
+    while (!list_is_empty(&parts)) {
+        part = batch_at(parts.prev);
+        list_take(&part->in_exchange);
+        (void)routes_put(routes, part);
+    }
+}
+
+static uint16_t index_of(const struct nodes *nodes, const struct nodes_row *row)
+{
+    uint16_t i = 0;
+    while (nodes->rows[i] != row)
+        i++;
+    return i;
+}
+
+/* The node that a redirect names serves the slot from now on, or takes it. */
+static void follow(struct routes *routes, struct batch *batch, struct slice reply)
+{
+    struct redirect redirect;
+    const struct lanes *from = batch->node->base.lanes;
+    bool is_one = redirect_parse(reply, &redirect);
+    if (is_one)
+        count(batch->node, redirect.is_ask ? REDIRECT_ASK : REDIRECT_MOVED);
+    if (!is_one || redirect.slot != batch->slot || batch->n_hops++ == HOPS_MAX) {
+        count_given_up(routes, batch);
+        batch_fail(routes->calls, batch, moved, true);
+        return;
+    }
+    struct nodes_row *row = redirect_row(&redirect, routes->nodes, lanes_node(from));
+    if (row == NULL || &row->lanes == from) {
+        wait_for_topology(routes, batch, moved);
+        return;
+    }
+    struct script_node *node = member_of(routes, row);
+    if (node == NULL) {
+        routes_starve(routes, batch);
+        return;
+    }
+    batch->is_asking = redirect.is_ask;
+    if (!redirect.is_ask) {
+        slot_map_set(routes->nodes->topology->slots, batch->slot, index_of(routes->nodes, row));
+        upstream_ask_topology(routes->nodes->commons.upstream);
+        move_slot(routes, batch->slot, node);
+    }
+    put_at(routes, batch, node);
+}
+
+/* What only a cluster says. False: it is another error. */
+static bool take_clusters(struct routes *routes, struct batch *batch, enum unable unable, struct slice error)
+{
+    switch (unable) {
+    case UNABLE_REDIRECTED:
+        follow(routes, batch, error);
+        return true;
+    case UNABLE_TRY_AGAIN:
+        count(batch->node, REDIRECT_TRYAGAIN);
+        if (batch->n > 1)
+            split(routes, batch);
+        else
+            hold(routes, batch, error, true, WAIT_FOR_KEYS);
+        return true;
+    case UNABLE_CLUSTER_DOWN:
+        count(batch->node, REDIRECT_CLUSTERDOWN);
+        wait_for_topology(routes, batch, error);
+        return true;
+    case UNABLE_NOT_RUN:
+    case UNABLE_TO_DECIDE:
+    case UNABLE_NO:
+        break;
+    }
+    return false;
+}
+
+void routes_take_error(struct routes *routes, struct batch *batch, struct slice error)
+{
+    char named[LACK_ERROR_ROOM];
+    enum unable unable = unable_of(error);
+    if (routes->is_cluster && take_clusters(routes, batch, unable, error))
+        return;
+    if (unable == UNABLE_NOT_RUN)
+        be_refused(routes, batch, error);
+    else
+        batch_fail(routes->calls, batch, batch_explain(script_node_of(batch->node), error, named), false);
+}
+
+/* What waits for a master waits on; so does a call that has waited for a window or a permit. */
+void routes_take_lack(struct routes *routes, struct batch *batch, struct slice error, bool is_away)
+{
+    if (routes_now_ns(routes) < batch->node->moves_until_ns && batch->until_ns == 0)
+        batch->until_ns = batch->node->moves_until_ns;
+    if (!is_away && unable_of(error) == UNABLE_NOT_RUN)
+        be_refused(routes, batch, error);
+    else if (batch->until_ns != 0 || batch_first_call(&batch->entries[0])->has_waited)
+        hold(routes, batch, error, is_away, WAIT_FOR_MASTER);
+    else
+        batch_fail(routes->calls, batch, error, is_away);
+}
+
 /* ---- another topology ---- */
 
 /* True if the worker has a row with these lanes that decisions go to. */
@@ -166,48 +449,50 @@ static void put_all_anew(struct routes *routes)
     for (struct list *at = routes->members.next; at != &routes->members; at = at->next) {
         struct script_node *node = routes_member_at(at);
         while (!list_is_empty(&node->open)) {
-            struct batch *batch = container_of(node->open.next, struct batch, in_exchange);
+            struct batch *batch = batch_at(node->open.next);
             routes_take_out(batch);
             batch_put_in_order(&all, batch);
         }
     }
     while (!list_is_empty(&all)) {
-        struct batch *batch = container_of(all.next, struct batch, in_exchange);
+        struct batch *batch = batch_at(all.next);
         list_take(&batch->in_exchange);
-        routes_put(routes, batch);
+        (void)routes_put(routes, batch);
     }
 }
 
-bool routes_adopt(struct routes *routes)
+void routes_adopt(struct routes *routes)
 {
     uint64_t moves_until_ns = 0;
     bool has_left = false;
     for (struct list *at = routes->members.next; at != &routes->members; at = at->next) {
         struct script_node *node = routes_member_at(at);
-        if (node->is_leaving || has_lanes(routes, node->conn.base.lanes))
+        if (node->is_leaving || has_lanes(routes, node->base.lanes))
             continue;
         has_left = true;
         moves_until_ns = node->moves_until_ns > moves_until_ns ? node->moves_until_ns : moves_until_ns;
         script_node_leave(node);
     }
     if (!has_left && !routes->is_cluster)
-        return false;
-    struct script_node *home = moves_until_ns > 0 ? routes_member(routes, nodes_home(routes->nodes)) : NULL;
+        return;
+    struct script_node *home = moves_until_ns > 0 ? member_of(routes, nodes_home(routes->nodes)) : NULL;
     if (home != NULL && !routes->is_cluster)
         home->moves_until_ns = moves_until_ns;
     put_all_anew(routes);
-    return true;
+    ask_again(routes, UINT64_MAX);
 }
 
 /* ---- the worker's ---- */
 
-void routes_init(struct routes *routes, struct nodes *nodes, struct alarms *alarms, const struct batch_owner *owner,
+void routes_init(struct routes *routes, struct nodes *nodes, struct alarms *alarms, const struct batch_ops *calls,
                  const struct script_node_ops *ops, void *arg)
 {
-    *routes = (struct routes){.owner = owner, .nodes = nodes, .alarms = alarms, .ops = ops, .arg = arg};
+    *routes = (struct routes){
+        .calls = calls, .nodes = nodes, .alarms = alarms, .ops = ops, .arg = arg, .again.on_due = on_due};
     routes->is_cluster = nodes->commons.upstream->is_cluster;
     routes->uses = mem_zalloc(routes->is_cluster ? SLOT_COUNT : 1, sizeof *routes->uses);
     list_init(&routes->members);
+    list_init(&routes->held);
     for (unsigned i = 0; i < ROUTES_NEAR; i++)
         list_init(&routes->near[i]);
 }
@@ -216,5 +501,11 @@ void routes_fini(struct routes *routes)
 {
     while (any_member(routes) != NULL)
         script_node_free(any_member(routes));
+    alarm_stop(routes->alarms, &routes->again);
+    while (!list_is_empty(&routes->held)) {
+        struct batch *batch = batch_at(routes->held.next);
+        list_take(&batch->in_exchange);
+        batch_drop(batch);
+    }
     free(routes->uses);
 }

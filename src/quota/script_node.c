@@ -1,13 +1,30 @@
 #include "quota/script_node.h"
 
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
-#include "quota/batch_reply.h"
+#include "limit/command/command.h"
+#include "resp/emit.h"
+#include "upstream/lane/lack.h"
+#include "upstream/node/redirect.h"
 
-static struct script_node *node_of(struct script_conn *conn)
+#define ALARMS 2                  /* of each node */
+#define LOADED_NS (10 * NS_PER_S) /* after so long what Redis would not load is loaded again */
+#define LOST_MAX 2                /* losses in a row while scripts are loaded, after which waiting calls fail */
+#define REPLY_MAX (4 << 20)       /* far more than any reply to a script */
+#define LOOK_NS (50 * NS_PER_MS)  /* while the lanes' back-off forbids a probe, it is looked at so often */
+
+/* Sent alone: from clients that are not logged in Redis takes no long requests, and closes instead of answering. */
+#define FIRST 0
+
+/* The argument of a call without an effect: the ASKING before a question. */
+#define ASKING 1
+
+static struct script_node *node_of(struct rider *rider)
 {
-    return container_of(conn, struct script_node, conn);
+    return container_of(rider, struct script_node, base.rider);
 }
 
 static struct batch *first_of(const struct list *batches)
@@ -15,12 +32,216 @@ static struct batch *first_of(const struct list *batches)
     return container_of(batches->next, struct batch, in_exchange);
 }
 
+static bool has_shas(const struct script_node *node)
+{
+    return node->n_loads == SCRIPT_COUNT;
+}
+
+/* ---- replies to SCRIPT LOAD ---- */
+
+static void keep_refusal(struct script_node *node, struct slice reply)
+{
+    free(node->refusal);
+    if (redirect_is(reply)) /* loading a script is not redirected: it is a lie, and no client hears it */
+        reply = SLICE("-UPSTREAM moved\r\n");
+    node->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
+}
+
+/* Redis lets weir have its scripts run, but not so: from now on each call carries its script. */
+static void send_whole(struct script_node *node, enum lack lack)
+{
+    node_lacks(script_node_of(node), lack);
+    node->whole_ns = script_node_now_ns(node);
+}
+
+static bool is_hex(struct slice text)
+{
+    size_t i = 0;
+    while (i < text.len && isxdigit((unsigned char)text.at[i]))
+        i++;
+    return i == text.len;
+}
+
+/* "$40\r\n<sha>\r\n", or why not: NOAUTH, BUSY, LOADING. */
+static bool take_sha(struct script_node *node, unsigned script, struct slice reply)
+{
+    if (reply.len != SCRIPT_SHA_LEN + 7 || memcmp(reply.at, "$40\r\n", 5) != 0 ||
+        !is_hex(slice_of(reply.at + 5, SCRIPT_SHA_LEN)))
+        return false;
+    memcpy(node->shas[script], reply.at + 5, SCRIPT_SHA_LEN);
+    return true;
+}
+
+/* The first script is to be sent next. */
+static void load_anew(struct script_node *node)
+{
+    node->n_loading = 0;
+    node->is_let_in = node->is_unloaded = false;
+    if (!has_shas(node))
+        node->n_loads = 0;
+}
+
+static void refuse(struct script_node *node)
+{
+    node->is_away = false;
+    load_anew(node);
+    node->ops->on_none(node);
+}
+
+/* The reply to the first script: does Redis let weir in? */
+static void keep_first(struct script_node *node, struct slice reply)
+{
+    char named[LACK_ERROR_ROOM];
+    if (lack_is_refused(reply, "script")) {
+        send_whole(node, LACK_SCRIPT);
+        node->is_let_in = true;
+        script_node_wake(node);
+        return;
+    }
+    keep_refusal(node, batch_explain(script_node_of(node), reply, named));
+    node->is_let_in = take_sha(node, FIRST, reply);
+    if (!node->is_let_in) {
+        refuse(node);
+        return;
+    }
+    node_lacks_no_more(script_node_of(node), LACK_SCRIPT);
+    if (has_shas(node))
+        node->n_lost = 0;
+    else
+        node->n_loads = 1;
+    script_node_wake(node);
+}
+
+/* Once they are known it does not matter: NOSCRIPT is repaired. */
+static void keep_sha(struct script_node *node, unsigned script, struct slice reply)
+{
+    if (has_shas(node))
+        return;
+    node->n_loads++;
+    node->is_unloaded |= !take_sha(node, script, reply);
+    if (reply.len > 0 && reply.at[0] == '-')
+        keep_refusal(node, reply);
+    if (node->is_unloaded && node->n_loads == node->n_loading) { /* fewer than all where memory was short */
+        node->n_loads = 0;
+        refuse(node);
+        return;
+    }
+    if (!has_shas(node))
+        return;
+    node->n_lost = 0;
+    script_node_wake(node);
+}
+
+/* ---- a connection that is ready ---- */
+
+static bool send_call(struct script_node *node, enum effect effect, unsigned argument, const char *request, size_t n)
+{
+    struct call *call = lane_call_special(node->base.rider.lane, &node->base.rider, FLOW_ONE, 1, 0);
+    if (call == NULL)
+        return false;
+    call->flags = CALL_LOOK;
+    call->effect = (uint8_t)effect;
+    call->argument = argument;
+    lane_send(node->base.rider.lane, &node->base.rider, request, n);
+    return true;
+}
+
+static bool load(struct script_node *node, enum script script)
+{
+    const struct slice words[] = {SLICE("SCRIPT"), SLICE("LOAD"), script_source(script)};
+    char *request = malloc(words[2].len + 4 * EMIT_HEADER_MAX + 32);
+    if (request == NULL)
+        return false;
+    size_t n = emit_array(request, words, 3);
+    bool is_sent = send_call(node, EFFECT_LOADED, script, request, n);
+    free(request);
+    return is_sent;
+}
+
+/* Send the first script by itself, the others once Redis has taken it. */
+static bool load_next(struct script_node *node)
+{
+    unsigned end = node->is_let_in ? SCRIPT_COUNT : FIRST + 1;
+    if (node->whole_ns != 0)
+        return true;
+    if (node->n_loading == 0)
+        keep_refusal(node, SLICE("")); /* of a load before: if none can be sent now, that is not why */
+    while (node->n_loading < end) {
+        if (!load(node, (enum script)node->n_loading))
+            return false;
+        node->n_loading++;
+    }
+    return true;
+}
+
+/* False: there can be none now. is_away says whether the node, or a system without descriptors, is why. */
+static bool open_lane(struct script_node *node)
+{
+    if (!circuit_may_try(&node->circuit, script_node_now_ns(node)))
+        return false;
+    node->is_away = node->base.lanes->down != ERR_NONE;
+    bool is_open = weir_lane_open(&node->base, node->login, LANE_SCRIPT);
+    node->is_away |= lanes_are_starved(node->base.lanes);
+    if (is_open || node->is_away)
+        keep_refusal(node, SLICE("")); /* of another connection */
+    return is_open;
+}
+
+/* While the circuit is open no call waits for a connection that is being opened. */
+static enum script_conn_state being_opened(struct script_node *node)
+{
+    node->is_away = node->circuit.is_open;
+    return node->circuit.is_open ? SCRIPT_CONN_NONE : SCRIPT_CONN_NOT_YET;
+}
+
+/* The rights of weir's user may have changed since scripts were not to be loaded or called by their hashes. */
+static void load_again(struct script_node *node)
+{
+    uint64_t after_ns = upstream_time(node->base.lanes->upstream, LOADED_NS);
+    if (node->whole_ns == 0 || script_node_now_ns(node) < node->whole_ns + after_ns)
+        return;
+    node->whole_ns = 0;
+    load_anew(node);
+}
+
+enum script_conn_state script_node_find(struct script_node *node)
+{
+    if (!node->base.is_open && !open_lane(node))
+        return SCRIPT_CONN_NONE;
+    struct lane *lane = node->base.rider.lane;
+    if (!lane_is_ready(lane) || lane_is_congested(lane)) {
+        lane_wait(lane, &node->base.rider);
+        return being_opened(node);
+    }
+    load_again(node);
+    if (!load_next(node)) {
+        node->is_away = false;
+        return SCRIPT_CONN_NONE;
+    }
+    if (!node->is_let_in || (!has_shas(node) && node->whole_ns == 0))
+        return being_opened(node);
+    return SCRIPT_CONN_READY;
+}
+
+struct slice script_node_why_none(const struct script_node *node)
+{
+    if (node->refusal != NULL)
+        return slice_str(node->refusal);
+    return err_text(node->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : lanes_why_away(node->base.lanes));
+}
+
 /* ---- sending ---- */
+
+/* When a question that was asked then has waited too long; UINT64_MAX: never. */
+static uint64_t due_of(const struct script_node *node, uint64_t asked_ns)
+{
+    return circuit_due_ns(asked_ns, node->base.lanes->upstream->timeout_ns);
+}
 
 /* The alarm is for the oldest question of the time when it was set: later ones are due later. */
 void script_node_note_asked(struct script_node *node, struct batch *batch, uint64_t asked_ns)
 {
-    uint64_t due_ns = script_conn_due_ns(&node->conn, asked_ns);
+    uint64_t due_ns = due_of(node, asked_ns);
     if (asked_ns < batch->asked_ns)
         batch->asked_ns = asked_ns;
     if (due_ns != UINT64_MAX && !alarm_is_set(&node->patience))
@@ -34,11 +255,33 @@ void script_node_add(struct script_node *node, struct batch *batch)
     script_node_wake(node);
 }
 
+/* ASKING holds for the next request of the connection: nothing is sent between the two. */
+static bool send_request(struct script_node *node, bool is_asking, const char *request, size_t n)
+{
+    static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+    if (is_asking && !send_call(node, EFFECT_NONE, ASKING, asking, sizeof asking - 1))
+        return false;
+    return send_call(node, EFFECT_NONE, 0, request, n);
+}
+
+/* By which its script is named: the source or the hash. */
+static struct slice script_word(const struct script_node *node, const struct batch *batch)
+{
+    enum script script = batch_script(batch);
+    if (script == SCRIPT_COUNT)
+        return SLICE("");
+    return batch->is_whole ? script_source(script) : slice_of(node->shas[script], SCRIPT_SHA_LEN);
+}
+
 bool script_node_send(struct script_node *node, struct batch *batch)
 {
+    size_t len;
     batch->sent_ns = script_node_now_ns(node);
-    batch->is_whole |= script_conn_is_whole(&node->conn);
-    if (!batch_send(batch, &node->conn))
+    batch->is_whole |= node->whole_ns != 0;
+    char *request = batch_write(batch, script_word(node, batch), &len);
+    bool is_sent = request != NULL && send_request(node, batch->is_asking, request, len);
+    free(request);
+    if (!is_sent)
         return false;
     list_push(&node->sent, &batch->in_exchange);
     node->sent_us += batch_work_us(batch);
@@ -53,14 +296,39 @@ static struct batch *take_sent(struct script_node *node)
     return batch;
 }
 
-static void on_reply(struct script_conn *conn, struct slice reply)
+static void take_reply(struct script_node *node, struct slice reply)
 {
-    struct script_node *node = node_of(conn);
     if (list_is_empty(&node->sent))
         return; /* a lane gives no answer that nobody waits for */
     node->ops->on_reply(node, take_sent(node), reply);
     if (!list_is_empty(&node->open) || node->is_leaving)
         script_node_wake(node); /* batches held back may go now */
+}
+
+bool script_node_takes_back(struct script_node *node, struct slice error)
+{
+    if (slice_begins(error, SLICE("-NOSCRIPT")))
+        return true;
+    if (!lack_is_refused(error, "evalsha"))
+        return false;
+    send_whole(node, LACK_EVALSHA);
+    return true;
+}
+
+void script_node_note_answered(const struct script_node *node, const struct batch *batch)
+{
+    struct node *of = script_node_of(node);
+    if (atomic_load_explicit(&of->lacks, memory_order_relaxed) == 0)
+        return;
+    if (batch_script(batch) == SCRIPT_COUNT) {
+        node_lacks_no_more(of, LACK_UNLINK);
+        return;
+    }
+    node_lacks_no_more(of, LACK_EVAL);
+    node_lacks_no_more(of, LACK_TIME);
+    node_lacks_no_more(of, LACK_KEYS);
+    if (node->whole_ns == 0)
+        node_lacks_no_more(of, LACK_EVALSHA);
 }
 
 /* ---- patience ---- */
@@ -81,23 +349,34 @@ static uint64_t patience_ns(const struct script_node *node)
 {
     uint64_t sent_ns = oldest_of(&node->sent), open_ns = oldest_of(&node->open);
     uint64_t asked_ns = sent_ns < open_ns ? sent_ns : open_ns;
-    return asked_ns != UINT64_MAX ? script_conn_due_ns(&node->conn, asked_ns) : UINT64_MAX;
+    return asked_ns != UINT64_MAX ? due_of(node, asked_ns) : UINT64_MAX;
 }
 
+/* A connection that is ready closes the circuit: on_look follows it, and has scripts loaded. */
 static void on_probe(struct alarm *alarm)
 {
     struct script_node *node = container_of(alarm, struct script_node, probe);
-    uint64_t next_ns = script_conn_probe(&node->conn);
+    uint64_t now_ns = script_node_now_ns(node);
+    if (node->circuit.is_open)
+        (void)script_node_find(node);
+    uint64_t next_ns = circuit_probe_ns(&node->circuit, now_ns);
+    bool is_held_back = !node->base.is_open && !lanes_are_up(node->base.lanes);
     if (next_ns != UINT64_MAX)
-        alarm_set(node->alarms, &node->probe, next_ns);
+        alarm_set(node->alarms, &node->probe, is_held_back ? now_ns + LOOK_NS : next_ns);
 }
 
-/* A question has waited too long. */
+/*
+ * A question has waited too long. If it was sent (is_owing) its connection is closed, and on_lost follows at once. A
+ * connection that is still being opened, or loads scripts, stays: it closes the circuit once it is ready.
+ */
 static void open_circuit(struct script_node *node, bool is_owing)
 {
     if (!alarm_is_set(&node->probe) && !node->is_leaving)
         alarm_set(node->alarms, &node->probe, script_node_now_ns(node));
-    script_conn_give_up(&node->conn, is_owing);
+    circuit_open(&node->circuit);
+    node->is_away = true;
+    if (is_owing && node->base.is_open)
+        lane_fail(node->base.rider.lane, END_LATE, "it does not answer within upstream-timeout");
 }
 
 static void on_patience(struct alarm *alarm)
@@ -116,14 +395,51 @@ static void on_patience(struct alarm *alarm)
 
 /* ---- the connection ---- */
 
-static void on_lost(struct script_conn *conn)
+static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
-    struct script_node *node = node_of(conn);
+    struct script_node *node = node_of(rider);
+    if (node->reply.len + n > REPLY_MAX)
+        lane_fail(rider->lane, END_LOST, "its answer to a script is too long");
+    else if (!bytes_add(&node->reply, slice_of(data, n), REPLY_MAX))
+        lane_fail(rider->lane, END_LOST, "out of memory");
+}
+
+static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *glimpse)
+{
+    struct script_node *node = node_of(rider);
+    struct slice reply = bytes_slice(&node->reply);
+    (void)glimpse;
+    node->reply.len = 0;
+    circuit_close(&node->circuit);
+    if (call->effect == EFFECT_LOADED && call->argument == FIRST)
+        keep_first(node, reply);
+    else if (call->effect == EFFECT_LOADED)
+        keep_sha(node, call->argument, reply);
+    else if (call->argument != ASKING)
+        take_reply(node, reply);
+    else if (lack_is_refused(reply, "asking"))
+        node_lacks(script_node_of(node), LACK_ASKING);
+    else
+        node_lacks_no_more(script_node_of(node), LACK_ASKING);
+}
+
+/* The next connection begins anew. */
+static void forget(struct script_node *node)
+{
+    weir_lane_lost(&node->base);
+    node->whole_ns = 0;
+    node->reply.len = 0;
+    load_anew(node);
+}
+
+/* What was sent has no answer. */
+static void lose_sent(struct script_node *node)
+{
     struct list now;
     if (clock_ns() >= patience_ns(node)) /* the lanes' timer may close a silent connection before the alarm */
         open_circuit(node, false);
     node->sent_us = 0;
-    struct slice error = err_text(conn->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
+    struct slice error = err_text(node->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
     list_take_all(&now, &node->sent);
     while (!list_is_empty(&now)) {
         struct batch *batch = first_of(&now);
@@ -134,24 +450,60 @@ static void on_lost(struct script_conn *conn)
         script_node_wake(node);
 }
 
-static void on_change(struct script_conn *conn)
+/* Lost again and again while scripts are loaded: fail the calls that wait. */
+static void on_lost(struct rider *rider, const struct lane *lane)
 {
-    struct script_node *node = node_of(conn);
+    (void)lane;
+    struct script_node *node = node_of(rider);
+    bool is_loading = !has_shas(node) || (node->n_loading > 0 && !node->is_let_in);
+    bool is_hopeless = is_loading && ++node->n_lost > LOST_MAX;
+    forget(node);
+    keep_refusal(node, SLICE("")); /* from now on it is away, whatever was said before */
+    if (is_hopeless) {
+        circuit_fail(&node->circuit, clock_ns());
+        node->is_away = true; /* no word of Redis' says otherwise */
+        node->ops->on_none(node);
+    }
+    lose_sent(node);
+}
+
+/* Without a word of Redis' the connection could not be made, or its greeting had no answer in time. */
+static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+{
+    struct script_node *node = node_of(rider);
+    const struct node *of = script_node_of(node);
+    char named[LACK_ERROR_ROOM];
+    forget(node);
+    if (end == END_LOGIN_REFUSED && lanes_may_log_in(node->base.lanes)) { /* there is another password to try */
+        script_node_wake(node);
+        return;
+    }
+    if (end == END_LOGIN_REFUSED)
+        reply = lack_error(node_login_lack(of), of->upstream->is_cluster, SLICE("-NOAUTH"), named);
+    keep_refusal(node, reply);
+    node->is_away = end == END_LOST || end == END_LATE;
+    if (!node->is_away)
+        circuit_close(&node->circuit);        /* a refusal is an answer */
+    circuit_fail(&node->circuit, clock_ns()); /* in a timer the loop's time is that of the iteration before */
+    if (node->refusal != NULL)
+        node->ops->on_none(node);
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_answer = on_answer,
+    .on_refused = on_refused,
+    .on_lost = on_lost,
+    .to_link = WEIR_LANE_TO_LINK,
+};
+
+static void on_wake(struct link *link)
+{
+    struct script_node *node = container_of(link, struct script_node, base.hollow);
     node->ops->on_look(node);
 }
 
-static void on_unloaded(struct script_conn *conn)
-{
-    struct script_node *node = node_of(conn);
-    node->ops->on_none(node);
-}
-
-static const struct script_conn_ops conn_ops = {
-    .on_change = on_change,
-    .on_reply = on_reply,
-    .on_unloaded = on_unloaded,
-    .on_lost = on_lost,
-};
+static const struct link_ops link_ops = {.on_wake = on_wake};
 
 /* ---- the exchange's ---- */
 
@@ -159,7 +511,7 @@ struct script_node *script_node_new(struct lanes *lanes, struct alarms *alarms, 
                                     const struct script_node *like, const struct script_node_ops *ops, void *arg)
 {
     struct script_node *node = calloc(1, sizeof *node);
-    if (node == NULL || !alarms_reserve(alarms, SCRIPT_NODE_ALARMS)) {
+    if (node == NULL || !alarms_reserve(alarms, ALARMS)) {
         free(node);
         login_put(login);
         return NULL;
@@ -169,10 +521,15 @@ struct script_node *script_node_new(struct lanes *lanes, struct alarms *alarms, 
     node->alarms = alarms;
     node->patience = (struct alarm){.on_due = on_patience};
     node->probe = (struct alarm){.on_due = on_probe};
-    list_init(&node->in_exchange);
+    node->login = login;
+    list_init(&node->in_routes);
     list_init(&node->open);
     list_init(&node->sent);
-    script_conn_init(&node->conn, lanes, login, like != NULL ? &like->conn : NULL, &conn_ops);
+    if (like != NULL && has_shas(like)) {
+        memcpy(node->shas, like->shas, sizeof node->shas);
+        node->n_loads = SCRIPT_COUNT;
+    }
+    weir_lane_init(&node->base, lanes, &rider_ops, &link_ops);
     return node;
 }
 
@@ -194,9 +551,12 @@ static void stop_alarms(struct script_node *node)
 void script_node_free(struct script_node *node)
 {
     stop_alarms(node);
-    alarms_release(node->alarms, SCRIPT_NODE_ALARMS);
-    list_take(&node->in_exchange);
-    script_conn_fini(&node->conn);
+    alarms_release(node->alarms, ALARMS);
+    list_take(&node->in_routes);
+    weir_lane_fini(&node->base);
+    bytes_fini(&node->reply);
+    free(node->refusal);
+    login_put(node->login);
     drop_all(&node->open);
     drop_all(&node->sent);
     free(node);
@@ -208,7 +568,8 @@ void script_node_leave(struct script_node *node)
     alarm_stop(node->alarms, &node->probe);
     if (list_is_empty(&node->sent)) {
         stop_alarms(node);
-        script_conn_close(&node->conn);
+        weir_lane_close(&node->base);
+        forget(node);
     }
     script_node_wake(node);
 }

@@ -4,9 +4,6 @@
  */
 #include "quota/answer.h"
 #include "quota/outcome.h"
-#include "quota/outcome_reply.h"
-#include "quota/release.h"
-#include "quota/numbers.h"
 
 #include "pieces.h"
 

@@ -14,7 +14,7 @@
 #include "ask_kit.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "quota/outcome_reply.h"
+#include "quota/outcome.h"
 
 #define CASES "tests/it/conformance/cases/*.cases"
 #define START_US INT64_C(1763714040000000) /* as casefile.py has it */

@@ -15,7 +15,6 @@
 #include "ask_kit.h"
 #include "dice.h"
 #include "quota/outcome.h"
-#include "quota/outcome_reply.h"
 #include "quota/question.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])

@@ -3,7 +3,6 @@
  */
 #include "ask_kit.h"
 #include "quota/outcome.h"
-#include "quota/outcome_reply.h"
 #include "quota/question.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -11,7 +11,6 @@
 
 #include "quota/answer.h"
 #include "quota/outcome.h"
-#include "quota/release.h"
 #include "resp/argv.h"
 
 #include "guard.h"

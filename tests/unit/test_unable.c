@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "quota/unable.h"
+#include "quota/away.h"
 
 static void test_a_code_at_the_beginning_counts(void **state)
 {

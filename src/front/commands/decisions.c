@@ -94,7 +94,7 @@ void decisions_ask(struct client *client, const struct request *request)
 
 void decisions_answer_behind(struct client *client, struct slice reply)
 {
-    struct decision *decision = quota_answered(client->front->quota, reply, client);
+    struct decision *decision = decision_answered(client->front->quota, reply, client);
     if (decision == NULL) {
         client_close_starved(client);
         return;
