@@ -218,11 +218,3 @@ int64_t exact_unban(struct exact_key *key, int64_t now_us)
     }
     return was_there;
 }
-
-int64_t exact_reset(struct exact_key *key, int64_t now_us)
-{
-    exact_age(key, now_us);
-    bool was_there = key->kind != EXACT_NONE;
-    *key = (struct exact_key){0};
-    return was_there;
-}

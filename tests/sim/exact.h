@@ -90,7 +90,6 @@ struct exact_told exact_ask_all(struct exact_key *keys, const struct exact_call 
 /* B1, B2: what is replied, of BAN 1. */
 int64_t exact_ban(struct exact_key *key, enum exact_kind kind, int64_t ms, int64_t now_us);
 int64_t exact_unban(struct exact_key *key, int64_t now_us);
-int64_t exact_reset(struct exact_key *key, int64_t now_us);
 
 /* The key as it is then: K1. */
 void exact_age(struct exact_key *key, int64_t now_us);

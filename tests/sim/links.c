@@ -46,11 +46,6 @@ static struct links {
     uint64_t latest_ns; /* see links_late_ns */
 } links;
 
-const char *link_kind_name(unsigned kind)
-{
-    return kind < LINK_KINDS ? names[kind] : NULL;
-}
-
 bool link_kind_named(const char *name, unsigned *kind)
 {
     for (*kind = 0; *kind < LINK_KINDS; (*kind)++)

@@ -16,12 +16,10 @@ struct link_fault {
     uint64_t upto;       /* bytes of it have been sent, */
     uint64_t wait_ns;    /* then so long passes, */
     uint64_t wait_steps; /* and so many steps of the world; if both are 0 no byte more is sent before */
-    unsigned kind;       /* and then this happens: link_kind_name */
+    unsigned kind;       /* and then this happens: link_kind_named */
     uint64_t us, pick;   /* how long it lasts, and which of several */
 };
 
-/* NULL: there are not so many. */
-const char *link_kind_name(unsigned kind);
 /* False: there is no such kind. */
 __attribute__((warn_unused_result)) bool link_kind_named(const char *name, unsigned *kind);
 

@@ -175,15 +175,6 @@ void redis_swap_keys(struct redis *a, struct redis *b)
     }
 }
 
-struct redis_counts redis_count(const struct redis *redis)
-{
-    struct redis_counts counts = {
-        .connections = redis->n_conns, .blocked = redis->n_blocked, .commands = redis->n_commands};
-    for (size_t i = 0; i < redis->settings.databases; i++)
-        counts.keys += redis->dbs[i].keys.count;
-    return counts;
-}
-
 /* ---- time ---- */
 
 void redis_clock(struct redis *redis, uint64_t now_us)

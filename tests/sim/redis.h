@@ -117,7 +117,6 @@ void redis_break_disk(struct redis *redis, bool is_broken);
 
 /* It follows the server at this address from now on, as by REPLICAOF; NULL: it is a master. */
 void redis_follow(struct redis *redis, const char *host, unsigned port);
-bool redis_is_replica(const struct redis *redis);
 
 /* INFO tells this offset from now on, of the history of that number. `is_linked`: a replica hears its master. */
 void redis_set_offset(struct redis *redis, uint64_t offset, uint64_t history, bool is_linked);
@@ -156,11 +155,5 @@ void redis_swap_keys(struct redis *a, struct redis *b);
 
 /* It loads its data for so long, beginning now: LOADING. */
 void redis_load(struct redis *redis, uint64_t us);
-
-/* For checks: how many connections, keys in all databases, blocked clients, commands carried out since the start. */
-struct redis_counts {
-    uint64_t connections, keys, blocked, commands;
-};
-struct redis_counts redis_count(const struct redis *redis);
 
 #endif

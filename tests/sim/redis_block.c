@@ -314,14 +314,6 @@ void cmd_blmove(struct redis_conn *conn, const struct slice *argv, size_t argc)
         blocking_move(conn, argv, from_left, to_left, due_us);
 }
 
-void cmd_brpoplpush(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    uint64_t due_us;
-    if (arg_timeout(conn, argv[3], US_PER_S, &due_us))
-        blocking_move(conn, argv, false, true, due_us);
-}
-
 void cmd_wait(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argc;

@@ -197,11 +197,6 @@ bool call_process(struct redis_conn *conn, const struct slice *argv, size_t argc
         conn_kill(conn);
         return true;
     }
-    if (text_is(argv[0], "quit") && !is_at_least(redis, 70000)) { /* before anything else, whatever follows */
-        reply_ok(conn);
-        conn->is_closing = true;
-        return true;
-    }
     conn->command = command_find(redis, argv, argc);
     conn->last_command = conn->command;
     if (conn->command == NULL) {

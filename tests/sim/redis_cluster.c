@@ -177,20 +177,6 @@ void cmd_cluster_nodes(struct redis_conn *conn, const struct slice *argv, size_t
     text_fini(&out);
 }
 
-void cmd_cluster_myid(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    const struct cluster *cluster = conn->redis->cluster;
-    (void)argv;
-    (void)argc;
-    reply_bulk(conn, text_slice(&cluster->nodes[cluster->myself].id));
-}
-
-void cmd_cluster_keyslot(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    reply_number(conn, redis_slot_of(argv[2]));
-}
-
 void cmd_asking(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argv;

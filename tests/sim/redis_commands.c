@@ -81,8 +81,7 @@ static void make_old(struct command *command)
     static const struct {
         void (*run)(struct redis_conn *conn, const struct slice *argv, size_t argc);
         int arity;
-    } arities[] = {{cmd_expire, 3},          {cmd_pexpire, 3},        {cmd_expireat, 3},        {cmd_pexpireat, 3},
-                   {cmd_client_caching, -3}, {cmd_script_exists, -2}, {cmd_command_getkeys, -3}};
+    } arities[] = {{cmd_pexpire, 3}, {cmd_client_caching, -3}, {cmd_command_getkeys, -3}};
     for (size_t i = 0; i < sizeof arities / sizeof arities[0]; i++)
         if (command->run == arities[i].run)
             command->arity = arities[i].arity;
@@ -118,8 +117,7 @@ void commands_init(struct redis *redis)
             parent->n_children++;
         if (!is_at_least(redis, 70000))
             make_old(command);
-        bool is_looser = command->run == cmd_zrank || command->run == cmd_command_getkeys ||
-                         command->run == cmd_command_getkeysandflags;
+        bool is_looser = command->run == cmd_command_getkeys || command->run == cmd_command_getkeysandflags;
         if (is_at_least(redis, 70200) && is_looser)
             command->arity = -3;
         if ((command->bits & FLAG_CLUSTER) != 0 && !redis->config.is_cluster)
@@ -312,7 +310,7 @@ void cmd_command_info(struct redis_conn *conn, const struct slice *argv, size_t 
         if (command != NULL)
             reply_info(conn, command);
         else
-            reply_null_array(conn);
+            reply_null(conn);
     }
 }
 

@@ -10,15 +10,6 @@
 
 #define LOOKED_THROUGH 20 /* keys at a time, as Redis has it */
 
-static void free_fields(struct fields *hash)
-{
-    for (size_t i = 0; i < hash->count; i++) {
-        text_fini(&hash->items[i].name);
-        text_fini(&hash->items[i].value);
-    }
-    free(hash->items);
-}
-
 void value_free(void *pointer)
 {
     struct value *value = pointer;
@@ -28,9 +19,6 @@ void value_free(void *pointer)
         break;
     case VALUE_LIST:
         deque_fini(&value->list);
-        break;
-    case VALUE_HASH:
-        free_fields(&value->hash);
         break;
     case VALUE_ZSET:
         zset_fini(&value->zset);

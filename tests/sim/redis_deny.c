@@ -40,8 +40,7 @@ static bool takes_memory(const struct redis_conn *conn)
 {
     const struct command *command = conn->command;
     bool queues = conn->is_multi && !is_at_least(conn->redis, 70400) && !is_valkey_8(conn->redis);
-    bool ends = command->run == cmd_exec || command->run == cmd_discard || command->run == cmd_reset ||
-                command->run == cmd_quit;
+    bool ends = command->run == cmd_exec || command->run == cmd_discard || command->run == cmd_reset;
     return (bits_of(conn) & FLAG_DENYOOM) != 0 || (queues && !ends);
 }
 

@@ -61,41 +61,17 @@ void deque_fini(struct deque *list)
 
 /* ---- pushing ---- */
 
-static void push(struct redis_conn *conn, const struct slice *argv, size_t argc, bool at_left, bool only_if_there)
+void cmd_rpush(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     struct value *value = key_find(conn, argv[1]);
     if (!key_has_type(conn, value, VALUE_LIST))
         return;
-    if (value == NULL && only_if_there) {
-        reply_number(conn, 0);
-        return;
-    }
     if (value == NULL)
         value = key_add(conn, argv[1], VALUE_LIST);
     for (size_t i = 2; i < argc; i++)
-        deque_push(&value->list, argv[i], at_left);
+        deque_push(&value->list, argv[i], false);
     reply_number(conn, (int64_t)value->list.count);
     key_changed(conn, argv[1]);
-}
-
-void cmd_lpush(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    push(conn, argv, argc, true, false);
-}
-
-void cmd_rpush(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    push(conn, argv, argc, false, false);
-}
-
-void cmd_lpushx(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    push(conn, argv, argc, true, true);
-}
-
-void cmd_rpushx(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    push(conn, argv, argc, false, true);
 }
 
 /* ---- popping ---- */
@@ -106,7 +82,7 @@ static void remove_if_empty(struct redis_conn *conn, struct slice name, const st
         key_delete(conn, name);
 }
 
-static void pop(struct redis_conn *conn, const struct slice *argv, size_t argc, bool at_left)
+void cmd_lpop(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     int64_t count = 1;
     bool has_count = argc == 3;
@@ -128,7 +104,7 @@ static void pop(struct redis_conn *conn, const struct slice *argv, size_t argc, 
     if (has_count)
         reply_array(conn, (size_t)count);
     for (int64_t i = 0; i < count; i++) {
-        struct text item = deque_pop(&value->list, at_left);
+        struct text item = deque_pop(&value->list, true);
         reply_bulk(conn, text_slice(&item));
         text_fini(&item);
     }
@@ -136,16 +112,6 @@ static void pop(struct redis_conn *conn, const struct slice *argv, size_t argc, 
         return;
     remove_if_empty(conn, argv[1], value);
     key_changed(conn, argv[1]);
-}
-
-void cmd_lpop(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    pop(conn, argv, argc, true);
-}
-
-void cmd_rpop(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    pop(conn, argv, argc, false);
 }
 
 /* ---- moving ---- */
@@ -184,87 +150,4 @@ void cmd_lmove(struct redis_conn *conn, const struct slice *argv, size_t argc)
     bool to_left;
     if (arg_side(conn, argv[3], &from_left) && arg_side(conn, argv[4], &to_left))
         list_move(conn, argv[1], argv[2], from_left, to_left);
-}
-
-void cmd_rpoplpush(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    list_move(conn, argv[1], argv[2], false, true);
-}
-
-/* ---- looking ---- */
-
-void cmd_llen(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    const struct value *value = key_find(conn, argv[1]);
-    if (key_has_type(conn, value, VALUE_LIST))
-        reply_number(conn, value != NULL ? (int64_t)value->list.count : 0);
-}
-
-void cmd_lindex(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    const struct value *value = key_find(conn, argv[1]);
-    if (value == NULL) {
-        reply_null(conn);
-        return;
-    }
-    int64_t i;
-    if (!key_has_type(conn, value, VALUE_LIST) || !arg_number(conn, argv[2], &i))
-        return;
-    i = i < 0 ? i + (int64_t)value->list.count : i;
-    if (i < 0 || i >= (int64_t)value->list.count)
-        reply_null(conn);
-    else
-        reply_bulk(conn, text_slice(deque_at(&value->list, (size_t)i)));
-}
-
-void cmd_lrange(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    int64_t from;
-    int64_t to;
-    if (!arg_number(conn, argv[2], &from) || !arg_number(conn, argv[3], &to))
-        return;
-    const struct value *value = key_find(conn, argv[1]);
-    if (!key_has_type(conn, value, VALUE_LIST))
-        return;
-    size_t first;
-    size_t n = value != NULL ? range_of(from, to, value->list.count, &first) : 0;
-    reply_array(conn, n);
-    for (size_t i = 0; i < n; i++)
-        reply_bulk(conn, text_slice(deque_at(&value->list, first + i)));
-}
-
-void cmd_lrem(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    int64_t count;
-    if (!arg_number(conn, argv[2], &count))
-        return;
-    struct value *value = key_find(conn, argv[1]);
-    if (!key_has_type(conn, value, VALUE_LIST))
-        return;
-    size_t most = count == 0 ? SIZE_MAX : count < 0 ? 0 - (size_t)count : (size_t)count;
-    size_t removed = 0;
-    struct deque kept = {0};
-    bool from_left = count >= 0;
-    while (value != NULL && value->list.count > 0) {
-        struct text item = deque_pop(&value->list, from_left);
-        if (removed < most && slice_eq(text_slice(&item), argv[3])) {
-            text_fini(&item);
-            removed++;
-        } else {
-            push_item(&kept, item, !from_left);
-        }
-    }
-    if (value != NULL) {
-        free(value->list.items);
-        value->list = kept;
-        remove_if_empty(conn, argv[1], value);
-    }
-    if (removed > 0)
-        key_changed(conn, argv[1]);
-    reply_number(conn, (int64_t)removed);
 }

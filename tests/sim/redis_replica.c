@@ -78,8 +78,3 @@ void redis_set_offset(struct redis *redis, uint64_t offset, uint64_t history, bo
     redis->history = history;
     redis->is_linked = is_linked;
 }
-
-bool redis_is_replica(const struct redis *redis)
-{
-    return redis->is_replica;
-}

@@ -377,13 +377,6 @@ void cmd_script_load(struct redis_conn *conn, const struct slice *argv, size_t a
     reply_word(conn, sha);
 }
 
-void cmd_script_exists(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    reply_array(conn, argc - 2);
-    for (size_t i = 2; i < argc; i++)
-        reply_number(conn, find_script(conn->redis, argv[i]) != NULL);
-}
-
 void cmd_script_flush(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     struct redis *redis = conn->redis;

@@ -1,4 +1,4 @@
-/* Commands about the server: INFO, CONFIG, DEBUG, TIME, SLOWLOG. */
+/* Commands about the server: INFO, CONFIG, TIME, SLOWLOG. */
 #include "tests/sim/redis_server.h"
 
 #include "tests/sim/redis_acl.h"
@@ -156,78 +156,24 @@ void cmd_info(struct redis_conn *conn, const struct slice *argv, size_t argc)
 
 /* ---- CONFIG ---- */
 
-enum setting_kind { SETTING_TEXT, SETTING_U32, SETTING_BYTES, SETTING_MS, SETTING_BOOL, SETTING_FIXED };
+enum setting_kind { SETTING_TEXT, SETTING_U32, SETTING_BYTES, SETTING_MS, SETTING_BOOL };
 
 static const struct setting {
     const char *name;
     enum setting_kind kind;
     size_t at; /* in struct settings */
     int64_t least;
-    const char *fixed;
 } settings[] = {
-    {"requirepass", SETTING_TEXT, offsetof(struct settings, requirepass), 0, NULL},
-    {"maxclients", SETTING_U32, offsetof(struct settings, maxclients), 1, NULL},
-    {"lua-time-limit", SETTING_MS, offsetof(struct settings, busy_us), 0, NULL},
-    {"busy-reply-threshold", SETTING_MS, offsetof(struct settings, busy_us), 0, NULL},
-    {"proto-max-bulk-len", SETTING_BYTES, offsetof(struct settings, bulk_max), 1024 * 1024, NULL},
-    {"databases", SETTING_FIXED, 0, 0, "16"},
-    {"appendonly", SETTING_FIXED, 0, 0, "no"},
-    {"save", SETTING_FIXED, 0, 0, ""},
-    {"maxmemory", SETTING_BYTES, offsetof(struct settings, memory_max), 0, NULL},
-    {"min-replicas-to-write", SETTING_U32, offsetof(struct settings, replicas_min), 0, NULL},
-    {"replica-serve-stale-data", SETTING_BOOL, offsetof(struct settings, is_stale_served), 0, NULL},
-    {"timeout", SETTING_FIXED, 0, 0, "0"},
+    {"requirepass", SETTING_TEXT, offsetof(struct settings, requirepass), 0},
+    {"maxclients", SETTING_U32, offsetof(struct settings, maxclients), 1},
+    {"lua-time-limit", SETTING_MS, offsetof(struct settings, busy_us), 0},
+    {"busy-reply-threshold", SETTING_MS, offsetof(struct settings, busy_us), 0},
+    {"proto-max-bulk-len", SETTING_BYTES, offsetof(struct settings, bulk_max), 1024 * 1024},
+    {"maxmemory", SETTING_BYTES, offsetof(struct settings, memory_max), 0},
+    {"min-replicas-to-write", SETTING_U32, offsetof(struct settings, replicas_min), 0},
+    {"replica-serve-stale-data", SETTING_BOOL, offsetof(struct settings, is_stale_served), 0},
 };
 #define N_SETTINGS (sizeof settings / sizeof settings[0])
-
-static void show_setting(const struct redis *redis, const struct setting *setting, struct text *out)
-{
-    const char *at = (const char *)&redis->settings + setting->at;
-    switch (setting->kind) {
-    case SETTING_TEXT:
-        text_add(out, text_slice((const struct text *)(const void *)at));
-        break;
-    case SETTING_U32:
-        text_addf(out, "%u", *(const uint32_t *)(const void *)at);
-        break;
-    case SETTING_BYTES:
-        text_addf(out, "%ld", *(const int64_t *)(const void *)at);
-        break;
-    case SETTING_MS:
-        text_addf(out, "%lu", *(const uint64_t *)(const void *)at / US_PER_MS);
-        break;
-    case SETTING_BOOL:
-        text_addf(out, *(const bool *)(const void *)at ? "yes" : "no");
-        break;
-    case SETTING_FIXED:
-        text_addf(out, "%s", setting->fixed);
-        break;
-    }
-}
-
-void cmd_config_get(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    size_t n = 0;
-    size_t mark = reply_mark(conn);
-    if (argc > 3 && !is_at_least(conn->redis, 70000)) {
-        reply_subcommand(conn, argv);
-        return;
-    }
-    for (size_t i = 0; i < N_SETTINGS; i++) {
-        bool is_wanted = false;
-        for (size_t k = 2; k < argc; k++)
-            is_wanted |= text_matches(argv[k], slice_str(settings[i].name), true);
-        if (!is_wanted)
-            continue;
-        struct text value = {0};
-        show_setting(conn->redis, &settings[i], &value);
-        reply_word(conn, settings[i].name);
-        reply_bulk(conn, text_slice(&value));
-        text_fini(&value);
-        n++;
-    }
-    reply_map_at(conn, mark, n);
-}
 
 static const struct setting *find_setting(struct slice name)
 {
@@ -302,33 +248,6 @@ void cmd_config_set(struct redis_conn *conn, const struct slice *argv, size_t ar
     reply_ok(conn);
 }
 
-void cmd_config_resetstat(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argv;
-    (void)argc;
-    conn->redis->n_commands = 0;
-    for (size_t i = 0; i < conn->redis->n_commands_known; i++)
-        conn->redis->commands[i].calls = 0;
-    reply_ok(conn);
-}
-
-/* ---- DEBUG ---- */
-
-void cmd_debug(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    double seconds;
-    if (argc == 3 && text_is(argv[1], "sleep")) {
-        char copy[64] = "";
-        memcpy(copy, argv[2].at, argv[2].len < sizeof copy ? argv[2].len : sizeof copy - 1);
-        seconds = strtod(copy, NULL);
-        if (seconds > 0)
-            redis_stall(conn->redis, (uint64_t)(seconds * US_PER_S));
-        reply_ok(conn);
-    } else {
-        reply_subcommand(conn, argv);
-    }
-}
-
 /* ---- SLOWLOG: nothing is slow ---- */
 
 void cmd_slowlog_len(struct redis_conn *conn, const struct slice *argv, size_t argc)
@@ -336,18 +255,4 @@ void cmd_slowlog_len(struct redis_conn *conn, const struct slice *argv, size_t a
     (void)argv;
     (void)argc;
     reply_number(conn, 0);
-}
-
-void cmd_slowlog_get(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argv;
-    (void)argc;
-    reply_array(conn, 0);
-}
-
-void cmd_slowlog_reset(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argv;
-    (void)argc;
-    reply_ok(conn);
 }

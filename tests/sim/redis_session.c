@@ -30,14 +30,6 @@ void cmd_echo(struct redis_conn *conn, const struct slice *argv, size_t argc)
     reply_bulk(conn, argv[1]);
 }
 
-void cmd_quit(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argv;
-    (void)argc;
-    reply_ok(conn);
-    conn->is_closing = true;
-}
-
 void cmd_reset(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argv;

@@ -18,20 +18,12 @@
 
 /* ---- values: redis_keys.c ---- */
 
-enum value_type { VALUE_STRING, VALUE_LIST, VALUE_HASH, VALUE_ZSET };
+enum value_type { VALUE_STRING, VALUE_LIST, VALUE_ZSET };
 
 /* A list of strings: the first is at `head` of a ring of `room` places, a power of two. */
 struct deque {
     struct text *items; /* heap */
     size_t head, count, room;
-};
-
-/* Fields in the order in which they came. */
-struct fields {
-    struct field {
-        struct text name, value;
-    } * items; /* heap */
-    size_t count, room;
 };
 
 /* Members by score, then by name; a member's name and score are those of its entry in the dict. */
@@ -50,7 +42,6 @@ struct value {
     union {
         struct text string;
         struct deque list;
-        struct fields hash;
         struct zset zset;
     };
 };

@@ -38,9 +38,9 @@ void cmd_get(struct redis_conn *conn, const struct slice *argv, size_t argc)
     reply_value(conn, key_find(conn, argv[1]));
 }
 
-/* ---- SET and GETEX ---- */
+/* ---- SET ---- */
 
-enum set_option { SET_NX = 1, SET_XX = 2, SET_GET = 4, SET_KEEPTTL = 8, SET_PERSIST = 16, SET_TIME = 32 };
+enum set_option { SET_NX = 1, SET_XX = 2, SET_GET = 4, SET_KEEPTTL = 8, SET_TIME = 16 };
 
 struct set_options {
     unsigned bits;
@@ -57,7 +57,7 @@ static bool take_time(struct set_options *options, struct slice word, const stru
         bool is_moment;
     } units[] = {{"ex", 1000, false}, {"px", 1, false}, {"exat", 1000, true}, {"pxat", 1, true}};
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (!text_is(word, units[i].word) || next == NULL || (options->bits & (SET_KEEPTTL | SET_PERSIST)))
+        if (!text_is(word, units[i].word) || next == NULL || (options->bits & SET_KEEPTTL))
             continue;
         bool is_other = options->unit_ms != units[i].unit_ms || options->is_moment != units[i].is_moment;
         if ((options->bits & SET_TIME) && is_other)
@@ -84,14 +84,10 @@ static unsigned set_option_of(struct slice word, unsigned bits)
     return 0;
 }
 
-static bool read_options(struct redis_conn *conn, const struct slice *argv, size_t argc, size_t from,
-                         struct set_options *options)
+static bool read_options(struct redis_conn *conn, const struct slice *argv, size_t argc, struct set_options *options)
 {
-    bool is_set = from == 3;
-    for (size_t i = from; i < argc; i++) {
-        unsigned option = is_set ? set_option_of(argv[i], options->bits) : 0;
-        if (!is_set && text_is(argv[i], "persist") && !(options->bits & SET_TIME))
-            option = SET_PERSIST;
+    for (size_t i = 3; i < argc; i++) {
+        unsigned option = set_option_of(argv[i], options->bits);
         options->bits |= option;
         if (option != 0)
             continue;
@@ -113,7 +109,7 @@ void cmd_set(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     struct set_options options = {0};
     int64_t expires_ms = NO_EXPIRY;
-    if (!read_options(conn, argv, argc, 3, &options))
+    if (!read_options(conn, argv, argc, &options))
         return;
     if ((options.bits & SET_TIME) && !arg_expiry(conn, options.time, options.unit_ms, options.is_moment, &expires_ms))
         return;
@@ -131,79 +127,6 @@ void cmd_set(struct redis_conn *conn, const struct slice *argv, size_t argc)
         db_set_expiry(conn->db, value, expires_ms);
     if (!(options.bits & SET_GET))
         reply_ok(conn);
-}
-
-static void set_for(struct redis_conn *conn, const struct slice *argv, int64_t unit_ms)
-{
-    int64_t expires_ms;
-    if (!arg_expiry(conn, argv[2], unit_ms, false, &expires_ms))
-        return;
-    db_set_expiry(conn->db, store(conn, argv[1], argv[3], false), expires_ms);
-    reply_ok(conn);
-}
-
-void cmd_setex(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    set_for(conn, argv, 1000);
-}
-
-void cmd_psetex(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    set_for(conn, argv, 1);
-}
-
-void cmd_setnx(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    bool is_new = key_find(conn, argv[1]) == NULL;
-    if (is_new)
-        store(conn, argv[1], argv[2], false);
-    reply_number(conn, is_new);
-}
-
-void cmd_getset(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    if (reply_value(conn, key_find(conn, argv[1])))
-        store(conn, argv[1], argv[2], false);
-}
-
-void cmd_getdel(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argc;
-    const struct value *value = key_find(conn, argv[1]);
-    if (reply_value(conn, value) && value != NULL) {
-        key_delete(conn, argv[1]);
-        key_changed(conn, argv[1]);
-    }
-}
-
-void cmd_getex(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    struct set_options options = {0};
-    if (!read_options(conn, argv, argc, 2, &options))
-        return;
-    struct value *value = key_find(conn, argv[1]);
-    if (value == NULL) {
-        reply_null(conn);
-        return;
-    }
-    int64_t expires_ms = NO_EXPIRY;
-    if (!key_has_type(conn, value, VALUE_STRING))
-        return;
-    if ((options.bits & SET_TIME) && !arg_expiry(conn, options.time, options.unit_ms, options.is_moment, &expires_ms))
-        return;
-    reply_value(conn, value);
-    bool is_over = (options.bits & SET_TIME) && options.is_moment && expires_ms <= now_ms(conn->redis);
-    bool changes = (options.bits & SET_TIME) || ((options.bits & SET_PERSIST) && value->expires_ms != NO_EXPIRY);
-    if (is_over)
-        key_delete(conn, argv[1]);
-    else if (changes)
-        db_set_expiry(conn->db, value, expires_ms);
-    if (changes)
-        key_changed(conn, argv[1]);
 }
 
 /* ---- several ---- */
@@ -238,16 +161,4 @@ void cmd_mset(struct redis_conn *conn, const struct slice *argv, size_t argc)
     for (size_t i = 1; i < argc; i += 2)
         store(conn, argv[i], argv[i + 1], false);
     reply_ok(conn);
-}
-
-void cmd_msetnx(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    if (!has_pairs(conn, argc))
-        return;
-    bool is_new = true;
-    for (size_t i = 1; i < argc; i += 2)
-        is_new &= key_find(conn, argv[i]) == NULL;
-    for (size_t i = 1; i < argc && is_new; i += 2)
-        store(conn, argv[i], argv[i + 1], false);
-    reply_number(conn, is_new);
 }

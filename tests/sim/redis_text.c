@@ -149,21 +149,6 @@ struct slice text_of_score(double score, bool is_shortest, char *room)
     return slice_of(room, (size_t)n);
 }
 
-struct slice text_of_long_double(long double number, char *room)
-{
-    int n = snprintf(room, 5200, "%.17Lf", number);
-    size_t len = (size_t)n;
-    if (memchr(room, '.', len) != NULL) {
-        while (room[len - 1] == '0')
-            len--;
-        if (room[len - 1] == '.')
-            len--;
-    }
-    if (len == 2 && room[0] == '-' && room[1] == '0')
-        return SLICE("0");
-    return slice_of(room, len);
-}
-
 int text_compare(struct slice a, struct slice b)
 {
     size_t least = a.len < b.len ? a.len : b.len;

@@ -63,9 +63,6 @@ bool text_to_long_double(struct slice text, long double *number);
 /* As scores are told: with 17 digits, or since 7.2 with as few as are enough. Room of at least 64 bytes. */
 struct slice text_of_score(double score, bool is_shortest, char *room);
 
-/* As INCRBYFLOAT spells: room of at least 5200 bytes. */
-struct slice text_of_long_double(long double number, char *room);
-
 /* Is it the word (in small letters), in any case and, as Redis compares C strings, up to a NUL? */
 static inline bool text_is(struct slice argument, const char *word)
 {

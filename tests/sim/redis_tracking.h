@@ -23,7 +23,6 @@ bool tracking_broadcast(struct redis *redis);
 void tracking_start(struct redis_conn *conn, unsigned flags, uint64_t redirect);
 void tracking_add_prefix(struct redis_conn *conn, struct slice name);
 void tracking_stop(struct redis_conn *conn);
-void tracking_forget(struct redis_conn *conn);
 void tracking_fini(struct redis *redis);
 
 #endif

@@ -171,13 +171,6 @@ static int64_t redirect_of(const struct redis_conn *conn)
     return conn->tracking & TRACKING_ON ? (int64_t)conn->redirect : -1;
 }
 
-void cmd_client_getredir(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    (void)argv;
-    (void)argc;
-    reply_number(conn, redirect_of(conn));
-}
-
 void cmd_client_trackinginfo(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argv;

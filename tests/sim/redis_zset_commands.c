@@ -164,35 +164,6 @@ void cmd_zscore(struct redis_conn *conn, const struct slice *argv, size_t argc)
         reply_null(conn);
 }
 
-void cmd_zrank(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    struct value *value;
-    double score;
-    bool has_score = argc > 3;
-    if (argc > 4) {
-        reply_arity(conn);
-        return;
-    }
-    if (has_score && !text_is(argv[3], "withscore")) {
-        reply_syntax(conn);
-        return;
-    }
-    if (!find_set(conn, argv[1], &value))
-        return;
-    if (value == NULL || !zset_score(&value->zset, argv[2], &score)) {
-        if (has_score)
-            reply_null_array(conn);
-        else
-            reply_null(conn);
-        return;
-    }
-    if (has_score)
-        reply_array(conn, 2);
-    reply_number(conn, (int64_t)zset_rank(&value->zset, argv[2], score));
-    if (has_score)
-        reply_double(conn, score);
-}
-
 /* ---- ranges ---- */
 
 static bool read_border(struct slice arg, double *border, bool *is_out)
@@ -361,11 +332,6 @@ void cmd_zrange(struct redis_conn *conn, const struct slice *argv, size_t argc)
 void cmd_zrevrange(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     list_members(conn, argv, argc, (struct listing){.is_reverse = true});
-}
-
-void cmd_zrangebyscore(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    list_members(conn, argv, argc, (struct listing){.by_score = true});
 }
 
 void cmd_zrevrangebyscore(struct redis_conn *conn, const struct slice *argv, size_t argc)
