@@ -148,6 +148,69 @@ def test_lanes_of_ones_own_change_nothing(big, farm):
     assert_shares(weir, (8, 1), 1)
 
 
+LOOP = "local n = 0 for i = 1, 100000 do n = n + i end return n"  # tenths of a millisecond
+PATTERNS = [b"pattern:%d:*" % i for i in range(200)]
+
+
+def keep_asking(address, n, request, is_over):
+    """n connections of the first tenant: each asks again as soon as the answer has come."""
+    poll, conns = select.epoll(), {}
+    with From(address, TENANTS[0]) as conn:
+        conn.send(request + encode("PING"))
+        data = bytearray()
+        while not data.endswith(b"+PONG\r\n"):
+            data += conn.sock.recv(CHUNK)
+        answer = len(data) - len(b"+PONG\r\n")
+    for _ in range(n):
+        conn = From(address, TENANTS[0])
+        conns[conn.fileno()] = [conn, 0]
+        poll.register(conn.sock, select.EPOLLIN)
+        conn.send(request * 10)
+    while not is_over.is_set():
+        for fd, _ in poll.poll(0.1):
+            conn, had = conns[fd]
+            answers, conns[fd][1] = divmod(had + len(conn.sock.recv(CHUNK)), answer)
+            conn.send(request * answers)
+    for conn, _ in conns.values():
+        conn.close()
+
+
+def time_of(conn, *names):
+    """us of Redis in these commands."""
+    stats = conn.call("INFO", "commandstats")
+    found = (re.search(rb"cmdstat_%s:calls=\d+,usec=(\d+)" % name.encode(), stats) for name in names)
+    return sum(int(one[1]) for one in found if one)
+
+
+UNPAID = {
+    "a large request": (encode("EVAL", LOOP, 0, "x" * 70000), ("eval",)),
+    "subscriptions": (encode("PSUBSCRIBE", *PATTERNS) + encode("PUNSUBSCRIBE", *PATTERNS), ("psubscribe", "punsubscribe")),
+}
+
+
+@pytest.mark.parametrize("what", UNPAID)
+def test_what_is_not_one_plain_request_costs_its_share_too(what, big, farm):
+    """One tenant sends such requests. Without their cost the other has a twentieth of Redis."""
+    request, names = UNPAID[what]
+    weir = farm.weir(big, workers=1, fair_share="on")
+    is_over = threading.Event()
+    asking = threading.Thread(target=keep_asking, args=(weir.address, 20, request, is_over))
+    asking.start()
+    parts = []
+    with big.connect() as direct, From(weir.address, TENANTS[1]) as conn:
+        conn.send(COUNT * 100)
+        for _ in range(8):
+            before = time_of(direct, *names), time_of(direct, "bitcount")
+            for _ in range(400):
+                assert conn.read() == BIG * 4
+                conn.send(COUNT)
+            theirs, own = time_of(direct, *names) - before[0], time_of(direct, "bitcount") - before[1]
+            parts.append(own / (own + theirs))
+        is_over.set()
+        asking.join()
+    assert max(parts) > 0.25, parts
+
+
 WEIGHTS = """
 [policy gold]
 match = ip:127.0.0.2

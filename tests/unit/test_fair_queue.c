@@ -264,6 +264,24 @@ static void a_grant_of_one_request_allows_one(void **state)
     close_server();
 }
 
+/* Each of many transactions is paid for. */
+static void a_flow_owes_a_second_for_each_sender(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *a = open_tenant(1, 3, NS_PER_US);
+    for (unsigned i = 0; i < 3; i++) {
+        fair_queued(a->senders[i], 900 * NS_PER_MS, server->now_ns);
+        fair_ends_transaction(a->senders[i], false);
+    }
+    assert_in_range(-a->senders[0]->flow->credit_ns, 2600 * NS_PER_MS, 2700 * NS_PER_MS);
+    fair_queued(a->senders[0], 100 * NS_PER_S, server->now_ns);
+    fair_ends_transaction(a->senders[0], false);
+    assert_int_equal(-a->senders[0]->flow->credit_ns, 3 * NS_PER_S);
+    close_tenant(a);
+    close_server();
+}
+
 /* The work of others pays a debt, and not the time that goes by. */
 static void debts_are_paid_by_the_work_of_others(void **state)
 {
@@ -388,6 +406,7 @@ int main(void)
         cmocka_unit_test(who_waits_may_wait_for_something_else),
         cmocka_unit_test(who_leaves_gives_back_what_it_had),
         cmocka_unit_test(a_grant_of_one_request_allows_one),
+        cmocka_unit_test(a_flow_owes_a_second_for_each_sender),
         cmocka_unit_test(debts_are_paid_by_the_work_of_others),
         cmocka_unit_test(a_transaction_is_paid_for_after_it),
         cmocka_unit_test(who_comes_again_owes_what_it_owed),

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "front/client/client.h"
+#include "front/route/request.h"
 #include "limit/command/command.h"
 
 #define FAIR_TURN_NS (50 * NS_PER_US)      /* of a worker's time for one client, while others send too */
@@ -115,10 +116,22 @@ static inline void fair_share_note_call(struct client *client, const struct comm
 /* Of such work nothing is under way. */
 void fair_share_charge(struct client *client, uint64_t work_ns);
 
-/* The same of one that may block: it is paid for, but nothing is to wait for its answer. */
+/* The same of a request with an answer that nothing waits for, as it may block. */
 static inline void fair_share_note_blocking(struct client *client, const struct command *command, size_t bytes)
 {
     fair_share_charge(client, command_cost_ns(command) + fair_share_bytes_ns(bytes));
+}
+
+/*
+ * The same of a request. A large one takes as long to come as its client does, so nothing waits
+ * for its answer; its bytes are charged when they pass.
+ */
+static inline void fair_share_note_request(struct client *client, const struct request *request)
+{
+    if (request->is_large)
+        fair_share_note_blocking(client, request->command, 0);
+    else
+        fair_share_note_call(client, request->command, request->bytes.len);
 }
 
 /*

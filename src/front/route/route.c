@@ -117,8 +117,7 @@ static enum route send_to(struct client *client, struct lane *lane, const struct
     lane_count_sent(&client->rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
     if (!note_call(client, lane, request))
         return out_of_memory(client);
-    if (!request->is_large) /* which takes as long as its client does */
-        fair_share_note_call(client, request->command, request->bytes.len);
+    fair_share_note_request(client, request);
     lane_choice_note_sent(client);
     lane_gather(lane, &client->rider, request->bytes.at, request->bytes.len);
     return ROUTE_TAKEN;

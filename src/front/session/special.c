@@ -234,8 +234,10 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (request_may_block(request) && !is_queued) {
         call->flags |= CALL_MAY_WAIT;
         fair_share_note_blocking(client, request->command, request->bytes.len);
-    } else if (flow == FLOW_ONE && !request->is_large) {
-        fair_share_note_call(client, request->command, request->bytes.len);
+    } else if (flow == FLOW_ONE || flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE) {
+        fair_share_note_request(client, request);
+    } else {
+        fair_share_note_blocking(client, request->command, request->bytes.len);
     }
     if (is_queued)
         note_queued(&s, row);

@@ -8,7 +8,8 @@
 #include "base/split.h"
 
 #define POLLS 3.0     /* that a cost is smoothed over: each moves it by a third of the way */
-#define STEP 2.0      /* a cost becomes at most so many times more or less in a poll */
+#define ROW_UP 8.0    /* the cost of a row becomes at most so many times more in a poll ... */
+#define STEP 2.0      /* ... and any other step is at most this: no tenant makes a command look free */
 #define ROW_CALLS 10  /* fewer tell little ... */
 #define ROW_US 100000 /* ... unless they took as long as this */
 #define FIXED_CALLS                                                                                                    \
@@ -30,7 +31,7 @@ struct tally {
     double calls, usec;
 };
 
-/* What the nodes have told since the last poll ended. */
+/* What nodes have told. */
 struct command_poll {
     struct tally all; /* of all rows */
     double cpu_ns;
@@ -39,9 +40,9 @@ struct command_poll {
 
 struct command_costs {
     struct command_table *table;
-    uint32_t generation; /* of the table */
-    struct tally *rows;  /* by id: since the row counted last; heap */
-    struct command_poll poll;
+    uint32_t generation;      /* of the table */
+    struct tally *rows;       /* by id: since the row counted last; heap */
+    struct command_poll poll; /* since the last poll ended */
     double fixed_ns;
     bool knows_fixed; /* a poll without scripts has told it */
 };
@@ -152,14 +153,15 @@ static void take_subcommands(struct command_costs *costs, const struct command *
     }
 }
 
-static void take_row(struct command_costs *costs, const struct command *command, struct tally more)
+static void take_row(struct command_costs *costs, struct command_poll *told, const struct command *command,
+                     struct tally more)
 {
     if (command_is_bracket(command))
         more.usec = 0;
     add(&costs->rows[command->id], &more);
-    add(&costs->poll.all, &more);
+    add(&told->all, &more);
     if (command->kind == KIND_SCRIPT)
-        costs->poll.script_usec += more.usec;
+        told->script_usec += more.usec;
     if (command->has_subcommands)
         take_subcommands(costs, command, &more);
 }
@@ -169,17 +171,26 @@ void command_costs_take(struct command_costs *costs, struct command_counts *coun
     bool is_first = counts->generation != costs->generation || cpu_ns < counts->cpu_ns;
     if (is_first)
         restart(counts, costs);
+    struct command_poll told = {0};
+    bool was_reset = false;
     struct slice name;
     struct command_count now;
     size_t left = LINES_MOST;
     for (struct slice line; left > 0 && split_next(&text, '\n', &line); left--) {
         struct tally more;
         const struct command *command = read_stat(line, &name, &now) ? command_by_name(costs->table, name) : NULL;
-        if (command != NULL && difference(&now, &counts->rows[command->id], &more) && !is_first)
-            take_row(costs, command, more);
+        if (command == NULL)
+            continue;
+        if (!difference(&now, &counts->rows[command->id], &more))
+            was_reset = true;
+        else if (!is_first)
+            take_row(costs, &told, command, more);
     }
-    if (!is_first && counts->cpu_ns > 0)
+    if (!is_first && !was_reset && counts->cpu_ns > 0) {
+        add(&costs->poll.all, &told.all);
+        costs->poll.script_usec += told.script_usec;
         costs->poll.cpu_ns += (double)(cpu_ns - counts->cpu_ns);
+    }
     counts->cpu_ns = cpu_ns;
 }
 
@@ -190,16 +201,16 @@ static double within(double value, double least, double most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Over three polls. */
-static double smoothed(double before, double now)
+/* Over three polls; at most `up` times more, or STEP times less. */
+static double smoothed(double before, double now, double up)
 {
-    return within(before + (now - before) / POLLS, before / STEP, before * STEP);
+    return within(before + (now - before) / POLLS, before / STEP, before * up);
 }
 
 static void set_cost(struct command_costs *costs, const struct command *command, double ns, double calls)
 {
     if (command_cost_calls(command) > 0)
-        ns = smoothed(command_cost_ns(command), ns);
+        ns = smoothed(command_cost_ns(command), ns, ROW_UP);
     ns = within(ns, COSTS_LEAST_NS, COSTS_MOST_NS);
     command_table_set_cost(costs->table, command->id, (uint32_t)ns, (uint32_t)within(calls, 1, UINT32_MAX));
 }
@@ -224,7 +235,7 @@ static void end_fixed(struct command_costs *costs)
         return;
     double ns = (poll.cpu_ns - poll.all.usec * (double)NS_PER_US) / poll.all.calls;
     ns = within(ns, FIXED_LEAST_NS, FIXED_MOST_NS);
-    costs->fixed_ns = costs->knows_fixed ? smoothed(costs->fixed_ns, ns) : ns;
+    costs->fixed_ns = costs->knows_fixed ? smoothed(costs->fixed_ns, ns, STEP) : ns;
     costs->knows_fixed |= !are_scripts;
 }
 

@@ -16,7 +16,7 @@
 struct costed {
     struct node *node; /* one reference; NULL: there is none */
     struct command_counts counts;
-    uint64_t cpu_ns; /* as it has told in this poll; 0: it has not */
+    uint64_t cpu_ns; /* as it has told last; 0: never */
 };
 
 struct cost_poll {
@@ -180,7 +180,6 @@ static void on_timer(uv_timer_t *timer)
         struct finder *finder = finder_at(poll, i, &is_row);
         if (finder == NULL)
             continue;
-        poll->rows[i].cpu_ns = 0;
         poll->n_waiting += ask_row(poll, finder);
     }
     for (; i < poll->n_rows; i++)

@@ -50,7 +50,7 @@ static void free_flow(struct fair_flow *flow)
     free(flow);
 }
 
-/* Has it as much credit now as a new one? Until then it is kept, also without senders: at most for about a second. */
+/* Has it as much credit now as a new one? Until then it is kept, also without senders. */
 static bool is_as_new(const struct fair_flow *flow, uint64_t now_ns)
 {
     int64_t lacks_ns = (int64_t)FAIR_QUANTUM_NS - flow->credit_ns;

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-/* A flow owes no more than this for what it could not be asked about before, such as a transaction or a huge reply. */
+/* For each sender: no more is owed for what could not wait, such as a transaction or a huge reply. */
 #define DEBT_MOST_NS (int64_t)(1 * NS_PER_S)
 
 /* Where the window has grown, to wake a sender for a little of it would cost more than it is worth. */
@@ -40,9 +40,10 @@ static void charge(struct fair_flow *flow, uint64_t ns)
 {
     if (flow->queue->is_open)
         return;
+    int64_t most_ns = DEBT_MOST_NS * (flow->n_senders > 0 ? flow->n_senders : 1);
     flow->credit_ns -= ns < (uint64_t)DEBT_MOST_NS ? (int64_t)ns : DEBT_MOST_NS;
-    if (flow->credit_ns < -DEBT_MOST_NS)
-        flow->credit_ns = -DEBT_MOST_NS;
+    if (flow->credit_ns < -most_ns)
+        flow->credit_ns = -most_ns;
 }
 
 static void add_work(struct sender *sender, uint64_t ns)
@@ -246,6 +247,7 @@ void fair_ends_transaction(struct sender *sender, bool is_executed)
 void fair_charge(struct sender *sender, uint64_t work_ns)
 {
     charge(sender->flow, work_ns);
+    sender->flow->moved_ns += work_ns; /* while Redis is at it the flow is not silent */
 }
 
 void fair_settle(struct sender *sender)
@@ -263,7 +265,8 @@ void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t
     struct fair_flow *flow = sender->flow;
     struct fair_queue *queue = flow->queue;
     uint32_t counted = n < sender->requests ? n : sender->requests;
-    flow->moved_ns = sender->moved_ns = now_ns; /* also of what was not counted on any more: it was no silence */
+    sender->moved_ns = now_ns; /* also of what was not counted on any more: it was no silence */
+    flow->moved_ns = flow->moved_ns > now_ns ? flow->moved_ns : now_ns;
     if (counted == 0)
         return;
     uint64_t work_ns = counted < sender->requests ? sender->work_ns / sender->requests * counted : sender->work_ns;
