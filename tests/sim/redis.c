@@ -354,5 +354,5 @@ bool redis_step(struct redis *redis)
             return true;
         }
     }
-    return take_turn(redis) || tracking_broadcast(redis);
+    return take_turn(redis);
 }

@@ -1,12 +1,10 @@
 /*
- * Users, and what they may.
+ * Users and logins. Each user may do everything: what a user may not is not modelled.
  */
 #ifndef WEIR_SIM_REDIS_ACL_H
 #define WEIR_SIM_REDIS_ACL_H
 
 #include "tests/sim/redis_state.h"
-
-enum acl_verdict { ACL_MAY, ACL_NO_COMMAND, ACL_NO_KEY, ACL_NO_CHANNEL };
 
 void acl_init(struct redis *redis);
 void acl_fini(struct redis *redis);
@@ -20,20 +18,12 @@ bool acl_login(struct redis_conn *conn, struct slice name, struct slice password
 void acl_reply_wrong(struct redis_conn *conn); /* that it is not */
 void acl_set_requirepass(struct redis *redis, struct slice password);
 
-enum acl_verdict acl_check(const struct user *user, const struct command *command, const struct slice *argv,
-                           size_t argc);
-bool acl_may_hear(const struct user *user, struct slice channel, bool is_pattern);
-
-/* The refusal, with its code. */
-void acl_describe(const struct redis *redis, enum acl_verdict verdict, const struct command *command,
-                  const struct user *user, struct text *text);
-
 struct user *acl_find(const struct redis *redis, struct slice name);
 void acl_insert(struct redis *redis, struct user *user); /* by name */
 
 /* Applies one rule as ACL SETUSER takes it; NULL, or why it is none: redis_acl_rules.c */
-const char *acl_apply(const struct redis *redis, struct user *user, struct slice rule);
-struct user *acl_copy(const struct redis *redis, const struct user *user, struct slice name);
+const char *acl_apply(struct user *user, struct slice rule);
+struct user *acl_copy(const struct user *user, struct slice name);
 void acl_free(struct user *user);
 
 #endif

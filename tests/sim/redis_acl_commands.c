@@ -2,7 +2,6 @@
 #include "tests/sim/redis_acl.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_conn.h"
-#include "tests/sim/redis_pubsub.h"
 #include "tests/sim/redis_reply.h"
 
 void cmd_acl_whoami(struct redis_conn *conn, const struct slice *argv, size_t argc)
@@ -10,16 +9,6 @@ void cmd_acl_whoami(struct redis_conn *conn, const struct slice *argv, size_t ar
     (void)argv;
     (void)argc;
     reply_word(conn, conn->user->name);
-}
-
-/* Who listens to what the user may no more is closed. */
-static void close_listeners(struct redis *redis, const struct user *user)
-{
-    for (struct list *at = redis->all.next, *next = at->next; at != &redis->all; at = next, next = at->next) {
-        struct redis_conn *conn = container_of(at, struct redis_conn, in_all);
-        if (conn->user == user && pubsub_has_forbidden(conn))
-            conn_kill(conn);
-    }
 }
 
 static bool has_space(struct slice text)
@@ -49,9 +38,9 @@ void cmd_acl_setuser(struct redis_conn *conn, const struct slice *argv, size_t a
         return;
     }
     struct user *user = acl_find(redis, argv[2]);
-    struct user *changed = acl_copy(redis, user, argv[2]);
+    struct user *changed = acl_copy(user, argv[2]);
     for (size_t i = 3; i < argc; i++) {
-        const char *complaint = acl_apply(redis, changed, argv[i]);
+        const char *complaint = acl_apply(changed, argv[i]);
         if (complaint == NULL)
             continue;
         reply_error(conn, "ERR Error in ACL SETUSER modifier '%.*s': %s", SHOWN(argv[i]), complaint);
@@ -63,7 +52,6 @@ void cmd_acl_setuser(struct redis_conn *conn, const struct slice *argv, size_t a
     } else {
         exchange(user, changed);
         acl_free(changed);
-        close_listeners(redis, user);
     }
     reply_ok(conn);
 }

@@ -221,7 +221,7 @@ static void serve_conn(struct redis *redis, struct redis_conn *conn, const struc
     if (value->list.count == 0)
         db_delete(redis, ready->db, name);
     if (is_at_least(redis, 70200))
-        key_modified(redis, conn, ready->db, name);
+        key_modified(redis, ready->db, name);
 }
 
 static void serve_key(struct redis *redis, const struct ready_key *ready)

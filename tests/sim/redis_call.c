@@ -85,13 +85,6 @@ static void refuse_arity(struct redis_conn *conn)
     refuse(conn, &error);
 }
 
-static void refuse_denied(struct redis_conn *conn, enum acl_verdict verdict)
-{
-    struct text error = {0};
-    acl_describe(conn->redis, verdict, conn->command, conn->user, &error);
-    refuse(conn, &error);
-}
-
 static void refuse_while_subscribed(struct redis_conn *conn)
 {
     struct text error = {0};
@@ -148,11 +141,6 @@ static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, 
     bool is_once = is_valkey_8(conn->redis) && (command->run == cmd_multi || command->run == cmd_watch);
     if (conn->is_multi && ((command->bits & FLAG_NO_MULTI) || is_once)) {
         refuse_with(conn, "ERR Command not allowed inside a transaction");
-        return true;
-    }
-    enum acl_verdict verdict = acl_check(conn->user, command, argv, argc);
-    if (verdict != ACL_MAY) {
-        refuse_denied(conn, verdict);
         return true;
     }
     if (cluster_refuses(conn, argv, argc))
@@ -232,7 +220,7 @@ static void remember_keys(struct redis_conn *conn, const struct slice *argv, siz
     bool is_script_call = (conn->command->bits & FLAG_SCRIPT) != 0;
     if (reader == NULL || is_script_call || !(conn->command->bits & FLAG_READONLY))
         return;
-    if (!(reader->tracking & TRACKING_ON) || (reader->tracking & TRACKING_BCAST))
+    if (!(reader->tracking & TRACKING_ON))
         return;
     if (conn->is_script && !is_at_least(conn->redis, 70200))
         script_remember_keys(conn->redis);

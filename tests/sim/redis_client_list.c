@@ -21,7 +21,6 @@ static void add_flags(struct text *line, const struct redis_conn *conn)
         {conn->block.kind != BLOCK_NONE, 'b'},
         {(conn->tracking & TRACKING_ON) != 0, 't'},
         {(conn->tracking & TRACKING_BROKEN) != 0, 'R'},
-        {(conn->tracking & TRACKING_BCAST) != 0, 'B'},
         {conn->is_dirty_cas, 'd'},
         {conn->is_closing, 'c'},
         {conn->peer[0] == '/', 'U'},

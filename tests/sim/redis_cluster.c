@@ -121,11 +121,11 @@ bool redis_move_key(struct redis *from, struct redis *to, unsigned slot)
     struct value *value = dict_remove(&from->dbs[0].keys, text_slice(&name));
     bool is_expiring = value->expires_ms != NO_EXPIRY;
     from->dbs[0].n_expiring -= is_expiring;
-    key_modified(from, NULL, &from->dbs[0], text_slice(&name));
+    key_modified(from, &from->dbs[0], text_slice(&name));
     db_delete(to, &to->dbs[0], text_slice(&name));
     dict_add(&to->dbs[0].keys, text_slice(&name))->value = value;
     to->dbs[0].n_expiring += is_expiring;
-    key_modified(to, NULL, &to->dbs[0], text_slice(&name));
+    key_modified(to, &to->dbs[0], text_slice(&name));
     text_fini(&name);
     return true;
 }

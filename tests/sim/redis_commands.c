@@ -9,11 +9,10 @@
 #define NAME_MAX_LEN 64
 
 static const struct command rows[] = {
-#define ROW(child, text, n, first, last, step, version, more, flag_words, category_words, access_letters, function)    \
+#define ROW(child, text, n, first, last, step, version, more, flag_words, category_words, function)                    \
     {.name = (text),                                                                                                   \
      .flags = (flag_words),                                                                                            \
      .categories = (category_words),                                                                                   \
-     .access = (access_letters),                                                                                       \
      .run = cmd_##function,                                                                                            \
      .arity = (n),                                                                                                     \
      .first_key = (first),                                                                                             \

@@ -27,7 +27,7 @@ size_t key_next(struct key_walk *walk);
 /* "unknown subcommand ..." for a known one whose words do not fit. */
 void reply_subcommand(struct redis_conn *conn, const struct slice *argv);
 
-#define COMMAND(name, arity, first, last, step, since, bits, flags, categories, access, function)                      \
+#define COMMAND(name, arity, first, last, step, since, bits, flags, categories, function)                              \
     void cmd_##function(struct redis_conn *conn, const struct slice *argv, size_t argc);
 #define SUBCOMMAND COMMAND
 #include "tests/sim/redis_commands.def"

@@ -49,7 +49,7 @@ struct value *db_find(struct redis *redis, struct db *db, struct slice name)
     if (redis->is_replica) /* its master says when */
         return NULL;
     remove_key(db, name);
-    key_modified(redis, NULL, db, name);
+    key_modified(redis, db, name);
     return NULL;
 }
 
@@ -85,14 +85,14 @@ void db_empty(struct db *db)
     db->n_expiring = 0;
 }
 
-void key_modified(struct redis *redis, struct redis_conn *conn, struct db *db, struct slice name)
+void key_modified(struct redis *redis, struct db *db, struct slice name)
 {
     if (redis->current != NULL)
         redis->current->has_replicated = true;
     if (db->watchers.count > 0)
         multi_touch(db, name);
     if (redis->n_tracking > 0 || redis->tracking.count > 0)
-        tracking_invalidate(redis, conn, name);
+        tracking_invalidate(redis, name);
 }
 
 /* ---- for a command ---- */
@@ -114,7 +114,7 @@ bool key_delete(struct redis_conn *conn, struct slice name)
 
 void key_changed(struct redis_conn *conn, struct slice name)
 {
-    key_modified(conn->redis, conn, conn->db, name);
+    key_modified(conn->redis, conn->db, name);
 }
 
 bool key_has_type(struct redis_conn *conn, const struct value *value, enum value_type type)
@@ -137,7 +137,7 @@ static void expire_some_of(struct redis *redis, struct db *db)
         struct text name = {0};
         text_add(&name, dict_name(entry));
         remove_key(db, text_slice(&name));
-        key_modified(redis, NULL, db, text_slice(&name));
+        key_modified(redis, db, text_slice(&name));
         text_fini(&name);
     }
     db->looked_at = left > 0 ? 0 : walk.bucket;

@@ -19,8 +19,8 @@ bool db_is_expired(const struct redis *redis, const struct value *value);
 /* All keys of it; watchers and trackers are not told. */
 void db_empty(struct db *db);
 
-/* What a connection (NULL: time) has changed: watchers' transactions fail, trackers are told. */
-void key_modified(struct redis *redis, struct redis_conn *conn, struct db *db, struct slice name);
+/* The key has changed: watchers' transactions fail, trackers are told. */
+void key_modified(struct redis *redis, struct db *db, struct slice name);
 
 /* The same, for a command: its connection's database. */
 struct value *key_find(struct redis_conn *conn, struct slice name);

@@ -40,25 +40,6 @@ static void push_complaint(lua_State *lua, const struct redis *redis, struct sli
     text_fini(&text);
 }
 
-static void describe_denial(const struct script_state *state, enum acl_verdict verdict, struct text *text)
-{
-    const struct redis *redis = state->conn->redis;
-    const struct command *command = state->conn->command;
-    static const char *const reasons[] = {
-        [ACL_NO_COMMAND] = "can't run this command or subcommand",
-        [ACL_NO_KEY] = "can't access at least one of the keys mentioned in the command arguments",
-        [ACL_NO_CHANNEL] = "can't publish to the channel mentioned in the command",
-    };
-    if (is_at_least(redis, 70200)) {
-        struct text whole = {0};
-        acl_describe(redis, verdict, command, state->caller->user, &whole);
-        text_addf(text, "ACL failure in script: %.*s", (int)(whole.len - 7), whole.at + 7); /* without NOPERM */
-        text_fini(&whole);
-    } else {
-        text_addf(text, "The user executing the script %s", reasons[verdict]);
-    }
-}
-
 /* False: `why` says why the call may not be. */
 static bool may_call(struct script_state *state, const struct slice *argv, size_t argc, struct text *why)
 {
@@ -82,11 +63,6 @@ static bool may_call(struct script_state *state, const struct slice *argv, size_
     }
     if (deny_is_stale(conn->redis) && !(command->bits & FLAG_STALE)) {
         text_addf(why, "Can not execute the command on a stale replica");
-        return false;
-    }
-    enum acl_verdict verdict = acl_check(conn->user, command, argv, argc);
-    if (verdict != ACL_MAY) {
-        describe_denial(state, verdict, why);
         return false;
     }
     if (state->is_readonly && (command->bits & (FLAG_WRITE | FLAG_MAY_REPLICATE))) {

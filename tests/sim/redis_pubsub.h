@@ -22,7 +22,4 @@ void pubsub_forget(struct redis_conn *conn);
 bool pubsub_is_listening(const struct redis_conn *conn);
 void pubsub_free_list(void *listeners); /* what redis->channels has */
 
-/* Those that the user may not listen to any more: who listens to one of them is to go. */
-bool pubsub_has_forbidden(const struct redis_conn *conn);
-
 #endif

@@ -83,7 +83,7 @@ struct redis_conn;
 
 struct command {
     const char *name; /* "get", "client|id" */
-    const char *flags, *categories, *access;
+    const char *flags, *categories;
     void (*run)(struct redis_conn *conn, const struct slice *argv, size_t argc);
     int arity, first_key, last_key, key_step;
     uint32_t since;
@@ -101,16 +101,7 @@ struct user {
     char *name;
     struct text *passwords; /* SHA-256 in hex */
     size_t n_passwords;
-    struct acl_pattern {
-        struct text pattern;
-        bool may_read, may_write;
-    } * keys;
-    size_t n_keys;
-    struct text *channels;
-    size_t n_channels;
-    bool *may;         /* by command id */
-    struct text rules; /* of commands, as ACL GETUSER tells them */
-    bool is_on, is_nopass, is_sanitizing, all_keys, all_channels, all_commands;
+    bool is_on, is_nopass;
 };
 
 /* ---- connections ---- */
@@ -153,12 +144,11 @@ struct watch {
 
 enum tracking_flag {
     TRACKING_ON = 1 << 0,
-    TRACKING_BCAST = 1 << 1,
-    TRACKING_OPTIN = 1 << 2,
-    TRACKING_OPTOUT = 1 << 3,
-    TRACKING_NOLOOP = 1 << 4,
-    TRACKING_CACHING = 1 << 5,
-    TRACKING_BROKEN = 1 << 6,
+    TRACKING_OPTIN = 1 << 1,
+    TRACKING_OPTOUT = 1 << 2,
+    TRACKING_NOLOOP = 1 << 3,
+    TRACKING_CACHING = 1 << 4,
+    TRACKING_BROKEN = 1 << 5,
 };
 
 struct redis_conn {
@@ -216,8 +206,6 @@ struct redis_conn {
     /* tracking: redis_tracking.c */
     unsigned tracking; /* enum tracking_flag */
     uint64_t redirect;
-    struct text *prefixes;
-    size_t n_prefixes;
 
     struct block block;
     bool is_authenticated, is_multi, is_dirty_cas, is_dirty_exec, is_deny_blocking;
@@ -271,7 +259,6 @@ struct redis {
     struct list ready_keys;                 /* of struct ready_key: redis_block.c */
 
     struct dict tracking; /* key: struct tracked, the ids that have read it */
-    struct dict prefixes; /* of struct prefix */
     size_t n_tracking;
     struct list pending_invalid; /* of struct invalid: told after the reply */
 

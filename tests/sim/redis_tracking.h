@@ -9,19 +9,15 @@
 /* The command has read its keys for this connection. */
 void tracking_remember(struct redis_conn *conn, const struct command *command, const struct slice *argv, size_t argc);
 
-/* `conn` has changed it; NULL: time. */
-void tracking_invalidate(struct redis *redis, const struct redis_conn *conn, struct slice name);
+/* Tells the readers of the key that it has changed. */
+void tracking_invalidate(struct redis *redis, struct slice name);
 void tracking_flushed(struct redis *redis);
 
 /* What had to wait for the reply of the current command. */
 void tracking_send_pending(struct redis *redis);
 
-/* What is told by prefix, all at once when the server has a moment. False: nothing. */
-bool tracking_broadcast(struct redis *redis);
-
 /* With these of enum tracking_flag; keys go to `redirect`, if that is not 0. */
 void tracking_start(struct redis_conn *conn, unsigned flags, uint64_t redirect);
-void tracking_add_prefix(struct redis_conn *conn, struct slice name);
 void tracking_stop(struct redis_conn *conn);
 void tracking_fini(struct redis *redis);
 

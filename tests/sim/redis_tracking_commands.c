@@ -7,8 +7,6 @@
 struct tracking_wish {
     unsigned flags;
     uint64_t redirect;
-    const struct slice *prefixes[64];
-    size_t n_prefixes;
 };
 
 static bool read_redirect(struct redis_conn *conn, struct slice arg, struct tracking_wish *wish)
@@ -34,8 +32,7 @@ static unsigned tracking_flag_of(struct slice word)
     static const struct {
         const char *word;
         unsigned flag;
-    } flags[] = {
-        {"bcast", TRACKING_BCAST}, {"optin", TRACKING_OPTIN}, {"optout", TRACKING_OPTOUT}, {"noloop", TRACKING_NOLOOP}};
+    } flags[] = {{"optin", TRACKING_OPTIN}, {"optout", TRACKING_OPTOUT}, {"noloop", TRACKING_NOLOOP}};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         if (text_is(word, flags[i].word))
             return flags[i].flag;
@@ -44,7 +41,6 @@ static unsigned tracking_flag_of(struct slice word)
 
 static bool read_wish(struct redis_conn *conn, const struct slice *argv, size_t argc, struct tracking_wish *wish)
 {
-    const size_t most = sizeof wish->prefixes / sizeof wish->prefixes[0];
     for (size_t i = 3; i < argc; i++) {
         unsigned flag = tracking_flag_of(argv[i]);
         bool has_next = i + 1 < argc;
@@ -54,8 +50,6 @@ static bool read_wish(struct redis_conn *conn, const struct slice *argv, size_t 
         if (text_is(argv[i], "redirect") && has_next) {
             if (!read_redirect(conn, argv[++i], wish))
                 return false;
-        } else if (text_is(argv[i], "prefix") && has_next && wish->n_prefixes < most) {
-            wish->prefixes[wish->n_prefixes++] = &argv[++i];
         } else {
             reply_syntax(conn);
             return false;
@@ -67,13 +61,6 @@ static bool read_wish(struct redis_conn *conn, const struct slice *argv, size_t 
 static const char *wish_complaint(const struct redis_conn *conn, const struct tracking_wish *wish)
 {
     unsigned flags = wish->flags;
-    if (!(flags & TRACKING_BCAST) && wish->n_prefixes > 0)
-        return "PREFIX option requires BCAST mode to be enabled";
-    if ((conn->tracking & TRACKING_ON) && ((conn->tracking ^ flags) & TRACKING_BCAST))
-        return "You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it "
-               "with a different mode.";
-    if ((flags & TRACKING_BCAST) && (flags & (TRACKING_OPTIN | TRACKING_OPTOUT)))
-        return "OPTIN and OPTOUT are not compatible with BCAST";
     if ((flags & TRACKING_OPTIN) && (flags & TRACKING_OPTOUT))
         return "You can't specify both OPTIN mode and OPTOUT mode";
     if (((flags & TRACKING_OPTIN) && (conn->tracking & TRACKING_OPTOUT)) ||
@@ -81,40 +68,6 @@ static const char *wish_complaint(const struct redis_conn *conn, const struct tr
         return "You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it "
                "with a different mode.";
     return NULL;
-}
-
-static bool overlaps(struct slice a, struct slice b)
-{
-    size_t least = a.len < b.len ? a.len : b.len;
-    return slice_eq(slice_of(a.at, least), slice_of(b.at, least));
-}
-
-static bool prefixes_collide(struct redis_conn *conn, const struct tracking_wish *wish)
-{
-    for (size_t i = 0; i < wish->n_prefixes; i++) {
-        struct slice one = *wish->prefixes[i];
-        for (size_t k = 0; k < conn->n_prefixes; k++) {
-            struct slice old = text_slice(&conn->prefixes[k]);
-            if (!overlaps(old, one))
-                continue;
-            reply_error(conn,
-                        "ERR Prefix '%.*s' overlaps with an existing prefix '%.*s'. Prefixes for a single client must "
-                        "not overlap.",
-                        SHOWN(one), SHOWN(old));
-            return true;
-        }
-        for (size_t k = i + 1; k < wish->n_prefixes; k++) {
-            if (!overlaps(one, *wish->prefixes[k]))
-                continue;
-            reply_error(conn,
-                        "ERR Prefix '%.*s' overlaps with another provided prefix '%.*s'. Prefixes for a single client "
-                        "must not overlap.",
-                        SHOWN(one), SHOWN(*wish->prefixes[k]));
-            /* Redis goes on where it is not the first of them that does. */
-            return i == 0;
-        }
-    }
-    return false;
 }
 
 void cmd_client_tracking(struct redis_conn *conn, const struct slice *argv, size_t argc)
@@ -128,13 +81,7 @@ void cmd_client_tracking(struct redis_conn *conn, const struct slice *argv, size
             reply_error(conn, "ERR %s", complaint);
             return;
         }
-        if ((wish.flags & TRACKING_BCAST) && prefixes_collide(conn, &wish))
-            return;
         tracking_start(conn, wish.flags, wish.redirect);
-        for (size_t i = 0; i < wish.n_prefixes; i++)
-            tracking_add_prefix(conn, *wish.prefixes[i]);
-        if ((wish.flags & TRACKING_BCAST) && wish.n_prefixes == 0)
-            tracking_add_prefix(conn, SLICE(""));
     } else if (text_is(argv[2], "off")) {
         tracking_stop(conn);
     } else {
@@ -179,8 +126,6 @@ void cmd_client_trackinginfo(struct redis_conn *conn, const struct slice *argv, 
     size_t n = 0;
     bool is_caching = conn->tracking & TRACKING_CACHING;
     words[n++] = conn->tracking & TRACKING_ON ? "on" : "off";
-    if (conn->tracking & TRACKING_BCAST)
-        words[n++] = "bcast";
     if (conn->tracking & TRACKING_OPTIN) {
         words[n++] = "optin";
         if (is_caching)
@@ -203,7 +148,5 @@ void cmd_client_trackinginfo(struct redis_conn *conn, const struct slice *argv, 
     reply_word(conn, "redirect");
     reply_number(conn, redirect_of(conn));
     reply_word(conn, "prefixes");
-    reply_array(conn, conn->n_prefixes);
-    for (size_t i = 0; i < conn->n_prefixes; i++)
-        reply_bulk(conn, text_slice(&conn->prefixes[i]));
+    reply_array(conn, 0);
 }
