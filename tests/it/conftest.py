@@ -41,6 +41,21 @@ def shared_weirs(shared_farm, shared_redis):
     return weir
 
 
+@pytest.fixture(scope="module")
+def kept(shared_redis):
+    """Starts a weir for the tests of a module: one for each upstream and set of settings."""
+    farm, started = Farm(), {}
+
+    def weir(upstream=shared_redis, **settings):
+        key = (upstream, *sorted(settings.items()))
+        if key not in started:
+            started[key] = farm.weir(upstream, **settings)
+        return started[key]
+
+    yield weir
+    farm.close()
+
+
 @pytest.fixture
 def redis(shared_redis):
     """The shared Redis, empty."""

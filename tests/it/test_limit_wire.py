@@ -99,8 +99,8 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("command, error", ERRORS, ids=[e[0] for e in ERRORS])
-def test_wrong_limit_commands_are_errors(command, error, farm, redis):
-    weir = farm.weir(redis, workers=1, sections="[policy default]\nread = 9/d\n" + OPERATOR)
+def test_wrong_limit_commands_are_errors(command, error, kept, redis):
+    weir = kept(workers=1, sections="[policy default]\nread = 9/d\n" + OPERATOR)
     with operator(weir) as op:
         for _ in range(2):
             reply = op.call(*command.split())

@@ -31,16 +31,27 @@ def test_replies_byte_by_byte(name, lanes, farm, redis, meddler):
     same_as_redis(weir, redis, test_commands.SCRIPTS[name])
 
 
+@pytest.fixture(scope="module")
+def shared_meddler(shared_redis):
+    with Meddler(shared_redis.address) as meddler:
+        yield meddler
+
+
+@pytest.fixture(params=LANES)
+def behind(request, kept, shared_meddler):
+    """A weir behind a meddler, which the tests share."""
+    yield kept(shared_meddler, workers=1, lanes=request.param)
+    shared_meddler.change = None
+
+
 ODD = [b"-\r\n", b"-10001\r\n", b"+\r\n", b"$0\r\n\r\n", b"$-1\r\n", b"*0\r\n", b"*-1\r\n", b"_\r\n", b",inf\r\n"]
 ODD += [b"(-1234567890123456789012\r\n", b"!5\r\nERR x\r\n", b"|1\r\n+k\r\n+v\r\n:1\r\n", b"*2\r\n%0\r\n~1\r\n#f\r\n"]
 
 
 @pytest.mark.parametrize("reply", ODD)
-@pytest.mark.parametrize("lanes", LANES)
-def test_odd_replies_pass(reply, lanes, farm, meddler):
-    weir = farm.weir(meddler, workers=1, lanes=lanes)
-    meddler.change = lambda data: data.replace(REPLY, reply)
-    with weir.connect() as a:
+def test_odd_replies_pass(reply, behind, shared_meddler):
+    shared_meddler.change = lambda data: data.replace(REPLY, reply)
+    with behind.connect() as a:
         a.send(encode("ECHO", TOKEN) + encode("ECHO", "next"))
         assert a.read_bytes(len(reply)) == reply
         assert a.read() == b"next"
@@ -65,16 +76,14 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("reply", BROKEN, ids=lambda reply: repr(reply[:24]))
-@pytest.mark.parametrize("lanes", LANES)
-def test_a_broken_reply_closes_who_waits(reply, lanes, farm, meddler):
-    weir = farm.weir(meddler, workers=1, lanes=lanes)
-    meddler.change = lambda data: data.replace(REPLY, reply)
-    with weir.connect() as a, weir.connect() as idle:
+def test_a_broken_reply_closes_who_waits(reply, behind, shared_meddler):
+    shared_meddler.change = lambda data: data.replace(REPLY, reply)
+    with behind.connect() as a, behind.connect() as idle:
         assert idle.call("PING") == "PONG"
         a.send(encode("ECHO", TOKEN) + encode("ECHO", "next"))
         assert b"next" not in a.read_to_end()
         assert idle.call("ECHO", "mine") == b"mine"
-        wait_until(weir.serves, "weir serves")
+        wait_until(behind.serves, "weir serves")
 
 
 @pytest.mark.parametrize("lanes", LANES)

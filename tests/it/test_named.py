@@ -192,8 +192,8 @@ def test_set_limit_replaces_a_line_until_the_reload(weir):
     ("once ovre = shadow", "ERR [limit Once] ovre: unknown key (did you mean over?)"),
     ("once fixd = 1/s", 'ERR [limit Once] fixd: unknown algorithm "fixd" (did you mean fixed?)'),
 ])  # fmt: skip
-def test_set_limit_wrongly(farm, redis, words, error):
-    weir = farm.weir(redis, workers=1, sections=SEEN + LISTENING)
+def test_set_limit_wrongly(kept, redis, words, error):
+    weir = kept(workers=1, sections=SEEN + LISTENING)
     assert order(weir, "SET", "LIMIT", *words.split()) == Error(error)
     assert order(weir, "DIFF") == []
 
@@ -347,8 +347,8 @@ def test_a_reload_and_rates_of_single_keys(weir):
     ("UNSET LIMIT onec FOR k", "ERR no limit is named onec (did you mean Once?)"),
     ("UNSET LIMIT once FOR k", "ERR limit Once has no rates for the key k"),
 ])  # fmt: skip
-def test_rates_of_one_key_wrongly(farm, redis, words, error):
-    weir = farm.weir(redis, workers=1, sections=SEEN + LISTENING)
+def test_rates_of_one_key_wrongly(kept, redis, words, error):
+    weir = kept(workers=1, sections=SEEN + LISTENING)
     assert order(weir, *words.split()) == Error(error)
     assert order(weir, "DIFF") == []
 

@@ -33,6 +33,14 @@ def is_ended(conn):
         return True
 
 
+@pytest.fixture
+def tenant(redis):
+    """A user of the shared Redis, with the password pw."""
+    redis.call("ACL", "SETUSER", "tenant", "on", ">pw", "~*", "&*", "+@all")
+    yield
+    redis.call("ACL", "DELUSER", "tenant")
+
+
 # ---- refused ----
 
 REFUSED = {
@@ -49,12 +57,9 @@ REFUSED = {
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 @pytest.mark.parametrize("how", ["steps", "at once"])
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_voids_the_transaction(farm, case, how, lanes):
+def test_what_is_refused_voids_the_transaction(kept, tenant, case, how, lanes):
     command, error = REFUSED[case]
-    redis = farm.redis()
-    redis.call("ACL", "SETUSER", "tenant", "on", ">pw", "~*", "&*", "+@all")
-    weir = farm.weir(redis, workers=1, lanes=lanes)
-    with weir.connect() as conn:
+    with kept(workers=1, lanes=lanes).connect() as conn:
         asked = ["MULTI", "SET k v", command, "EXEC"]
         replies = conn.ask(*asked) if how == "at once" else [conn.ask(one)[0] for one in asked]
         assert replies[:2] == ["OK", "QUEUED"] and str(replies[2]) == error and "EXECABORT" in replies[3]
@@ -266,11 +271,8 @@ def test_a_name_in_a_transaction_is_redis_alone(farm, redis):
 @pytest.mark.parametrize("login", ["AUTH tenant pw", "HELLO 2 AUTH tenant pw"])
 @pytest.mark.parametrize("naming", ["CLIENT SETNAME after", "HELLO 2 SETNAME after"])
 @pytest.mark.parametrize("end, name", [("EXEC", b"after"), ("DISCARD", b"before")])
-def test_a_login_leaves_the_name_as_the_transaction_left_it(farm, naming, login, end, name, how, lanes):
-    redis = farm.redis()
-    redis.call("ACL", "SETUSER", "tenant", "on", ">pw", "~*", "&*", "+@all")
-    weir = farm.weir(redis, workers=1, lanes=lanes)
-    with weir.connect() as conn:
+def test_a_login_leaves_the_name_as_the_transaction_left_it(kept, tenant, naming, login, end, name, how, lanes):
+    with kept(workers=1, lanes=lanes).connect() as conn:
         asked = ["CLIENT SETNAME before", "MULTI", naming, end, login, "CLIENT GETNAME", "ACL WHOAMI"]
         replies = conn.ask(*asked) if how == "at once" else [conn.ask(one)[0] for one in asked]
         assert replies[-2:] == [name, b"tenant"]
@@ -306,13 +308,11 @@ LIBRARIES = {  # what is asked, and the name and version then
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 @pytest.mark.parametrize("how", ["steps", "at once"])
 @pytest.mark.parametrize("case", LIBRARIES)
-def test_a_library_is_as_directly(farm, case, how, lanes):
-    redis = farm.redis()
+def test_a_library_is_as_directly(kept, redis, case, how, lanes):
     if redis.call("CLIENT", "SETINFO", "LIB-NAME", "x") != "OK":
         pytest.skip("this Redis knows of no libraries: CLIENT SETINFO came with 7.2")
-    weir = farm.weir(redis, workers=1, lanes=lanes)
     asked, name, version = LIBRARIES[case]
-    for server in (redis, weir):
+    for server in (redis, kept(workers=1, lanes=lanes)):
         with server.connect() as conn:
             replies = conn.ask(*asked, "CLIENT INFO") if how == "at once" else [conn.ask(one)[0] for one in [*asked, "CLIENT INFO"]]
             assert f" lib-name={name} lib-ver={version}" in str(replies[-1])

@@ -18,10 +18,11 @@ COMMANDS = 600
 def slots(tmp_path_factory):
     """What weir's own code says of requests: a function from their bytes to a word for each."""
     program = tmp_path_factory.mktemp("slots") / "slots"
-    layers = [path for layer in ("base", "resp", "limit") for path in sorted((REPO / "src" / layer).rglob("*.c"))]
+    sources = [path for layer in ("base", "resp", "limit") for path in sorted((REPO / "src" / layer).rglob("*.c"))]
+    objects = [(REPO / "build/asan" / path.relative_to(REPO)).with_suffix(".o") for path in sources]
     subprocess.run(
         ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Werror", f"-I{REPO}/src", "-pthread"]
-        + ["-o", program, SOURCE, *layers],
+        + ["-fsanitize=address,undefined", "-fno-pie", "-no-pie", "-o", program, SOURCE, *objects, "-lm"],
         check=True,
     )
 

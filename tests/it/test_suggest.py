@@ -278,8 +278,8 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("command, error", ERRORS)
-def test_what_is_wrong_is_said(command, error, farm, redis):
-    weir = farm.weir(redis, workers=1, sections=OPERATOR + "[policy gold]\nmatch = user:gold\n")
+def test_what_is_wrong_is_said(command, error, kept, redis):
+    weir = kept(workers=1, sections=OPERATOR + "[policy gold]\nmatch = user:gold\n")
     assert order(weir, *command.split()) == Error(error)
     with weir.connect() as conn:
         assert conn.call("LIMIT", *command.split()).startswith("NOPERM ")
