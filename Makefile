@@ -150,7 +150,7 @@ build/$(1)/fuzz_session: build/$(1)/session.o
 build/$(1)/test_config build/$(1)/test_config_check build/$(1)/test_dialling build/$(1)/test_config_sources build/$(1)/test_config_variable build/$(1)/test_config_dump build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
 build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
 build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
-build/$(1)/test_history: $(call objects,$(1),$(addprefix src/admin/,history.c own_lines.c snapshot.c chart.c))
+build/$(1)/test_history: $(call objects,$(1),$(addprefix src/admin/,history.c own_lines.c snapshot.c))
 build/$(1)/test_findings: $(call objects,$(1),src/upstream/lane/lack.c $(addprefix src/admin/,findings.c holders.c own_lines.c snapshot.c history.c figures.c))
 build/$(1)/test_calls: $(call objects,$(1),src/upstream/lane/calls.c src/upstream/lane/tags.c)
 build/$(1)/test_lane_state: $(call objects,$(1),src/upstream/lane/lane_state.c)

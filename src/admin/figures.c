@@ -3,11 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-#define MINUTE_S 60
-#define HOUR_S 3600
-#define DAY_S 86400
 
 void figure_count(struct text *out, uint64_t n)
 {
@@ -15,11 +10,6 @@ void figure_count(struct text *out, uint64_t n)
     int len = snprintf(digits, sizeof digits, "%" PRIu64, n);
     for (int i = 0; i < len; i++)
         text_print(out, "%s%c", i > 0 && (len - i) % 3 == 0 ? "," : "", digits[i]);
-}
-
-void figure_whole(struct text *out, double n)
-{
-    figure_count(out, (uint64_t)(n + 0.5));
 }
 
 /* One decimal, but "4" and not "4.0". */
@@ -51,21 +41,6 @@ void figure_per_s(struct text *out, double per_s)
     text_add(out, SLICE("/s"));
 }
 
-void figure_bytes(struct text *out, double per_s)
-{
-    static const char *const units[] = {"B/s", "KB/s", "MB/s", "GB/s"};
-    size_t unit = 0;
-    while (per_s >= 1023.5 && unit + 1 < sizeof units / sizeof units[0]) {
-        per_s /= 1024;
-        unit++;
-    }
-    if (unit > 0 && per_s < 9.95)
-        short_real(out, per_s);
-    else
-        text_print(out, "%.0f", per_s);
-    text_print(out, " %s", units[unit]);
-}
-
 static void three_digits(struct text *out, double value)
 {
     if (value < 9.95)
@@ -89,33 +64,4 @@ void figure_percent(struct text *out, double ratio)
 {
     three_digits(out, ratio * 100);
     text_add(out, SLICE(" %"));
-}
-
-static void two_units(struct text *out, uint64_t big, const char *big_name, uint64_t small, const char *small_name)
-{
-    text_print(out, "%" PRIu64 " %s %" PRIu64 " %s", big, big_name, small, small_name);
-}
-
-void figure_span(struct text *out, uint64_t seconds)
-{
-    if (seconds < MINUTE_S)
-        text_print(out, "%" PRIu64 " s", seconds);
-    else if (seconds < HOUR_S)
-        two_units(out, seconds / MINUTE_S, "min", seconds % MINUTE_S, "s");
-    else if (seconds < DAY_S)
-        two_units(out, seconds / HOUR_S, "h", seconds % HOUR_S / MINUTE_S, "min");
-    else
-        two_units(out, seconds / DAY_S, "d", seconds % DAY_S / HOUR_S, "h");
-}
-
-void figure_time(struct text *out, uint64_t unix_ms)
-{
-    time_t seconds = (time_t)(unix_ms / 1000);
-    struct tm at;
-    char day[32];
-    char clock[32];
-    gmtime_r(&seconds, &at);
-    strftime(day, sizeof day, "%Y-%m-%d", &at);
-    strftime(clock, sizeof clock, "%H:%M:%S", &at);
-    text_print(out, "<time datetime=\"%sT%sZ\">%s %s UTC</time>", day, clock, day, clock);
 }

@@ -2,15 +2,13 @@
 
 #include <microhttpd.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "admin/host.h"
 #include "admin/metrics.h"
-#include "admin/page.h"
+#include "admin/page_files.h"
 #include "admin/stats.h"
 #include "base/clock.h"
 #include "base/list.h"
@@ -45,42 +43,20 @@ struct http {
 
 /* ---- pages ---- */
 
-#define NONCE_BYTES 16
-
 struct answer {
     struct text text;
     unsigned status;
     const char *type;
-    char nonce[2 * NONCE_BYTES + 1]; /* "": the response has no style and no script */
 };
 
 #define TYPE_PLAIN "text/plain; charset=utf-8"
+#define TYPE_HTML "text/html; charset=utf-8"
 
 static void fail(struct answer *answer, unsigned status, const char *text)
 {
     answer->status = status;
     answer->type = TYPE_PLAIN;
     text_print(&answer->text, "%s\n", text);
-}
-
-static bool make_nonce(char *nonce)
-{
-    unsigned char bytes[NONCE_BYTES];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return false;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
-    return true;
-}
-
-static void show_page(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
-{
-    (void)connection;
-    answer->type = "text/html; charset=utf-8";
-    if (make_nonce(answer->nonce))
-        page_write(&answer->text, snapshot, answer->nonce);
-    else
-        fail(answer, MHD_HTTP_INTERNAL_SERVER_ERROR, "the system has no random numbers");
 }
 
 static bool is_csv_wanted(struct MHD_Connection *connection)
@@ -146,12 +122,16 @@ static void show_readiness(struct answer *answer, const struct snapshot *snapsho
 static const struct page {
     const char *path;
     void (*show)(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection);
+    struct slice (*file)(void); /* or: the content, which is always the same, with its type */
+    const char *type;
 } pages[] = {
-    {"/", show_page},
-    {"/metrics", show_metrics},
-    {"/healthz", show_health},
-    {"/readyz", show_readiness},
-    {"/api/v1/stats", show_stats},
+    {"/", .file = page_html, .type = TYPE_HTML},
+    {"/page.css", .file = page_css, .type = "text/css; charset=utf-8"},
+    {"/page.js", .file = page_js, .type = "text/javascript; charset=utf-8"},
+    {"/metrics", .show = show_metrics},
+    {"/healthz", .show = show_health},
+    {"/readyz", .show = show_readiness},
+    {"/api/v1/stats", .show = show_stats},
 };
 
 #define N_PAGES (sizeof pages / sizeof pages[0])
@@ -195,21 +175,26 @@ static void make(struct answer *answer, struct http *http, struct MHD_Connection
         fail(answer, MHD_HTTP_NOT_FOUND, "not here: try /, /metrics, /healthz, /readyz or /api/v1/stats");
     else if (snapshot == NULL && page->show != show_health)
         fail(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "starting");
-    else
+    else if (page->show != NULL)
         page->show(answer, snapshot, connection);
+    else {
+        answer->type = page->type;
+        text_add(&answer->text, page->file());
+    }
     snapshot_put(snapshot);
 }
 
-/* Nothing may be loaded; of a page the style and the script that are in it may run, and ask weir for numbers. */
-static void add_policy(struct MHD_Response *response, const struct answer *answer)
+#define NOTHING "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/*
+ * Returns what a browser may do with an answer of this type. Only the page may load and run something: weir's style and
+ * script, and nothing that stands in the document. The script can write text alone (trusted types).
+ */
+static const char *policy_of(const char *type)
 {
-    char policy[512] = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    size_t len = strlen(policy);
-    if (answer->nonce[0])
-        snprintf(policy + len, sizeof policy - len,
-                 "; style-src 'nonce-%s'; script-src 'nonce-%s'; connect-src 'self'; img-src data:", answer->nonce,
-                 answer->nonce);
-    MHD_add_response_header(response, "Content-Security-Policy", policy);
+    return strcmp(type, TYPE_HTML) != 0 ? NOTHING
+                                        : NOTHING "; style-src 'self'; script-src 'self'; connect-src 'self'; img-src "
+                                                  "data:; require-trusted-types-for 'script'; trusted-types 'none'";
 }
 
 static enum MHD_Result send_answer(struct MHD_Connection *connection, struct answer *answer)
@@ -231,7 +216,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
     }
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         MHD_add_response_header(response, headers[i][0], headers[i][1]);
-    add_policy(response, answer);
+    MHD_add_response_header(response, "Content-Security-Policy", policy_of(answer->type));
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
     if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");

@@ -6,7 +6,7 @@
 
 #include "base/slice.h"
 
-struct slice page_html(void); /* with {{slots}} */
+struct slice page_html(void);
 struct slice page_css(void);
 struct slice page_js(void);
 

@@ -148,6 +148,7 @@ static void write_listener(struct text *out, const struct snapshot *s, size_t l)
 static void write_clients(struct text *out, const struct snapshot *s)
 {
     json_open_object(out, "clients");
+    json_number(out, "connected", snapshot_clients(s));
     json_number(out, "max", s->max_clients);
     json_number(out, "bytes_read", s->client_read);
     json_number(out, "bytes_written", s->client_written);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/utf8.h"
 
 #define FIRST_ROOM 1024
 
@@ -66,22 +65,6 @@ void text_add_json(struct text *text, struct slice value)
     size_t room = JSON_QUOTED_MAX(value.len);
     if (make_room(text, room))
         text->len += json_quote(text->at + text->len, room, value);
-}
-
-void text_add_html(struct text *text, struct slice value)
-{
-    while (value.len > 0) {
-        size_t n = utf8_len(value);
-        unsigned char c = (unsigned char)value.at[0];
-        if (n == 0 || c < ' ' || c == 0x7f)
-            text_add(text, SLICE("\xef\xbf\xbd"));
-        else if (c == '"' || c == '\'' || c == '<' || c == '>' || c == '&')
-            text_print(text, "&#%u;", c);
-        else
-            text_add(text, slice_of(value.at, n));
-        n += n == 0;
-        value = slice_of(value.at + n, value.len - n);
-    }
 }
 
 void text_add_csv(struct text *text, struct slice value)

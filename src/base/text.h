@@ -25,9 +25,6 @@ void text_add_label(struct text *text, struct slice value);
 /* A JSON string with its quotation marks. Bytes that are no UTF-8 become U+FFFD; <, > and & are escaped. */
 void text_add_json(struct text *text, struct slice value);
 
-/* Text or a quoted attribute in HTML. Bytes that are no UTF-8, and control characters, become U+FFFD. */
-void text_add_html(struct text *text, struct slice value);
-
 /* One field of CSV, in quotation marks. */
 void text_add_csv(struct text *text, struct slice value);
 

@@ -7,6 +7,7 @@ import subprocess
 
 from kit import harness
 import pytest
+from kit.browser import Browser
 from kit.decisions import speaking
 from kit.harness import MODE_IDS, MODES, NODE_SOURCES, REPO, Farm
 from kit.limits import USERS
@@ -102,6 +103,20 @@ def users(redis):
         redis.call("ACL", "SETUSER", name, "on", ">pw", "~*", "&*", "+@all")
     yield USERS
     redis.call("ACL", "DELUSER", *USERS)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    browser = Browser()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def browser(chromium):
+    """A browser in which no page is open, and of which nothing has been said yet."""
+    yield chromium
+    chromium.leave()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import pytest
 from kit.admin import ADMIN, get, stats
+from kit.browser import page_of
 from kit.decisions import speaking
 from kit.harness import wait_until
 from kit.limits import EXECABORT, OPERATOR, limit_of, login, operator, order, passed, plain
@@ -242,7 +243,7 @@ def test_wrong_orders_are_errors(farm, redis):
 # ---- where it is told ----
 
 
-def test_a_block_is_told_as_such_and_not_as_a_limit(farm, redis, users):
+def test_a_block_is_told_as_such_and_not_as_a_limit(browser, farm, redis, users):
     weir = farm.weir(redis, sections="[policy free]\nmatch = user:*\nread = 900/d\nall = 9000/d\n" + OPERATOR + ADMIN.replace("[admin]\n", ""))
     with login(weir, "alice") as a, operator(weir) as op:
         block(weir, "user:alice")
@@ -260,7 +261,7 @@ def test_a_block_is_told_as_such_and_not_as_a_limit(farm, redis, users):
         assert not [finding for finding in found["findings"] if "refusing" in finding["title"]], "no limit does"
         assert all(limit["state"] == "ok" and limit["used"] == 0 for limit in found["limits"])
         assert not [who for limit in found["limits"] for who in limit["holders"] if who["refused_per_second"]]
-        assert "1 subject blocked" in get(weir, "/")[2]
+        assert "1 subject blocked" in page_of(browser, weir).findings
         assert plain(op.call("LIMIT", "TOP", "1", "BY", "REFUSED"))[0]["refused_by"] == "block"
         text = op.call("INFO", "limits").decode()
         assert "# Blocked: 1 subject (LIMIT BLOCKS), " in text and "# Limits: 0 of 2 refuse" in text

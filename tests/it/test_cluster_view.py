@@ -2,6 +2,7 @@
 
 import pytest
 from kit.admin import get, stats
+from kit.browser import page_of
 from kit.cluster import SLOTS, Cluster, slot_of
 from kit.harness import wait_until
 from test_upstream_view import metric, start, upstream
@@ -12,7 +13,7 @@ def seen(weir, node):
     return row["used_for"], row["slots"], row["slots_moving"]
 
 
-def test_slots_of_each_node(farm):
+def test_slots_of_each_node(browser, farm):
     made = Cluster(farm)
     weir = start(farm, made.upstream)
     slots = {node: len(made.slots_of(node)) for node in made.nodes}
@@ -22,7 +23,8 @@ def test_slots_of_each_node(farm):
     told = stats(weir)["upstream"]
     assert told["cluster"] and not told["replicated"]
     assert sum(node["slots"] for node in told["nodes"]) == SLOTS
-    assert '<td class="n" data-l="Slots">5,461' in get(weir, "/")[2]
+    rows = page_of(browser, weir).tables["nodes"]
+    assert rows[0][4] == "Slots" and "5,461" in [row[4] for row in rows]
 
 
 @pytest.mark.cluster

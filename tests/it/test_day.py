@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from kit.admin import get, limit_of, stats
+from kit.browser import page_of
 from kit.harness import REPO, TOLD_AT_ONCE, wait_until
 from kit.reloading import reload
 from kit.resp import Closed, Conn, Error
@@ -86,14 +87,14 @@ def runbook(alert):
     return section[1].strip()
 
 
-def test_a_day_of_an_operator(farm, own_redis):
+def test_a_day_of_an_operator(browser, farm, own_redis):
     weir = farm.weir(own_redis, sections=POLICY % "20/s burst 5", identity="name, ip", drain_timeout="15s", workers=2, **TOLD_AT_ONCE)
     with Tenant(weir) as tenant:
         # who is throttled, and why: on the page, in the statistics, at the console
         tenant.goes_on("refused")
         wait_until(lambda: limit_of(stats(weir), LIMIT)["state"] == "refusing", "the limit shows in colour")
-        page = get(weir, "/")[2]
-        assert LIMIT in page and TENANT in page
+        page = page_of(browser, weir)
+        assert LIMIT in page.tables["limits"][1][0] and page.tables["top-refused"][1][0] == TENANT
         with Conn(str(weir.folder / "admin.sock")) as console:
             assert TENANT.encode() in console.call("LIMIT", "TOP", 1, "BY", "refused")[0]
             console.call("LIMIT", "FORGIVE", TENANT)

@@ -303,7 +303,7 @@ def test_only_known_hosts_are_answered(farm, redis):
     """Another page's name may be made to resolve to weir's address; what it asks for bears that name."""
     weir = farm.weir(redis, sections=ADMIN + "host = weir, ops.example\n")
     port = admin_of(weir)[1]
-    for path in ("/", "/metrics", "/healthz", "/readyz", "/api/v1/stats"):
+    for path in ("/", "/page.js", "/page.css", "/metrics", "/healthz", "/readyz", "/api/v1/stats"):
         for host in ("127.0.0.1", f"127.0.0.1:{port}", "[::1]:9380", "LOCALHOST:1", "weir", "Ops.Example.:443"):
             assert status_for(weir, host, path)[0] == 200, host
         for host in ("evil.example", f"evil.example:{port}", "localhost.evil.example", "weir.evil.example", "::1"):

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from kit.admin import ADMIN, get, stats
+from kit.browser import page_of
 from kit.harness import MODE_IDS, MODES, wait_until
 from kit.limits import OPERATOR, order, plain
 from kit.moving import NAME, At, Names, TlsAt, two
@@ -60,7 +61,7 @@ def test_start_without_a_name(names, follow, farm):
 
 
 @pytest.mark.moves
-def test_all_addresses_are_tried(names, follow, farm):
+def test_all_addresses_are_tried(browser, names, follow, farm):
     """The first refuses, the second is silent: the third serves, and the log tells what became of the others."""
     third = farm._start(At(4))
     with socket.socket() as silent:
@@ -81,7 +82,7 @@ def test_all_addresses_are_tried(names, follow, farm):
             (third.upstream, ""),
         ]
         shown = f"{NAME}:{third.port}, {third.upstream}; 127.0.0.2:{third.port}: connection refused"
-        assert shown in get(weir, "/")[2]
+        assert page_of(browser, weir).fields["upstream-address"] == shown
         labels = f'upstream="{NAME}:{third.port}",address="{third.upstream}",role="master"'
         assert f"weir_upstream_info{{{labels}}} 1\n" in get(weir, "/metrics")[2]
         assert any(said in str(plain(event)) for event in order(weir, "LOG", 10))

@@ -2,13 +2,13 @@
 
 import pytest
 from kit.admin import ADMIN, get, stats
+from kit.browser import page_of
 from kit.decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decision, decisions, fresh
 from kit.harness import wait_until
 from kit.limits import operator, order, plain
 from kit.reloading import reload
 from kit.resp import Error, pipeline
 from test_http import metrics, value
-from test_page import page_of
 
 SEEN = """
 [limit Once]
@@ -111,7 +111,7 @@ def test_top_limited_names_the_keys_that_are_limited_most(weir):
         assert conn.call("LIMIT", "TOP", "BY", "limit") == Error("ERR syntax error, unexpected 'limit' (did you mean LIMITED?)")
 
 
-def test_metrics_and_page(weir):
+def test_metrics_and_page(browser, weir):
     key = fresh()
     with weir.connect() as conn:
         decisions(conn, *[f"LIMIT CHECK once {key}"] * 3, *[f"LIMIT CHECK trial {key}"] * 3)
@@ -124,13 +124,14 @@ def test_metrics_and_page(weir):
     assert value(found, "weir_named_limit_info", limit="trial", algorithm="sliding", rates="2/100d, 9/200d", tz="", penalty="", over="shadow") == 1
     one = next(named for named in stats(weir)["named_limits"] if named["name"] == "trial")
     assert (one["passed"], one["shadow_limited"], one["over"]) == (2, 1, "shadow") and one["p99_seconds"] > 0
-    rows = page_of(weir).tables["named"]
+    page = page_of(browser, weir)
+    rows = page.tables["named"]
     assert rows[1][:5] == ["Oncefixed 1/100d", "1", "2", "0", "0"]
     assert rows[2][:5] == ["trialsliding 2/100d, 9/200d, shadow", "2", "0", "1", "0"]
-    assert key not in get(weir, "/")[2] + get(weir, "/api/v1/stats")[2] + get(weir, "/metrics")[2]
+    assert key not in str(page) + get(weir, "/api/v1/stats")[2] + get(weir, "/metrics")[2]
 
 
-def test_what_an_operator_sees_of_them(weir):
+def test_what_an_operator_sees_of_them(browser, weir):
     """The zone, the penalty, and how many keys have rates of their own, but not which."""
     keys = [fresh("vip"), fresh("vip")]
     for key in keys:
@@ -142,7 +143,7 @@ def test_what_an_operator_sees_of_them(weir):
     assert value(found, "weir_named_limit_overrides", limit="Once") == value(found, "weir_named_limit_overrides", limit="_other") == 0
     one = next(named for named in stats(weir)["named_limits"] if named["name"] == "plan")
     assert seen.items() <= one.items() and one["overrides"] == 2
-    rows = page_of(weir).tables["named"]
+    rows = page_of(browser, weir).tables["named"]
     assert rows[4][0] == "planfixed 100/month, Europe/Berlin, penalty 1m..1h, 2 keys with other rates"
     assert not any(key in get(weir, "/metrics")[2] or key in str(one) for key in keys)
     assert order(weir, "UNSET", "LIMIT", "plan", "FOR", keys[0]) == "OK"

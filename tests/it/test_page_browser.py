@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from kit.admin import ADMIN, get, stats, url_of
-from kit.browser import Browser
+from kit.browser import page_of
 from kit.harness import REPO, wait_until
 
 EVIL = "<script>alert(1)</script>"
@@ -19,13 +19,6 @@ cmd.incr = 1/m over shadow
 read = 100000/s per policy
 """
 ROWS = "[...document.querySelectorAll('#limits tbody tr .name')].map((name) => name.textContent)"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    browser = Browser()
-    yield browser
-    browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -153,17 +146,24 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(browser, weir):
     assert browser.complaints() == []
 
 
-def test_without_javascript_the_page_loads_itself_again(browser, weir, load):
-    wait_until(lambda: "script&#62;" in get(weir, "/")[2], "the evil name is on the page", 20)
+def test_without_javascript_one_line_says_so(browser, weir):
     open_page(browser, weir, script=False)
-    assert browser.text("[data-f=mode]") == "enforce" and browser.text("[data-f=live]").startswith("as of 2")
-    assert len(browser.run("return " + ROWS)) == 4
-    assert EVIL in browser.text("#top-refused")
-    assert browser.run("return document.getElementById('pause').offsetParent === null")
-    assert not browser.run("return document.querySelector('th button')")
-    refresh = "return document.querySelector('meta[http-equiv=refresh]').content"
-    assert browser.run(refresh) == "5"
+    seen = browser.run("return document.body.innerText").split("\n")
+    assert [line for line in seen if line.strip()] == [
+        "weir",
+        "This page needs JavaScript. The links below lead to the same figures without it.",
+        "CSV",
+        "JSON",
+        "Prometheus",
+    ]
+    links = browser.run("return [...document.querySelectorAll('nav a')].map((a) => [a.getAttribute('href'), a.checkVisibility()])")
+    assert links == [["/api/v1/stats?format=csv", True], ["/api/v1/stats?history=0", True], ["/metrics", True]]
+    assert all(get(weir, path)[0] == 200 for path, _ in links)
     assert browser.complaints() == []
+    open_page(browser, weir)
+    wait_live(browser)
+    assert browser.run("return document.querySelector('main').checkVisibility()")
+    assert "JavaScript" not in browser.run("return document.body.innerText")
 
 
 CONTRAST = """
@@ -227,22 +227,55 @@ over = shadow
 """
 CHARTS = ["commands", "upstream", "latency", "overhead", "in-flight", "delay", "connections"]
 CELLS = """
+const every = (selector) => [...document.querySelectorAll(selector)];
 const texts = {};
-for (const id of ['limits', 'named', 'classes', 'listeners'])
-  texts[id] = [...document.querySelectorAll(`#${id} tr`)].map((row) => [...row.cells].map((cell) => cell.textContent));
-texts.nodes = [...document.querySelectorAll('#nodes tr')].map((row) => [...row.cells].slice(0, 2).map((cell) => [cell.textContent, cell.className]));
-texts.kinds = [...document.querySelectorAll('#limits tbody > *, #limits tbody th, #limits tbody td')].map((e) => e.className);
-texts.meters = [...document.querySelectorAll('.meter rect')].map((e) => Number(e.getAttribute('width')).toFixed(0));
-texts.lanes = [...document.querySelectorAll('#lanes div')].map((e) => e.textContent);
+for (const id of ['limits', 'named', 'classes', 'listeners', 'nodes'])
+  texts[id] = every(`#${id} tbody tr`).map((row) => [...row.cells].map((cell) => cell.textContent));
+texts.nodes = every('#nodes tbody td:nth-child(-n + 2), #nodes tbody th')
+  .map((cell) => [cell.textContent, cell.className]);
+texts.names = every('#limits .name, #limits summary .sub').map((node) => node.textContent);
+texts.kinds = every('#limits tr:first-child, #limits td')
+  .slice(1, 11).map((e) => e.className);
+texts.meters = every('.meter rect').map((e) => Number(e.getAttribute('width')).toFixed(0));
+texts.findings = every('#findings li').map((e) => [e.className, e.textContent]);
 texts.title = document.title;
-texts.findings = [...document.querySelectorAll('#findings li')].map((e) => [e.className, e.textContent]);
-for (const e of document.querySelectorAll('[data-f]')) texts[e.dataset.f] = [e.textContent, e.className];
-for (const moving of ['live', 'uptime', 'reload', 'turn-p99', 'lanes']) delete texts[moving];
+texts.fields = Object.fromEntries(every('[data-f]').map((e) => [e.dataset.f, e.textContent]));
+texts.classes_of = Object.fromEntries(every('[data-f]').map((e) => [e.dataset.f, e.className]));
 return texts;
 """
+WHAT = {
+    "default/cmd.get": "commands 2000/d burst 2000, per subject, refuse",
+    "default/cmd.get#2": "commands 100000/s burst 100000, per policy, refuse",
+    "default/cmd.set": "commands denied",
+    "default/bytes-in": "bytes-in 2mb/s burst 8mb, per subject, refuse",
+    "default/bytes-out": "bytes-out 1gb/h burst 100001, per subject, refuse",
+    "default/inflight": "inflight 1000, per subject, refuse",
+    "default/connections": "connections 5, per subject, close",
+    "default/connects": "connects 3/s burst 3, per subject, shadow",
+    "default/cmd.incr": "commands 7/m burst 1, per subject, delay",
+}
+USE = [  # state, passing, over, chart, used, admitted, delayed, refused, shadowed
+    ["near", "0/sof 2000/d each", "0/s", "", "90 % ip:127.0.0.1", "1,800", "0", "0", "0"],
+    ["ok", "0/sof 100000/s", "0/s", "", "0 % ", "1,800", "0", "0", "0"],
+    ["ok", "0/s", "0/s", "", "0 % ", "0", "0", "0", "0"],
+    ["ok", "0 B/sof 2mb/s each", "0 B/s", "", "0 % ", "36,000", "0", "0", "0"],
+    ["ok", "0 B/sof 1gb/h each", "0 B/s", "", "0 % ", "9,000", "0", "0", "0"],
+    ["ok", "0/s", "0/s", "", "0 % ", "1,800", "0", "0", "0"],
+    ["ok", "0/s", "0/s", "", "20 % ip:127.0.0.1", "1", "0", "0", "0"],
+    ["ok", "0/sof 3/s each", "0/s", "", "0 % ", "1", "0", "0", "0"],
+    ["ok", "0/sof 7/m each", "0/s", "", "0 % ", "0", "0", "0", "0"],
+]
+CALM = {
+    "mode": "enforce", "name": "", "commands": "0", "refused": "0", "refused-share": "(0 %)", "delayed": "0",
+    "shadowed": "0", "errors": "0", "redis-errors": "0", "bytes-in": "0 B/s", "bytes-out": "0 B/s", "in-flight": "0",
+    "oldest": "\u2013", "connections": "1", "max-clients": "10,000", "turned-away": "0", "upstream": "up",
+    "upstream-errors": "0", "lanes-mode": "shared by clients", "subjects": "1", "workers": "2", "version": "0.2.0",
+    "latency-p50": "\u2013", "latency-p99": "\u2013", "upstream-p50": "\u2013", "upstream-p99": "\u2013",
+    "overhead-p50": "\u2013", "overhead-p99": "\u2013", "delay-p99": "\u2013", "wait-p99": "\u2013", "more-limits": "",
+}  # fmt: skip
 
 
-def test_the_script_writes_what_the_server_wrote(browser, farm, shared_redis):
+def test_every_kind_of_row_and_figure(browser, farm, shared_redis):
     weir = farm.weir(shared_redis, sections=KINDS + ADMIN)
     with weir.connect() as conn:
         for _ in range(18):
@@ -255,26 +288,68 @@ def test_the_script_writes_what_the_server_wrote(browser, farm, shared_redis):
             has_been = found["commands"]["read"]["forwarded"] == 1800 and max(points, default=0) > 0
             return has_been and points[-1] == 0 and not busy
 
-        def cells(script):
-            open_page(browser, weir, script=script)
-            if script:
-                wait_live(browser)
-            return browser.run(CELLS)
-
-        def stands_still():
-            """(served, live) if what weir serves was the same before and after."""
-            before, live = cells(script=False), cells(script=True)
-            return (before, live) if cells(script=False) == before else None
-
         wait_until(is_calm, "all is counted and nothing moves", 60)
-        served, live = wait_until(stands_still, "weir serves the same twice", 60)
-    for name, texts in served.items():
-        assert live[name] == texts, name
-    assert live["limits"][1][0].startswith("default/cmd.getcommands 2000/d burst 2000, per subject, refuse")
+        open_page(browser, weir)
+        wait_live(browser)
+        live, told = browser.run(CELLS), stats(weir, 0)
+    assert live["names"] == [text for pair in WHAT.items() for text in pair]
+    assert [row[1:] for row in live["limits"]] == USE
+    who = {row[0].partition("1 subject in default")[0]: row[0].partition("1 subject in default")[2] for row in live["limits"]}
+    assert list(who) == [name + what for name, what in WHAT.items()]
+    heavy = [f"; of the heaviest, used and refused:ip:127.0.0.1{used} %0 of" for used in (90, 20)]
+    assert [text for text in who.values() if not text.startswith("; nobody heavy uses it")] == [who[key] for key in (list(who)[0], list(who)[6])]
+    assert all(text.startswith(start) for text, start in zip((list(who.values())[0], list(who.values())[6]), heavy, strict=True))
+    assert live["kinds"] == ["near", "", "n", "n zero", "", "use", "n", "n zero", "n zero", "n zero"]
+    assert live["meters"] == ["90", "0", "0", "0", "0", "0", "20", "0", "0"]
+    assert live["named"] == [
+        ["planfixed 1000/month, 50/day, Europe/Berlin, penalty 1m..1h", "0", "0", "0", "0", "\u2013"],
+        ["trialsliding 5/d, shadow", "0", "0", "0", "0", "\u2013"],
+    ]
+    read = ["read", "1,800", "0", "0", "0", "0", "0"]
+    names = ["other", "read", "write", "blocking", "script", "control", "pubsub", "tx"]
+    assert live["classes"] == [read if name == "read" else [name, *"000000"] for name in names]
+    assert live["listeners"] == [[told["clients"]["listeners"][0]["listener"], "1", "1", "0", "0"]]
+    assert live["nodes"] == [[shared_redis.upstream, "who"], ["up", "up"]]
     assert live["findings"] == [["good", "Nothing is wrong none of 9 limits refuses"]] and live["title"] == "weir"
-    assert live["named"][1][0] == "planfixed 1000/month, 50/day, Europe/Berlin, penalty 1m..1h"
-    assert live["kinds"][0] == "near" and any("burst 8mb" in row[0] for row in live["limits"])
+    fields = live["fields"]
+    assert {name: fields[name] for name in CALM} == CALM
+    assert fields["upstream-address"] == shared_redis.upstream
+    assert (fields["pid"], fields["config"]) == (str(weir.child.pid), str(weir.config))
+    assert fields["commands-peak"] == browser.run("return perSecond(arguments[0])", max(told["history"]["commands_per_second"]))
+    states = browser.run("return [...document.querySelectorAll('#lanes div')].map((e) => [...e.children].map((part) => part.textContent))")
+    assert {name: int(n) for name, n in states} == told["upstream"]["connections"]
+    assert fields["lanes"] == str(sum(told["upstream"]["connections"].values()))
+    assert (live["classes_of"]["mode"], live["classes_of"]["upstream"]) == ("badge enforce", "state is-up")
+    assert live["classes_of"]["oldest"] == ""
     assert browser.complaints() == []
+
+
+FIGURES = {
+    "count": [(0, "0"), (999, "999"), (1000, "1,000"), (1234567, "1,234,567")],
+    "rate": [(0, "0"), (3.52, "3.5"), (4.02, "4"), (9.96, "10"), (9999.4, "9,999"), (9999.6, "10.0k"), (999960, "1.00M")],
+    "bytes": [(0, "0 B/s"), (1023.4, "1023 B/s"), (1023.6, "1 KB/s"), (1536, "1.5 KB/s"), (300 * 2**20, "300 MB/s"), (5e15, "4656613 GB/s")],
+    "percent": [(0, "0 %"), (0.0912, "9.1 %"), (0.97, "97 %"), (1, "100 %")],
+    "duration": [(0, "\u2013"), (41e-7, "4.1 \u00b5s"), (0.0009994, "999 \u00b5s"), (0.0009996, "1 ms"), (0.25, "250 ms"), (2.5, "2.5 s")],
+    "span": [(59, "59 s"), (61, "1 min 1 s"), (3 * 3600 + 720, "3 h 12 min"), (4 * 86400 + 3600, "4 d 1 h")],
+    "plain": [("a\tb\x00", "a\ufffdb\ufffd"), ("caf\u00e9 <b>", "caf\u00e9 <b>")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_how_numbers_are_written(browser, weir, figure):
+    """As findings are (tests/unit/test_figures.c), at the bounds between their forms."""
+    open_page(browser, weir)
+    wait_live(browser)
+    for value, wanted in FIGURES[figure]:
+        assert browser.run(f"return {figure}(arguments[0])", value) == wanted
+
+
+def test_paths_of_charts(browser, weir):
+    open_page(browser, weir)
+    wait_live(browser)
+    assert browser.run("return [line([1, 4], 4, 40), area([1, 4], 4, 40)]") == ["M298 29.25L300 1.5", "M298 29.25L300 1.5V40H298Z"]
+    assert browser.run("return [line([], 0, 40), area([], 0, 40), area([0, 0], 0, 40)]") == ["", "", ""]
+    assert browser.run("return [height(1, 0, 40), peak([1, 4, 2]), peak([])]") == [38.5, 4, 0]
 
 
 MANY = "".join(f"[policy p{i}]\nmatch = name:p{i}-*\ncmd.get = 1000/s\ncmd.set = 1000/s\n" for i in range(9))

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "admin/chart.h"
 #include "admin/snapshot.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -204,26 +203,6 @@ static void test_use_by_the_rate(void **state)
     assert_near(used_at(5, 10, "policy", 1), 1);
 }
 
-static void test_charts(void **state)
-{
-    (void)state;
-    float points[HISTORY_POINTS] = {0};
-    points[HISTORY_POINTS - 2] = 1;
-    points[HISTORY_POINTS - 1] = 4;
-    const struct chart chart = {points, 2, 4, 40};
-    struct text text = {0};
-    chart_area(&text, &chart);
-    text_add(&text, slice_of("", 1));
-    assert_string_equal(text.at, "M298 29.25L300 1.5V40H298Z");
-    text_fini(&text);
-    assert_near(chart_peak(points, HISTORY_POINTS), 4);
-    assert_near(chart_peak(points + 1, 0), 0);
-    const struct chart empty = {points, 0, 0, 40};
-    chart_area(&text, &empty);
-    assert_int_equal(text.len, 0);
-    assert_near(chart_y(&empty, 1), 38.5);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,7 +212,6 @@ int main(void)
         cmocka_unit_test(test_what_a_limit_does),
         cmocka_unit_test(test_times_are_of_their_point),
         cmocka_unit_test(test_use_by_the_rate),
-        cmocka_unit_test(test_charts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

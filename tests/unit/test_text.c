@@ -53,15 +53,6 @@ static void test_csv(void **state)
     check(text_add_csv, "a\"b,c", 5, "\"a\"\"b,c\"");
 }
 
-static void test_html(void **state)
-{
-    (void)state;
-    check(text_add_html, "", 0, "");
-    check(text_add_html, "a<b>&\"'", 7, "a&#60;b&#62;&#38;&#34;&#39;");
-    check(text_add_html, "\xc3\xa9\n\x7f\xc3", 5, "\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
-    check(text_add_html, "\xc2<", 2, "\xef\xbf\xbd&#60;");
-}
-
 static void test_json(void **state)
 {
     (void)state;
@@ -86,8 +77,11 @@ static void test_json_of_what_is_no_utf8(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grows), cmocka_unit_test(test_labels), cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_html),  cmocka_unit_test(test_json),   cmocka_unit_test(test_json_of_what_is_no_utf8),
+        cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_of_what_is_no_utf8),
     };
     guard = guard_new(64);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

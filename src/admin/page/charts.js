@@ -1,5 +1,5 @@
 /*
- * Charts as admin/chart.c draws them, and what they say of one moment: to a pointer over them, and to the arrow keys.
+ * Charts, and what they say of one moment: to a pointer over them, and to the arrow keys.
  */
 
 const POINTS = 150, STEP_S = 2, WIDTH = 300, EDGE = 1.5;
@@ -10,6 +10,10 @@ const height = (value, most, high) => short4(EDGE + (1 - (most > 0 ? Math.min(va
 const across = (points, i) => short4((POINTS - points.length + i) * WIDTH / (POINTS - 1));
 const line = (points, most, high) =>
   peak(points) > 0 ? points.map((v, i) => (i ? 'L' : 'M') + across(points, i) + ' ' + height(v, most, high)).join('') : '';
+const area = (points, most, high) => {
+  const top = line(points, most, high);
+  return top && top + 'V' + high + 'H' + across(points, 0) + 'Z';
+};
 
 /* ---- the history: all of it once, then only what is new ---- */
 
@@ -101,29 +105,34 @@ const makeReadable = (node, name, read, move) => {
 };
 document.addEventListener('scroll', () => { if (reading) showTip(); }, { passive: true });
 
-/* ---- the charts on top ---- */
+/* ---- the charts on top: [id, height, [[label, series, how to write a value, class of its line; none: not drawn]]] ---- */
 
 const charts = [
-  ['chart-commands', 100, [['commands', 'commands_per_second', perSecond], ['refused', 'refused_per_second', perSecond],
-    ['errors from Redis', 'redis_errors_per_second', perSecond], ['from weir', 'errors_per_second', perSecond]]],
-  ['chart-upstream', 40, [['p99', 'upstream_p99_seconds', duration], ['p50', 'upstream_p50_seconds', duration]]],
-  ['chart-latency', 40, [['p99', 'latency_p99_seconds', duration], ['p50', 'latency_p50_seconds', duration]]],
-  ['chart-overhead', 40, [['p99', 'overhead_p99_seconds', duration], ['p50', 'overhead_p50_seconds', duration]]],
-  ['chart-in-flight', 40, [['in flight', 'in_flight', count]]],
-  ['chart-delay', 40, [['p99', 'delay_p99_seconds', duration], ['p50', 'delay_p50_seconds', duration], ['delayed', 'delayed_per_second', perSecond],
+  ['chart-commands', 100, [['commands', 'commands_per_second', perSecond, ''], ['refused', 'refused_per_second', perSecond, ' refused'],
+    ['errors from Redis', 'redis_errors_per_second', perSecond, ' redis'], ['from weir', 'errors_per_second', perSecond, ' errors']]],
+  ['chart-upstream', 40, [['p99', 'upstream_p99_seconds', duration, ''], ['p50', 'upstream_p50_seconds', duration]]],
+  ['chart-latency', 40, [['p99', 'latency_p99_seconds', duration, ''], ['p50', 'latency_p50_seconds', duration]]],
+  ['chart-overhead', 40, [['p99', 'overhead_p99_seconds', duration, ''], ['p50', 'overhead_p50_seconds', duration]]],
+  ['chart-in-flight', 40, [['in flight', 'in_flight', count, '']]],
+  ['chart-delay', 40, [['p99', 'delay_p99_seconds', duration, ''], ['p50', 'delay_p50_seconds', duration], ['delayed', 'delayed_per_second', perSecond],
     ['for a fair share, p99', 'share_wait_p99_seconds', duration]]],
-  ['chart-connections', 40, [['connections', 'connections', count]]],
+  ['chart-connections', 40, [['connections', 'connections', count, '']]],
 ];
-for (const [id, , lists] of charts)
+for (const [id, high, lists] of charts) {
+  const svg = shape('svg', { class: 'chart', viewBox: `0 0 300 ${high}`, preserveAspectRatio: 'none', 'aria-hidden': 'true' });
+  if (high === 100) svg.append(shape('path', { class: 'grid', d: 'M0 .5H300M0 50H300M0 99.5H300' }));
+  for (const [, , , style] of lists.filter((list) => list.length === 4))
+    svg.append(shape('path', { class: 'area' + style }), shape('path', { class: 'line' + style }));
+  $(id).append(svg);
   makeReadable($(id), $(id).dataset.name, () => lists.map(([label, name, figure]) => [label, series[name] || [], figure]));
+}
 
 const drawCharts = () => {
   for (const [id, high, lists] of charts) {
     const paths = $(id).querySelectorAll('.area, .line'), most = peak(series[lists[0][1]]);
     lists.slice(0, paths.length / 2).forEach(([, name], i) => {
-      const d = line(series[name], most, high);
-      mark(paths[2 * i], 'd', d && d + 'V' + high + 'H' + across(series[name], 0) + 'Z');
-      mark(paths[2 * i + 1], 'd', d);
+      mark(paths[2 * i], 'd', area(series[name], most, high));
+      mark(paths[2 * i + 1], 'd', line(series[name], most, high));
     });
   }
   if (reading) showTip();

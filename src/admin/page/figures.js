@@ -1,6 +1,6 @@
 /*
- * Numbers as admin/figures.c writes them, and writing into the document, and only what has changed. Whatever came from
- * outside is written as text only. The files of this folder are one script: figures, charts, table, rows, page.
+ * How numbers are written, and writing into the document: only what has changed. All that comes from outside is
+ * written as text. The files of this folder are one script: figures, charts, table, rows, page.
  */
 'use strict';
 
@@ -39,7 +39,9 @@ const time = (ms) => {
   return isToday ? clock(ms) : `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())} ${clock(ms)}`;
 };
 
-const write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+/* A control character of a client's shows as one, and not as nothing. */
+const plain = (text) => text.replace(/[\0-\x1f\x7f]/g, '\ufffd');
+const write = (node, text) => { text = plain(text); if (node.textContent !== text) node.textContent = text; };
 const mark = (node, name, value) => { if (node.getAttribute(name) !== value) node.setAttribute(name, value); };
 const fields = {};
 for (const node of document.querySelectorAll('[data-f]')) fields[node.dataset.f] = node;
@@ -47,7 +49,7 @@ const show = (name, text) => write(fields[name], text);
 const make = (tag, className, text) => {
   const node = document.createElement(tag);
   if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
+  if (text !== undefined) node.textContent = plain(text);
   return node;
 };
 const shape = (tag, attributes) => {

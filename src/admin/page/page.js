@@ -1,6 +1,5 @@
 /*
- * Keeps the page live: asks for the statistics every two seconds and writes what has changed into the document that
- * the server has made.
+ * Asks for the statistics every two seconds, and writes what has changed into the document.
  */
 
 const isPhone = matchMedia('(max-width: 760px)').matches;
@@ -61,19 +60,23 @@ const whereOf = ({ address, in_use, addresses }) =>
   addresses.filter((one) => one.why).map((one) => '; ' + one.address + ': ' + one.why).join('');
 
 const showConnections = ({ clients, upstream, lanes }) => {
-  show('connections', count(clients.listeners.reduce((n, l) => n + l.connected, 0)));
+  show('connections', count(clients.connected));
   show('max-clients', count(clients.max));
   show('turned-away', count(clients.listeners.reduce((n, l) => n + sum(l.rejected), 0)));
   show('upstream', stateOf(upstream));
   mark($('upstream'), 'class', 'state ' + (upstream.state === 'up' ? 'is-up' : upstream.up ? 'is-slow' : 'is-down'));
   show('oldest', duration(upstream.oldest_seconds));
   mark(fields.oldest, 'class', upstream.oldest_seconds >= 1 ? 'hot' : '');
-  const home = upstream.nodes.find((node) => node.use === 'all');
+  const home = upstream.nodes.find((node) => node.use === 'all' || node.use === 'slots');
   show('upstream-address', home ? whereOf(home) : upstream.address);
   show('upstream-errors', count(sum(upstream.errors)));
   show('lanes', count(sum(upstream.connections)));
   show('lanes-mode', lanes === 'private' ? 'private to each client' : 'shared by clients');
-  Object.values(upstream.connections).forEach((n, i) => write($('lanes').children[i].lastElementChild, count(n)));
+  Object.entries(upstream.connections).forEach(([name, n], i) => {
+    const pair = $('lanes').children[i] || $('lanes').appendChild(make('div'));
+    if (!pair.firstChild) pair.append(make('dt', '', name), make('dd'));
+    write(pair.lastChild, count(n));
+  });
 };
 
 const showTables = (s) => {
@@ -81,6 +84,7 @@ const showTables = (s) => {
   nodes.update(s.upstream.nodes.map((node) => ({ key: node.address, node })));
   limits.update(byState(s.limits.slice(0, LIMITS)).map((limit) => ({ key: limit.rule, limit })));
   rove();
+  show('more-limits', s.limits.length > LIMITS ? ` ${s.limits.length - LIMITS} more limits are in the JSON.` : '');
   $('named-card').hidden = s.named_limits.length === 0;
   named.update(s.named_limits.slice(0, LIMITS).map((one) => ({ key: one.name, named: one })));
   for (const [by, table] of tops)
@@ -121,6 +125,7 @@ const poll = async () => {
     showRates(stats.now);
     showConnections(stats);
     showTables(stats);
+    for (const part of document.querySelectorAll('main, .facts')) part.hidden = false;
     say('live', 'on');
   } catch (error) {
     if (isPaused || mine !== turn) return;
@@ -145,4 +150,5 @@ document.addEventListener('visibilitychange', () => { if (!document.hidden && !i
 /* On a phone what is asked for rarely stays closed until it is. */
 if (isPhone) for (const part of document.querySelectorAll('main details.card')) part.open = false;
 pause.hidden = filter.hidden = false;
+say('asking weir', '');
 poll();

@@ -1,5 +1,5 @@
 /*
- * The rows of the tables, as admin/page_rows.c makes them, cell by cell.
+ * The rows of the tables, cell by cell.
  */
 
 /* ---- limits ---- */

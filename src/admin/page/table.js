@@ -13,7 +13,6 @@ class Table {
     this.none = none;
     this.rows = new Map();
     this.sort = null;
-    this.body.replaceChildren();
     this.heads.forEach((head, i) => this.makeSortable(head, i));
   }
 

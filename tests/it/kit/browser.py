@@ -1,9 +1,11 @@
-"""A headless Chromium, and what a test asks it."""
+"""A headless Chromium, what a test asks it, and what the operators' page shows in it."""
 
 import shutil
 import tempfile
+from types import SimpleNamespace
 
 import pytest
+from kit.admin import url_of
 from kit.harness import wait_until
 
 FLAGS = (
@@ -46,6 +48,11 @@ class Browser:
         )
         self.driver.get(url)
 
+    def leave(self):
+        """Close the page, and forget its complaints: its weir may have stopped while it was open."""
+        self.driver.get("about:blank")
+        self.complaints()
+
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
 
@@ -59,3 +66,28 @@ class Browser:
     def complaints(self):
         """What has been written to the console since the last time, violations of the security policy among it."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+SHOWN = """
+const every = (selector) => [...document.querySelectorAll(selector)];
+const texts = (row) => [...row.cells].map((cell) => cell.textContent);
+return {
+  title: document.title,
+  findings: every('#findings li').map((item) => item.textContent).join('\\n'),
+  fields: Object.fromEntries(every('[data-f]').map((node) => [node.dataset.f, node.textContent])),
+  tables: Object.fromEntries(every('table').map((table) => [table.id, [...table.rows].map(texts)])),
+  states: every('#limits tbody tr').map((row) => row.className),
+  hidden: every('[hidden]').map((node) => node.id),
+};
+"""
+
+
+def page_of(browser, weir):
+    """
+    What the page shows once it is live: `title`, `findings` as one text, `fields` by their data-f,
+    `tables` by their id as lists of rows with the head first, `states` of the limits, and the ids
+    of what is `hidden`.
+    """
+    browser.open(url_of(weir, "/"))
+    browser.wait("document.querySelector('[data-f=live]').textContent === 'live'", "the page is live")
+    return SimpleNamespace(**browser.run(SHOWN))
