@@ -128,7 +128,7 @@ class Site:
             "LOG": lambda: op.call("LIMIT", "LOG", 1000),
             "DIFF": lambda: op.call("LIMIT", "DIFF"),
             "SUGGEST": lambda: op.call("LIMIT", "SUGGEST"),
-            "page": lambda: self.get("/"),
+            "page": lambda: self.get("/api/v1/stats?history=0"),
             "metrics": lambda: self.get("/metrics"),
         }
 

@@ -69,7 +69,7 @@ static void show_metrics(struct answer *answer, const struct snapshot *snapshot,
 {
     const char *only = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "name");
     answer->type = "text/plain; version=0.0.4; charset=utf-8";
-    metrics_write(&answer->text, snapshot, SHEET_TEXT, only);
+    metrics_write(&answer->text, snapshot, METRICS_TEXT, only);
 }
 
 /* False: the query is not understood. */
@@ -92,7 +92,7 @@ static void show_stats(struct answer *answer, const struct snapshot *snapshot, s
     bool is_csv = is_csv_wanted(connection);
     answer->type = is_csv ? "text/csv; charset=utf-8" : "application/json";
     if (is_csv)
-        metrics_write(&answer->text, snapshot, SHEET_CSV, NULL);
+        metrics_write(&answer->text, snapshot, METRICS_CSV, NULL);
     else if (find_history(connection, &after))
         stats_write(&answer->text, snapshot, after);
     else

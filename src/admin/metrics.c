@@ -1,252 +1,422 @@
 /*
- * The table of metrics: each row has the function that writes its series. All series exist from the start.
+ * Writes the rows of admin/metrics.def. All series exist from the start.
  */
 #include "admin/metrics.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "admin/show.h"
+#include "admin/json.h"
+#include "admin/process.h"
+#include "base/clock.h"
+#include "base/histo.h"
 #include "base/log.h"
 #include "base/log_site.h"
+#include "limit/command/own.h"
+#include "limit/command/slot.h"
 
-#define MS_PER_S 1000.0
+#define MS_IN_S 1000.0
 
-struct metric {
-    const char *name;
-    const char *type;
-    void (*show)(struct sheet *sheet);
-    const char *help;
+/* ---- values ---- */
+
+struct value {
+    enum { ABSENT_VALUE, WHOLE_VALUE, REAL_VALUE, FLAG_VALUE } kind;
+    uint64_t whole; /* of a flag: 0 or 1 */
+    double real;
 };
 
-/* ---- the process ---- */
+#define ABSENT ((struct value){.kind = ABSENT_VALUE})
+#define VALUE(x) _Generic((x), struct value : same, double : real, bool : flag, default : whole)(x)
 
-static void show_build(struct sheet *s)
+static struct value same(struct value value)
 {
-    const struct snapshot *snapshot = s->snapshot;
-    put(s,
-        LABELS({"name", snapshot->name}, {"version", snapshot->version}, {"libuv", snapshot->libuv},
-               {"hiredis", snapshot->hiredis}),
-        1);
+    return value;
 }
 
-static void show_cpu(struct sheet *s)
+static struct value whole(uint64_t n)
 {
-    put_real(s, NO_LABELS, s->process.cpu_seconds);
+    return (struct value){.kind = WHOLE_VALUE, .whole = n};
 }
 
-static void show_resident(struct sheet *s)
+static struct value real(double x)
 {
-    put(s, NO_LABELS, s->process.resident_bytes);
+    return (struct value){.kind = REAL_VALUE, .real = x};
 }
 
-static void show_open_fds(struct sheet *s)
+static struct value flag(bool is_set)
 {
-    put(s, NO_LABELS, s->process.open_fds);
+    return (struct value){.kind = FLAG_VALUE, .whole = is_set};
 }
 
-static void show_max_fds(struct sheet *s)
+/* ---- what metrics.def asks for ---- */
+
+static const struct lane_counts *lanes_of(const struct snapshot *s, size_t i)
 {
-    put(s, NO_LABELS, s->process.max_fds);
+    return i < s->n_nodes ? &s->nodes[i].lanes : &s->lanes;
 }
 
-static void show_memory(struct sheet *s)
+static const struct snapshot_health *health_of(const struct snapshot *s, size_t i)
 {
-    put(s, NO_LABELS, s->snapshot->memory_bytes);
+    return i < s->n_nodes ? &s->nodes[i].health : &s->health;
 }
 
-static void show_memory_limit(struct sheet *s)
+static const char *side_name(size_t side)
 {
-    put(s, NO_LABELS, s->snapshot->memory_limit_bytes);
+    return side == 0 ? "client" : "upstream";
 }
 
-static void show_memory_step(struct sheet *s)
+static const char *decision_name(size_t decision)
 {
-    put(s, NO_LABELS, s->snapshot->memory_step);
+    static const char *const names[] = {"allowed", "delayed", "throttled", "shadow_throttled"};
+    return names[decision];
 }
 
-static void show_stalled(struct sheet *s)
+static uint64_t decided(const struct snapshot_limit *limit, size_t decision)
 {
-    put(s, NO_LABELS, count_read(&s->snapshot->counts.stalled));
+    const uint64_t counts[] = {limit->admitted, limit->delayed, limit->refused, limit->shadowed};
+    return counts[decision];
 }
 
-static void show_start(struct sheet *s)
+static const char *called_name(size_t result)
 {
-    put_real(s, NO_LABELS, (double)s->snapshot->started_unix_ms / MS_PER_S);
+    static const char *const names[TALLY_RESULTS] = {[TALLY_PASSED] = "passed",
+                                                     [TALLY_LIMITED] = "limited",
+                                                     [TALLY_SHADOWED] = "shadow_limited",
+                                                     [TALLY_ERROR] = "error"};
+    return names[result];
 }
 
-static void show_workers(struct sheet *s)
+static const char *slots_name(size_t state)
 {
-    put(s, NO_LABELS, s->snapshot->workers);
+    static const char *const names[] = {"up", "away", "unserved"};
+    return names[state];
 }
 
-static void show_turns(struct sheet *s)
+static uint64_t slots_of(const struct snapshot *s, size_t state)
 {
-    put_histo(s, &s->snapshot->turns);
-}
-
-static void show_ready(struct sheet *s)
-{
-    put(s, NO_LABELS, s->snapshot->not_ready[0] == '\0');
-}
-
-static void show_draining(struct sheet *s)
-{
-    put(s, NO_LABELS, s->snapshot->is_draining);
-}
-
-static void show_taken(struct sheet *s)
-{
-    put_real(s, NO_LABELS, (double)s->snapshot->unix_ms / MS_PER_S);
-}
-
-/* ---- the log ---- */
-
-static void show_suppressed(struct sheet *s)
-{
-    for (int site = LOG_SITE_NONE + 1; site < LOG_SITE_COUNT; site++)
-        put(s, LABELS({"site", log_site_name((enum log_site)site)}), log_suppressed((enum log_site)site));
-}
-
-static void show_lost_lines(struct sheet *s)
-{
-    put(s, NO_LABELS, log_lost());
-}
-
-/* ---- the configuration ---- */
-
-static void show_reload_good(struct sheet *s)
-{
-    put(s, NO_LABELS, s->snapshot->is_reload_good);
-}
-
-static void show_reloaded(struct sheet *s)
-{
-    put_real(s, NO_LABELS, (double)s->snapshot->reloaded_unix_ms / MS_PER_S);
-}
-
-static void show_reloads(struct sheet *s)
-{
-    put(s, LABELS({"result", "success"}), s->snapshot->reloads);
-    put(s, LABELS({"result", "failure"}), s->snapshot->failed_reloads);
+    const uint64_t counts[] = {s->slots_up, s->slots_served - s->slots_up, SLOT_COUNT - s->slots_served};
+    return counts[state];
 }
 
 /* ---- the table ---- */
 
-static const struct metric metrics[] = {
-    {"weir_build_info", "gauge", show_build, "Always 1; the labels say what runs."},
-    {"process_cpu_seconds_total", "counter", show_cpu, "Processor time used, user and system."},
-    {"process_resident_memory_bytes", "gauge", show_resident, "Memory in use."},
-    {"process_open_fds", "gauge", show_open_fds, "Open file descriptors."},
-    {"process_max_fds", "gauge", show_max_fds, "Most file descriptors that may be open."},
-    {"process_start_time_seconds", "gauge", show_start, "When the process started, in seconds since 1970."},
-    {"weir_workers", "gauge", show_workers, "Worker threads."},
-    {"weir_event_loop_lag_seconds", "histogram", show_turns, "How long the turns of the workers' loops took."},
-    {"weir_ready", "gauge", show_ready, "1 while weir serves clients, as /readyz says."},
-    {"weir_draining", "gauge", show_draining, "1 once weir has been told to stop."},
-    {"weir_snapshot_timestamp_seconds", "gauge", show_taken, "When these numbers were gathered: once a second."},
-    {"weir_memory_bytes", "gauge", show_memory, "Memory that weir keeps for clients, counted by itself."},
-    {"weir_memory_limit_bytes", "gauge", show_memory_limit, "memory-limit; 0 is none."},
-    {"weir_memory_step", "gauge", show_memory_step, "How short of memory weir is, from 0 to 3."},
-    {"weir_clients_stalled", "gauge", show_stalled, "Clients that are not read from, for want of memory."},
-    {"weir_log_messages_suppressed_total", "counter", show_suppressed,
-     "Lines of the log that were too many of a kind."},
-    {"weir_log_lines_lost_total", "counter", show_lost_lines, "Lines of the log that could not be written."},
-    {"weir_config_last_reload_successful", "gauge", show_reload_good, "1 when the last reload went well."},
-    {"weir_config_last_reload_success_timestamp_seconds", "gauge", show_reloaded,
-     "When the running configuration was read."},
-    {"weir_config_reloads_total", "counter", show_reloads, "Reloads, by how they went."},
-    {"weir_connections_accepted_total", "counter", show_accepted, "Connections accepted."},
-    {"weir_accept_errors_total", "counter", show_accept_errors,
-     "Attempts to accept for which there was no descriptor."},
-    {"weir_connections", "gauge", show_open, "Clients connected now."},
-    {"weir_connections_limit", "gauge", show_open_limit, "Most clients that may be connected: max-clients."},
-    {"weir_connections_rejected_total", "counter", show_rejected, "Newcomers turned away, by why."},
-    {"weir_connections_closed_total", "counter", show_closed, "Clients that are gone, by why."},
-    {"weir_commands_total", "counter", show_commands, "Commands of clients, by what they are and what became of them."},
-    {"weir_limit_commands_total", "counter", show_limit_commands, "LIMIT commands."},
-    {"weir_protocol_errors_total", "counter", show_protocol_errors, "Bytes that are no RESP, by who sent them."},
-    {"weir_outage_requests_total", "counter", show_fates,
-     "Requests that the upstream's absence, or a change of its master, has concerned, by what became of them."},
-    {"weir_net_input_bytes_total", "counter", show_read, "Bytes read, from clients and from the upstream."},
-    {"weir_net_output_bytes_total", "counter", show_written, "Bytes written, to clients and to the upstream."},
-    {"weir_backpressure_pauses_total", "counter", show_pauses,
-     "Times that reading stopped until what had been read could go on."},
-    {"weir_decisions_total", "counter", show_decisions,
-     "What each limit has decided; allowed counts in the limit's own unit."},
-    {"weir_near_limit_total", "counter", show_near, "Times that what passed left more than 80 % of the burst used."},
-    {"weir_rule_rate", "gauge", show_rates, "What the limit lets pass each second, in its own unit."},
-    {"weir_rule_burst", "gauge", show_bursts, "What the limit lets pass at once."},
-    {"weir_rule_info", "gauge", show_rules, "Always 1; the labels say what the limit is."},
-    {"weir_rule_tracked_clients", "gauge", show_tracked, "Subjects of the limit's policy remembered now."},
-    {"weir_subjects", "gauge", show_subjects, "Subjects remembered now."},
-    {"weir_subjects_limit", "gauge", show_subjects_limit, "Most subjects of either kind: max-subjects."},
-    {"weir_subjects_blocked", "gauge", show_blocks, "Subjects that an operator has blocked."},
-    {"weir_blocked_commands_total", "counter", show_blocked,
-     "Commands refused because an operator has blocked their subject."},
-    {"weir_subjects_overflowed", "gauge", show_overflow, "1 once newcomers have had to share one subject."},
-    {"weir_throttle_delay_seconds", "histogram", show_delays, "How long limits have made commands wait."},
-    {"weir_share_wait_seconds", "histogram", show_share_waits,
-     "How long clients have waited for their fair share, while others sent too."},
-    {"weir_turn_wait_seconds", "histogram", show_share_waits, "The old name of weir_share_wait_seconds."},
-    {"weir_named_limit_calls_total", "counter", show_named,
-     "Calls of LIMIT CHECK, by the limit and what became of them."},
-    {"weir_named_limit_duration_seconds", "histogram", show_named_times,
-     "How long those that may not wait took, as their client sees it."},
-    {"weir_named_limit_info", "gauge", show_named_info, "Always 1; the labels say what the limit is."},
-    {"weir_named_limit_overrides", "gauge", show_named_overrides,
-     "Keys of the limit that have rates of their own now."},
-    {"weir_request_duration_seconds", "histogram", show_requests,
-     "From when a command is the next of its client until its reply has been written."},
-    {"weir_upstream_request_duration_seconds", "histogram", show_upstream_times,
-     "From when a command is sent to the upstream until its answer has come."},
-    {"weir_proxy_overhead_seconds", "histogram", show_overhead,
-     "What commands have spent in weir itself, without upstream, limits' delays and waiting for a fair share."},
-    {"weir_upstream_up", "gauge", show_up, "1 while the upstream answers."},
-    {"weir_upstream_info", "gauge", show_upstream_info,
-     "Always 1; the labels say which address is in use, and what the server there is."},
-    {"weir_upstream_master", "gauge", show_masters, "1 for the server that takes clients' commands, 0 for the others."},
-    {"weir_upstream_has_master", "gauge", show_has_master, "1 while one of the servers takes clients' commands."},
-    {"weir_upstream_lag_seconds", "gauge", show_lags,
-     "How far a replica is behind its master, where clients read there."},
-    {"weir_upstream_epoch", "gauge", show_epochs, "The epoch by which sentinels name the master."},
-    {"weir_upstream_changed_timestamp_seconds", "gauge", show_changes,
-     "When the role of a server changed last, or whether it can be reached; 0: never."},
-    {"weir_slots", "gauge", show_slots_served, "Slots of a Redis Cluster, by whether their master is there."},
-    {"weir_upstream_slots", "gauge", show_slots, "Slots of a Redis Cluster that the node serves."},
-    {"weir_upstream_slots_moving", "gauge", show_slots_moving,
-     "Slots of a Redis Cluster that are on their way from the node or to it."},
-    {"weir_upstream_redirects_total", "counter", show_redirects,
-     "Commands that a node of a Redis Cluster has not run, by what it said, and those that were given up."},
-    {"weir_upstream_requests_total", "counter", show_sent, "Requests sent to the upstream, weir's own among them."},
-    {"weir_upstream_state", "gauge", show_states, "1 for the state that the upstream is in, 0 for the others."},
-    {"weir_upstream_oldest_seconds", "gauge", show_oldest,
-     "How long the oldest command that does not block has waited for the upstream's answer."},
-    {"weir_upstream_connections", "gauge", show_lanes, "Connections to the upstream, by what they are used for."},
-    {"weir_upstream_inflight_requests", "gauge", show_in_flight, "Requests sent to the upstream and not answered."},
-    {"weir_upstream_blocking_requests", "gauge", show_blocking, "Of them those that may wait in Redis."},
-    {"weir_upstream_subscribed_connections", "gauge", show_subscribed,
-     "Connections to the upstream with subscriptions."},
-    {"weir_upstream_connects_total", "counter", show_opened, "Connections to the upstream that were begun."},
-    {"weir_upstream_connections_limit", "gauge", show_lanes_limit, "Most connections for clients: max-lanes."},
-    {"weir_upstream_error_replies_total", "counter", show_error_replies,
-     "Errors that the upstream answered clients' commands."},
-    {"weir_upstream_pushes_dropped_total", "counter", show_pushes_dropped,
-     "Pushes that nobody on their connection had asked for."},
-    {"weir_upstream_errors_total", "counter", show_losses, "Connections to the upstream that failed, by why."},
+/* The output of metrics. */
+struct sheet {
+    struct text *out;
+    enum metrics_format format;
+    const struct snapshot *snapshot;
+    const char *name; /* of the metric that is being written */
 };
 
-void metrics_write(struct text *out, const struct snapshot *snapshot, enum sheet_format format, const char *only)
+struct figure {
+    enum figure_of of;
+    const char *name, *type, *member, *help;
+    struct value (*value)(const struct snapshot *s, size_t i, size_t part);
+    const char *label; /* NULL: it has one value */
+    size_t parts;
+    const char *(*word)(size_t part);
+    const struct histo *(*times)(const struct snapshot *s, size_t i); /* or: it is a histogram */
+    void (*show)(struct sheet *sheet);                                /* or: writes all its series */
+};
+
+#define FIGURE(of, name, type, member, expression, help)                                                               \
+    static struct value value_of_##name(const struct snapshot *s, size_t i, size_t part)                               \
+    {                                                                                                                  \
+        (void)s, (void)i, (void)part;                                                                                  \
+        return VALUE(expression);                                                                                      \
+    }
+#define SPLIT(of, name, type, member, label, parts, word, expression, help)                                            \
+    FIGURE(of, name, type, member, expression, help)                                                                   \
+    static const char *word_of_##name(size_t part)                                                                     \
+    {                                                                                                                  \
+        return word;                                                                                                   \
+    }
+#define TIMES(of, name, member, histogram, help)                                                                       \
+    static const struct histo *times_of_##name(const struct snapshot *s, size_t i)                                     \
+    {                                                                                                                  \
+        (void)i;                                                                                                       \
+        return &(histogram);                                                                                           \
+    }
+#define SHOW(name, type, help) static void show_##name(struct sheet *sheet);
+#include "admin/metrics.def"
+#undef FIGURE
+#undef SPLIT
+#undef TIMES
+#undef SHOW
+
+static const struct figure figures[] = {
+#define FIGURE(of, name, type, member, expression, help) {of, #name, #type, member, help, .value = value_of_##name},
+#define SPLIT(of, name, type, member, label, parts, word, expression, help)                                            \
+    {of, #name, #type, member, help, value_of_##name, label, parts, word_of_##name, NULL, NULL},
+#define TIMES(of, name, member, histogram, help) {of, #name, "histogram", member, help, .times = times_of_##name},
+#define SHOW(name, type, help) {OF_WEIR, #name, #type, NULL, help, .show = show_##name},
+#include "admin/metrics.def"
+};
+
+#define N_FIGURES (sizeof figures / sizeof figures[0])
+
+/* ---- series ---- */
+
+struct label {
+    const char *name;
+    const char *value;
+};
+
+#define LABELS(...) ((const struct label[]){__VA_ARGS__, {NULL, NULL}})
+#define LABELS_MAX 4 /* of a series of the table: a name, a word, `le`, and the end */
+
+static void put_labels(struct sheet *sheet, const struct label *labels)
 {
-    struct sheet sheet = {.out = out, .format = format, .snapshot = snapshot, .process = process_look()};
-    if (format == SHEET_CSV)
+    struct text labelled = {0};
+    for (const struct label *label = labels; label->name != NULL; label++) {
+        text_print(&labelled, "%s%s=\"", label == labels ? "" : ",", label->name);
+        text_add_label(&labelled, slice_str(label->value));
+        text_add(&labelled, SLICE("\""));
+    }
+    if (sheet->format == METRICS_CSV)
+        text_add_csv(sheet->out, slice_of(labelled.at, labelled.len));
+    else if (labelled.len > 0)
+        text_print(sheet->out, "{%.*s}", (int)labelled.len, labelled.at);
+    sheet->out->is_broken |= labelled.is_broken;
+    text_fini(&labelled);
+}
+
+static void put(struct sheet *sheet, const char *suffix, const struct label *labels, struct value value)
+{
+    bool is_csv = sheet->format == METRICS_CSV;
+    if (value.kind == ABSENT_VALUE)
+        return;
+    text_print(sheet->out, "%s%s%s", sheet->name, suffix, is_csv ? "," : "");
+    put_labels(sheet, labels);
+    text_add(sheet->out, is_csv ? SLICE(",") : SLICE(" "));
+    if (value.kind == REAL_VALUE)
+        text_print(sheet->out, "%.15g\n", value.real);
+    else
+        text_print(sheet->out, "%" PRIu64 "\n", value.whole);
+}
+
+/* `labels` has room for one more, `le`. */
+static void put_histo(struct sheet *sheet, struct label *labels, const struct histo *histo)
+{
+    uint64_t n = 0;
+    char text[32];
+    struct label *bound = labels;
+    while (bound->name != NULL)
+        bound++;
+    for (unsigned i = 0; i < HISTO_BOUNDS; i++) {
+        n += count_read(&histo->buckets[i]);
+        snprintf(text, sizeof text, "%.15g", (double)histo_bound_ns(i) / (double)NS_PER_S);
+        *bound = (struct label){"le", text};
+        if (i >= HISTO_SHOWN)
+            put(sheet, "_bucket", labels, whole(n));
+    }
+    n = histo_count(histo);
+    *bound = (struct label){"le", "+Inf"};
+    put(sheet, "_bucket", labels, whole(n));
+    *bound = (struct label){0};
+    put(sheet, "_sum", labels, real((double)count_read(&histo->sum_ns) / (double)NS_PER_S));
+    put(sheet, "_count", labels, whole(n));
+}
+
+/* ---- what has figures ---- */
+
+static const char *const labels_of[] = {[OF_LISTENER] = "listener", [OF_CLASS] = "class", [OF_NODE] = "upstream",
+                                        [OF_UPSTREAM] = "upstream", [OF_LIMIT] = "rule",  [OF_NAMED] = "limit"};
+
+static size_t count_of(const struct snapshot *s, enum figure_of of)
+{
+    const size_t counts[] = {[OF_LISTENER] = s->n_listeners, [OF_CLASS] = COMMAND_KINDS, [OF_NODE] = s->n_nodes,
+                             [OF_UPSTREAM] = s->n_nodes,     [OF_LIMIT] = s->n_limits,   [OF_NAMED] = s->n_named};
+    return of >= OF_LISTENER ? counts[of] : 1;
+}
+
+static const char *name_of(const struct snapshot *s, enum figure_of of, size_t i)
+{
+    switch (of) {
+    case OF_LISTENER:
+        return s->listeners[i].name;
+    case OF_CLASS:
+        return command_kind_name((enum command_kind)i);
+    case OF_NODE:
+    case OF_UPSTREAM:
+        return s->nodes[i].address;
+    case OF_LIMIT:
+        return s->limits[i].rule;
+    case OF_NAMED:
+        return s->named[i].name;
+    default:
+        return NULL;
+    }
+}
+
+/* ---- metrics ---- */
+
+/* The values of those at `first` up to before `end`, added up. Of one alone: its value. */
+static struct value sum(const struct figure *figure, const struct snapshot *s, size_t first, size_t end, size_t part)
+{
+    struct value sum = first < end ? figure->value(s, first, part) : whole(0);
+    for (size_t i = first + 1; i < end; i++)
+        sum.whole += figure->value(s, i, part).whole;
+    return sum;
+}
+
+/* Writes what those at `first` up to before `end` have together, under one name. NULL: it is weir's. */
+static void put_sum(struct sheet *sheet, const struct figure *figure, const char *name, size_t first, size_t end)
+{
+    struct label labels[LABELS_MAX] = {{name != NULL ? labels_of[figure->of] : NULL, name}};
+    struct label *word = &labels[name != NULL];
+    if (figure->times != NULL) {
+        struct histo histo = {0};
+        for (size_t i = first; i < end; i++)
+            counts_add(&histo, figure->times(sheet->snapshot, i), sizeof histo);
+        put_histo(sheet, labels, &histo);
+        return;
+    }
+    for (size_t part = 0; part < figure->parts || part == 0; part++) {
+        if (figure->label != NULL)
+            *word = (struct label){figure->label, figure->word(part)};
+        put(sheet, "", labels, sum(figure, sheet->snapshot, first, end, part));
+    }
+}
+
+/* What can be added up of limits behind the first METRICS_RULES has the name "_other". */
+static void put_figure(struct sheet *sheet, const struct figure *figure)
+{
+    const struct snapshot *s = sheet->snapshot;
+    bool is_limit = figure->of == OF_LIMIT || figure->of == OF_NAMED;
+    bool is_summed = figure->of == OF_NAMED || strcmp(figure->type, "counter") == 0;
+    size_t n = count_of(s, figure->of);
+    size_t shown = is_limit && n > METRICS_RULES ? METRICS_RULES : n;
+    for (size_t i = 0; i < shown; i++)
+        put_sum(sheet, figure, name_of(s, figure->of, i), i, i + 1);
+    if (is_limit && is_summed)
+        put_sum(sheet, figure, "_other", shown, n);
+}
+
+void metrics_write(struct text *out, const struct snapshot *snapshot, enum metrics_format format, const char *only)
+{
+    struct sheet sheet = {.out = out, .format = format, .snapshot = snapshot};
+    if (format == METRICS_CSV)
         text_add(out, SLICE("metric,labels,value\n"));
-    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
-        sheet.name = metrics[i].name;
-        if (only != NULL && strcmp(only, metrics[i].name) != 0)
+    for (const struct figure *figure = figures; figure < figures + N_FIGURES; figure++) {
+        if (only != NULL && strcmp(only, figure->name) != 0)
             continue;
-        if (format == SHEET_TEXT)
-            text_print(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[i].name, metrics[i].help, metrics[i].name,
-                       metrics[i].type);
-        metrics[i].show(&sheet);
+        sheet.name = figure->name;
+        if (format == METRICS_TEXT)
+            text_print(out, "# HELP %s %s\n# TYPE %s %s\n", figure->name, figure->help, figure->name, figure->type);
+        if (figure->show != NULL)
+            figure->show(&sheet);
+        else
+            put_figure(&sheet, figure);
+    }
+}
+
+/* ---- metrics that are more than that ---- */
+
+static void show_weir_build_info(struct sheet *sheet)
+{
+    const struct snapshot *s = sheet->snapshot;
+    put(sheet, "", LABELS({"name", s->name}, {"version", s->version}, {"libuv", s->libuv}, {"hiredis", s->hiredis}),
+        whole(1));
+}
+
+static void show_weir_upstream_info(struct sheet *sheet)
+{
+    const struct snapshot *s = sheet->snapshot;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        put(sheet, "",
+            LABELS({"upstream", s->nodes[i].address}, {"address", s->nodes[i].in_use}, {"role", s->nodes[i].role}),
+            whole(1));
+}
+
+static void show_weir_rule_info(struct sheet *sheet)
+{
+    for (size_t i = 0; i < sheet->snapshot->n_limits && i < METRICS_RULES; i++) {
+        const struct snapshot_limit *limit = &sheet->snapshot->limits[i];
+        put(sheet, "",
+            LABELS({"rule", limit->rule}, {"policy", limit->policy}, {"unit", limit->unit}, {"scope", limit->scope},
+                   {"over", limit->action}, {"mode", limit->is_shadow ? "shadow" : "enforce"}),
+            whole(1));
+    }
+}
+
+static void show_weir_named_limit_info(struct sheet *sheet)
+{
+    for (size_t i = 0; i < sheet->snapshot->n_named && i < METRICS_RULES; i++) {
+        const struct snapshot_named *named = &sheet->snapshot->named[i];
+        put(sheet, "",
+            LABELS({"limit", named->name}, {"algorithm", named->algorithm}, {"rates", named->rates},
+                   {"tz", named->zone}, {"penalty", named->penalty}, {"over", named->is_shadow ? "shadow" : "refuse"}),
+            whole(1));
+    }
+}
+
+static void show_weir_limit_commands_total(struct sheet *sheet)
+{
+    for (size_t i = 0; i < own_count() && i < COUNTED_OWN; i++) {
+        const char *whole_name = own_row(i)->name;
+        const char *bar = strchr(whole_name, '|');
+        const char *name = bar != NULL ? bar + 1 : strcmp(whole_name, "limit") == 0 ? "unknown" : whole_name;
+        const _Atomic uint64_t *counts = sheet->snapshot->counts.own[i];
+        put(sheet, "", LABELS({"subcommand", name}, {"result", "ok"}), whole(count_read(&counts[0])));
+        put(sheet, "", LABELS({"subcommand", name}, {"result", "error"}), whole(count_read(&counts[1])));
+    }
+}
+
+static void show_weir_protocol_errors_total(struct sheet *sheet)
+{
+    const struct snapshot *s = sheet->snapshot;
+    for (int e = 0; e < ERR_COUNT; e++)
+        if (protocol_error_name((enum err)e) != NULL)
+            put(sheet, "", LABELS({"side", "client"}, {"reason", protocol_error_name((enum err)e)}),
+                whole(count_read(&s->counts.protocol_errors[e])));
+    put(sheet, "", LABELS({"side", "upstream"}, {"reason", "reply"}), whole(count_read(&s->lanes.lost[LOSS_PROTOCOL])));
+}
+
+/* ---- JSON ---- */
+
+static void json_value(struct text *out, const char *key, struct value value)
+{
+    if (value.kind == WHOLE_VALUE)
+        json_number(out, key, value.whole);
+    else if (value.kind == REAL_VALUE)
+        json_real(out, key, value.real);
+    else if (value.kind == FLAG_VALUE)
+        json_flag(out, key, value.whole != 0);
+}
+
+static void json_times(struct text *out, const char *key, const struct histo *histo)
+{
+    json_open_object(out, key);
+    json_number(out, "count", histo_count(histo));
+    json_real(out, "sum_seconds", (double)count_read(&histo->sum_ns) / (double)NS_PER_S);
+    json_real(out, "p50_seconds", (double)histo_quantile_ns(histo, 0.5) / (double)NS_PER_S);
+    json_real(out, "p99_seconds", (double)histo_quantile_ns(histo, 0.99) / (double)NS_PER_S);
+    json_close_object(out);
+}
+
+static void json_split(struct text *out, const struct snapshot *s, const struct figure *figure, size_t i)
+{
+    bool is_object = figure->member[0] != '\0';
+    if (is_object)
+        json_open_object(out, figure->member);
+    for (size_t part = 0; part < figure->parts; part++)
+        json_value(out, figure->word(part), figure->value(s, i, part));
+    if (is_object)
+        json_close_object(out);
+}
+
+void metrics_json(struct text *out, const struct snapshot *snapshot, enum figure_of of, size_t i)
+{
+    for (const struct figure *figure = figures; figure < figures + N_FIGURES; figure++) {
+        if (figure->of != of || figure->member == NULL)
+            continue;
+        if (figure->times != NULL)
+            json_times(out, figure->member, figure->times(snapshot, i));
+        else if (figure->label != NULL)
+            json_split(out, snapshot, figure, i);
+        else
+            json_value(out, figure->member, figure->value(snapshot, i, 0));
     }
 }

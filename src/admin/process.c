@@ -10,7 +10,13 @@ static double seconds(struct timeval time)
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
-static uint64_t resident_bytes(void)
+double process_cpu_seconds(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? seconds(usage.ru_utime) + seconds(usage.ru_stime) : 0;
+}
+
+uint64_t process_resident_bytes(void)
 {
     unsigned long size = 0;
     unsigned long pages = 0;
@@ -23,7 +29,7 @@ static uint64_t resident_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t open_fds(void)
+uint64_t process_open_fds(void)
 {
     uint64_t n = 0;
     DIR *folder = opendir("/proc/self/fd");
@@ -35,14 +41,8 @@ static uint64_t open_fds(void)
     return n - 3; /* itself, "." and ".." */
 }
 
-struct process process_look(void)
+uint64_t process_max_fds(void)
 {
-    struct process process = {.resident_bytes = resident_bytes(), .open_fds = open_fds()};
-    struct rusage usage;
     struct rlimit files;
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        process.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-        process.max_fds = files.rlim_cur;
-    return process;
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 0;
 }

@@ -4,6 +4,7 @@
 #include "admin/holders.h"
 #include "admin/own_lines.h"
 #include "admin/json.h"
+#include "admin/metrics.h"
 #include "base/clock.h"
 #include "upstream/lane/lack.h"
 
@@ -15,42 +16,25 @@ static void write_process(struct text *out, const struct snapshot *s)
     json_real(out, "uptime_seconds", (double)(s->unix_ms - s->started_unix_ms) / 1000.0);
     json_number(out, "pid", (uint64_t)s->pid);
     json_string(out, "config_file", s->config_path != NULL ? s->config_path : "");
-    json_number(out, "workers", s->workers);
     json_string(out, "lanes", s->is_private ? "private" : "shared");
     json_string(out, "mode", s->is_shadow ? "shadow" : "enforce");
-    json_flag(out, "ready", s->not_ready[0] == '\0');
     json_string(out, "not_ready_because", s->not_ready);
-    json_flag(out, "draining", s->is_draining);
+    metrics_json(out, s, OF_WEIR, 0);
     json_open_object(out, "reloads");
-    json_number(out, "success", s->reloads);
-    json_number(out, "failure", s->failed_reloads);
-    json_flag(out, "last_successful", s->is_reload_good);
+    metrics_json(out, s, OF_RELOADS, 0);
     json_number(out, "last_success_ms", s->reloaded_unix_ms);
     json_string(out, "last_error", s->reload_error);
     json_close_object(out);
 }
 
-/* Of one node, or of all of them together. */
-static void write_node(struct text *out, const char *address, const struct snapshot_health *health,
-                       const struct lane_counts *lanes)
+/* Of the node at index `i`, or of all of them together. */
+static void write_node(struct text *out, const struct snapshot *s, size_t i, const char *address,
+                       const struct snapshot_health *health)
 {
     json_string(out, "address", address);
-    json_flag(out, "up", node_state_is_up(health->state));
     json_string(out, "state", node_state_name(health->state));
     json_real(out, "silent_seconds", (double)health->silence_ns / (double)NS_PER_S);
-    json_real(out, "oldest_seconds", (double)health->oldest_ns / (double)NS_PER_S);
-    json_number(out, "connects", count_read(&lanes->opened));
-    json_number(out, "requests", count_read(&lanes->requests));
-    json_number(out, "in_flight", count_read(&lanes->in_flight));
-    json_number(out, "error_replies", count_read(&lanes->error_replies));
-    json_open_object(out, "connections");
-    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
-        json_number(out, lane_list_name((enum lane_list)in), count_read(&lanes->lists[in]));
-    json_close_object(out);
-    json_open_object(out, "errors");
-    for (int loss = 0; loss < LOSS_COUNT; loss++)
-        json_number(out, lane_loss_name((enum lane_loss)loss), count_read(&lanes->lost[loss]));
-    json_close_object(out);
+    metrics_json(out, s, OF_UPSTREAM, i);
 }
 
 /* What weir does not get of a node. */
@@ -87,24 +71,20 @@ static void write_place(struct text *out, const struct snapshot_node *node)
     json_string(out, "use", node_use_name(node->use));
     json_number(out, "epoch", node->epoch);
     if (node->use == USED_FOR_SLOTS) {
-        json_number(out, "slots", node->slots);
-        json_number(out, "slots_moving", node->slots_moving);
         json_open_object(out, "redirects");
         for (int kind = 0; kind < REDIRECT_COUNT; kind++)
             json_number(out, lane_redirect_name((enum lane_redirect)kind), count_read(&node->lanes.redirects[kind]));
         json_close_object(out);
     }
-    if (node->lag_ms != SNAPSHOT_NO_LAG) {
-        json_real(out, "lag_seconds", (double)node->lag_ms / 1000.0);
+    if (node->lag_ms != SNAPSHOT_NO_LAG)
         json_number(out, "behind_bytes", node->behind_bytes);
-    }
     json_number(out, "changed_ms", node->changed_unix_ms);
 }
 
 static void write_upstream(struct text *out, const struct snapshot *s)
 {
     json_open_object(out, "upstream");
-    write_node(out, s->upstream, &s->health, &s->lanes);
+    write_node(out, s, s->n_nodes, s->upstream, &s->health);
     json_flag(out, "replicated", s->is_replicated);
     json_flag(out, "cluster", s->is_cluster);
     if (s->is_cluster) {
@@ -114,7 +94,8 @@ static void write_upstream(struct text *out, const struct snapshot *s)
     json_open_list(out, "nodes");
     for (size_t i = 0; i < s->n_nodes; i++) {
         json_open_row(out);
-        write_node(out, s->nodes[i].address, &s->nodes[i].health, &s->nodes[i].lanes);
+        write_node(out, s, i, s->nodes[i].address, &s->nodes[i].health);
+        metrics_json(out, s, OF_NODE, i);
         json_string(out, "why", s->nodes[i].why);
         write_addresses(out, &s->nodes[i]);
         write_place(out, &s->nodes[i]);
@@ -127,34 +108,20 @@ static void write_upstream(struct text *out, const struct snapshot *s)
     json_close_object(out);
 }
 
-static void write_listener(struct text *out, const struct snapshot *s, size_t l)
-{
-    const struct listener_counts *counts = &s->counts.listeners[l];
-    json_open_row(out);
-    json_string(out, "listener", s->listeners[l].name);
-    json_number(out, "connected", s->listeners[l].open);
-    json_number(out, "accepted", count_read(&counts->accepted));
-    json_open_object(out, "rejected");
-    for (int r = 0; r < REJECTED_COUNT; r++)
-        json_number(out, rejection_name((enum rejection)r), count_read(&counts->rejected[r]));
-    json_close_object(out);
-    json_open_object(out, "closed");
-    for (int r = 0; r < CLOSED_COUNT; r++)
-        json_number(out, ending_reason_name((enum ending_reason)r), count_read(&counts->closed[r]));
-    json_close_object(out);
-    json_close_object(out);
-}
-
 static void write_clients(struct text *out, const struct snapshot *s)
 {
     json_open_object(out, "clients");
     json_number(out, "connected", snapshot_clients(s));
-    json_number(out, "max", s->max_clients);
+    metrics_json(out, s, OF_CLIENTS, 0);
     json_number(out, "bytes_read", s->client_read);
     json_number(out, "bytes_written", s->client_written);
     json_open_list(out, "listeners");
-    for (size_t l = 0; l < s->n_listeners; l++)
-        write_listener(out, s, l);
+    for (size_t l = 0; l < s->n_listeners; l++) {
+        json_open_row(out);
+        json_string(out, "listener", s->listeners[l].name);
+        metrics_json(out, s, OF_LISTENER, l);
+        json_close_object(out);
+    }
     json_close_list(out);
     json_close_object(out);
 }
@@ -162,10 +129,9 @@ static void write_clients(struct text *out, const struct snapshot *s)
 static void write_commands(struct text *out, const struct snapshot *s)
 {
     json_open_object(out, "commands");
-    for (int kind = 0; kind < COMMAND_KINDS; kind++) {
+    for (size_t kind = 0; kind < COMMAND_KINDS; kind++) {
         json_open_object(out, command_kind_name((enum command_kind)kind));
-        for (int r = 0; r < RESULT_COUNT; r++)
-            json_number(out, counted_result_name((enum counted_result)r), count_read(&s->counts.commands[kind][r]));
+        metrics_json(out, s, OF_CLASS, kind);
         json_close_object(out);
     }
     json_close_object(out);
@@ -221,35 +187,12 @@ static void write_track(struct text *out, const struct snapshot *s, size_t i, ui
     json_close_object(out);
 }
 
-static void write_time(struct text *out, const char *key, const struct histo *histo)
-{
-    json_open_object(out, key);
-    json_number(out, "count", histo_count(histo));
-    json_real(out, "sum_seconds", (double)count_read(&histo->sum_ns) / (double)NS_PER_S);
-    json_real(out, "p50_seconds", (double)histo_quantile_ns(histo, 0.5) / (double)NS_PER_S);
-    json_real(out, "p99_seconds", (double)histo_quantile_ns(histo, 0.99) / (double)NS_PER_S);
-    json_close_object(out);
-}
-
-static void write_times(struct text *out, const struct times *times)
-{
-    json_open_object(out, "times");
-    write_time(out, "request", &times->request);
-    write_time(out, "upstream", &times->upstream);
-    write_time(out, "own", &times->overhead);
-    write_time(out, "delay", &times->delay);
-    write_time(out, "share", &times->share);
-    write_time(out, "turn", &times->share); /* its old name */
-    json_close_object(out);
-}
-
 static void write_subjects(struct text *out, const struct snapshot *s)
 {
     json_open_object(out, "subjects");
     json_number(out, "of_connections", s->subjects);
     json_number(out, "of_keys", s->key_subjects);
-    json_number(out, "max", s->max_subjects);
-    json_flag(out, "overflowed", s->is_overflowed);
+    metrics_json(out, s, OF_SUBJECTS, 0);
     json_close_object(out);
 }
 
@@ -307,18 +250,11 @@ static void write_limits(struct text *out, const struct snapshot *s, uint64_t af
         json_string(out, "policy", limit->policy);
         json_string(out, "unit", limit->unit);
         json_string(out, "amount", limit->amount);
-        json_real(out, "per_second", limit->per_s);
-        json_number(out, "burst", limit->burst);
         write_own(out, s, limit);
         json_string(out, "scope", limit->scope);
         json_string(out, "over", limit->action);
         json_string(out, "mode", limit->is_shadow ? "shadow" : "enforce");
-        json_number(out, "allowed", limit->admitted);
-        json_number(out, "delayed", limit->delayed);
-        json_number(out, "throttled", limit->refused);
-        json_number(out, "shadow_throttled", limit->shadowed);
-        json_number(out, "near_limit", limit->near);
-        json_number(out, "subjects", limit->subjects);
+        metrics_json(out, s, OF_LIMIT, i);
         json_string(out, "state", limit_state_name(limit->state));
         json_real(out, "allowed_per_second", limit->allowed_per_s);
         json_real(out, "over_per_second", limit->over_per_s);
@@ -343,7 +279,7 @@ static void write_named(struct text *out, const struct snapshot *s)
         json_string(out, "tz", named->zone);
         json_string(out, "penalty", named->penalty);
         json_string(out, "over", named->is_shadow ? "shadow" : "refuse");
-        json_number(out, "overrides", named->overrides);
+        metrics_json(out, s, OF_NAMED, i);
         json_number(out, "passed", named->results[TALLY_PASSED]);
         json_number(out, "limited", named->results[TALLY_LIMITED]);
         json_number(out, "shadow_limited", named->results[TALLY_SHADOWED]);
@@ -399,7 +335,9 @@ void stats_write(struct text *out, const struct snapshot *s, uint64_t after)
     write_upstream(out, s);
     write_clients(out, s);
     write_commands(out, s);
-    write_times(out, &s->counts.times);
+    json_open_object(out, "times");
+    metrics_json(out, s, OF_TIMES, 0);
+    json_close_object(out);
     write_subjects(out, s);
     write_limits(out, s, after);
     write_named(out, s);
