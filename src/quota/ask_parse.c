@@ -11,14 +11,16 @@
 #include "base/why.h"
 #include "limit/policy/rate.h"
 #include "quota/option.h"
+#include "resp/plain.h"
 
 #define TTL_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
+#define MEMO_WORDS 2 /* of a head: LIMIT FUNNEL */
 
 /* ---- errors ---- */
 
 static bool wrong_arity(const struct reading *reading)
 {
-    return why_set(reading->why, reading->why_size, "ERR wrong number of arguments for '%s' command", reading->name);
+    return option_error(reading, "wrong number of arguments for '%s' command", reading->name);
 }
 
 /* ---- words ---- */
@@ -32,8 +34,7 @@ static bool take_key(struct reading *reading, struct slice *key)
 {
     if (!take(reading, key))
         return false;
-    return key->len <= QUOTA_KEY_MAX ||
-           why_set(reading->why, reading->why_size, "ERR the key is too long: at most %d bytes", QUOTA_KEY_MAX);
+    return key->len <= QUOTA_KEY_MAX || option_error(reading, "the key is too long: at most %d bytes", QUOTA_KEY_MAX);
 }
 
 static bool take_ttl(struct reading *reading)
@@ -42,7 +43,7 @@ static bool take_ttl(struct reading *reading)
     if (!take(reading, &word) || !option_parse_within(reading, word, INT64_MIN, INT64_MAX, &reading->ask->ttl_ms))
         return false;
     if (reading->ask->ttl_ms < 1 || reading->ask->ttl_ms > TTL_MOST_MS)
-        return why_set(reading->why, reading->why_size, "ERR invalid expire time in '%s' command", reading->name);
+        return option_error(reading, "invalid expire time in '%s' command", reading->name);
     return true;
 }
 
@@ -52,13 +53,12 @@ static bool take_rate(struct reading *reading, struct slice word)
 {
     char what[160];
     if (reading->n_rates + reading->n_drafts == QUOTA_PARTS_RATES_MAX)
-        return why_set(reading->why, reading->why_size, "ERR too many rates: at most %d in one call",
-                       QUOTA_PARTS_RATES_MAX);
+        return option_error(reading, "too many rates: at most %d in one call", QUOTA_PARTS_RATES_MAX);
     if (reading->n_drafts == QUOTA_RATES_MAX)
-        return why_set(reading->why, reading->why_size, "ERR too many rates: at most %d", QUOTA_RATES_MAX);
+        return option_error(reading, "too many rates: at most %d", QUOTA_RATES_MAX);
     struct quota_draft *draft = &reading->drafts[reading->n_drafts];
     if (!quota_draft_parse(word, draft, what, sizeof what))
-        return why_set(reading->why, reading->why_size, "ERR %s", what);
+        return option_error(reading, "%s", what);
     reading->n_drafts++;
     reading->seen &= ~(unsigned)OPTION_BURST;
     return true;
@@ -121,7 +121,7 @@ static bool make_rule(struct reading *reading)
         return option_syntax_error(reading, "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
     for (unsigned i = 0; i < reading->n_drafts; i++)
         if (!quota_rule_add(&reading->part->rule, &reading->drafts[i], what, sizeof what))
-            return why_set(reading->why, reading->why_size, "ERR %s", what);
+            return option_error(reading, "%s", what);
     return true;
 }
 
@@ -140,7 +140,7 @@ static bool read_rated(struct reading *reading)
 static bool add_part(struct reading *reading)
 {
     if (reading->ask->n_parts == QUOTA_PARTS_MAX)
-        return why_set(reading->why, reading->why_size, "ERR too many keys: at most %d", QUOTA_PARTS_MAX);
+        return option_error(reading, "too many keys: at most %d", QUOTA_PARTS_MAX);
     option_next_part(reading);
     reading->ask->parts = reading->parts;
     reading->part = &reading->parts[reading->ask->n_parts++];
@@ -172,8 +172,7 @@ static bool end_parts(struct reading *reading)
         is_look = is_look && reading->parts[i].cost == 0;
     ask->is_peek |= is_look;
     ask->rule.kind = QUOTA_ALL;
-    return !is_twice(ask) ||
-           why_set(reading->why, reading->why_size, "ERR a key stands twice in one call: give it all rates at once");
+    return !is_twice(ask) || option_error(reading, "a key stands twice in one call: give it all rates at once");
 }
 
 /* The one key that there is, or the first of several. */
@@ -209,8 +208,7 @@ static bool take_algorithm(struct reading *reading)
     uint8_t kind = (uint8_t)quota_named_kind(word);
     reading->part->rule.kind = kind;
     return (kind != QUOTA_KINDS && kind != QUOTA_APPROX) ||
-           why_set(reading->why, reading->why_size, "ERR '%.*s' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED",
-                   WHY_SLICE(word));
+           option_error(reading, "'%.*s' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED", WHY_SLICE(word));
 }
 
 static bool read_all(struct reading *reading)
@@ -256,16 +254,15 @@ static bool make_cell(struct reading *reading, const int64_t numbers[4])
 {
     int64_t max_burst = numbers[0], count = numbers[1], period_s = numbers[2], quantity = numbers[3];
     if (count == 0 || period_s == 0)
-        return why_set(reading->why, reading->why_size, "ERR zero rates are not supported");
+        return option_error(reading, "zero rates are not supported");
     if (max_burst < -1 || count < 0 || period_s < 0)
         return option_no_integer(reading);
     __int128 interval_ns = (__int128)period_s * (int64_t)NS_PER_S / count;
     if (interval_ns == 0)
-        return why_set(reading->why, reading->why_size, "ERR zero rates are not supported");
+        return option_error(reading, "zero rates are not supported");
     if (!is_exact(interval_ns) || !is_exact(interval_ns * ((__int128)max_burst + 1)) ||
         !is_exact(interval_ns * quantity))
-        return why_set(reading->why, reading->why_size,
-                       "ERR value is out of range: at this rate it takes more than 104 days");
+        return option_error(reading, "value is out of range: at this rate it takes more than 104 days");
     reading->ask->rule.rates[0] = (struct quota_rate){.limit = max_burst + 1, .step = (int64_t)interval_ns};
     reading->ask->rule.n_rates = 1;
     reading->ask->cost = quantity;
@@ -323,10 +320,10 @@ static bool take_letter(struct reading *reading, struct slice word)
         return true;
     }
     if (slice_eq_nocase(word, slice_str(quota_algorithm(QUOTA_THROTTLE)->name)))
-        return why_set(reading->why, reading->why_size, "ERR keys of THROTTLE are redis-cell's and have no penalty");
-    return why_set(reading->why, reading->why_size,
-                   "ERR unknown algorithm '%.*s': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name",
-                   WHY_SLICE(word));
+        return option_error(reading, "keys of THROTTLE are redis-cell's and have no penalty");
+    return option_error(reading,
+                        "unknown algorithm '%.*s': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name",
+                        WHY_SLICE(word));
 }
 
 /* BAN and UNBAN. */
@@ -344,8 +341,7 @@ static bool read_ban(struct reading *reading)
     if (!is_ban)
         return ends(reading);
     return take(reading, &word) && ends(reading) &&
-           (penalty_parse_time(word, &reading->ask->ttl_ms, what, sizeof what) ||
-            why_set(reading->why, reading->why_size, "ERR %s", what));
+           (penalty_parse_time(word, &reading->ask->ttl_ms, what, sizeof what) || option_error(reading, "%s", what));
 }
 
 static bool read_reset(struct reading *reading)
@@ -353,7 +349,7 @@ static bool read_reset(struct reading *reading)
     struct slice key;
     reading->ask->keys = reading->walk;
     if (reading->walk.left > QUOTA_KEYS_MAX)
-        return why_set(reading->why, reading->why_size, "ERR too many keys: at most %d", QUOTA_KEYS_MAX);
+        return option_error(reading, "too many keys: at most %d", QUOTA_KEYS_MAX);
     if (!take_key(reading, &reading->ask->key))
         return false;
     while (reading->walk.left > 0)
@@ -412,4 +408,72 @@ bool quota_ask_resolve(struct quota_ask *ask, struct quota_ask *parts, const str
     }
     ask->rule = *rule;
     return option_suit(ask, why, why_size);
+}
+
+/* ---- asks that have been parsed before ---- */
+
+struct pieces {
+    struct slice head;
+    struct slice key;
+    struct slice tail;
+};
+
+/* False: it is not as short and plain as what is kept. */
+static bool cut(struct slice request, struct pieces *pieces)
+{
+    const char *end = request.at + request.len;
+    uint32_t argc, len = 0;
+    const char *at = plain_header(request.at, end, &argc);
+    for (int i = 0; at != NULL && i < MEMO_WORDS; i++) {
+        const char *word = plain_bulk(at, end, &len);
+        at = word != NULL ? word + len + CRLF_LEN : NULL;
+    }
+    const char *key = at != NULL ? plain_bulk(at, end, &len) : NULL;
+    if (key == NULL || len > QUOTA_KEY_MAX)
+        return false;
+    const char *tail = key + len + CRLF_LEN;
+    pieces->head = slice_of(request.at, (size_t)(at - request.at));
+    pieces->key = slice_of(key, len);
+    pieces->tail = slice_of(tail, (size_t)(end - tail));
+    return pieces->tail.len > 0 && pieces->tail.len <= ASK_MEMO_TAIL && pieces->head.len <= ASK_MEMO_HEAD;
+}
+
+/* Tails differ in their digits. */
+static unsigned slot_of(struct slice tail)
+{
+    uint32_t sum = (uint32_t)tail.len;
+    for (size_t i = 0; i < tail.len; i++)
+        sum = sum * 31 + (unsigned char)tail.at[i];
+    return (sum ^ sum >> 16) % ASK_MEMO_SLOTS;
+}
+
+bool ask_memo_find(const struct ask_memo *memo, struct slice request, struct quota_ask *ask)
+{
+    struct pieces pieces;
+    if (!cut(request, &pieces))
+        return false;
+    unsigned slot = slot_of(pieces.tail);
+    if (memo->slots[slot].head_len == 0 ||
+        !slice_eq(pieces.head, slice_of(memo->slots[slot].head, memo->slots[slot].head_len)) ||
+        !slice_eq(pieces.tail, slice_of(memo->slots[slot].tail, memo->slots[slot].tail_len)))
+        return false;
+    *ask = memo->slots[slot].ask;
+    ask->key = pieces.key;
+    return true;
+}
+
+void ask_memo_note(struct ask_memo *memo, struct slice request, const struct quota_ask *ask)
+{
+    struct pieces pieces;
+    bool is_alone = ask->rule.n_rates > 0 && ask->n_parts == 0 && ask->name.at == NULL && ask->token.at == NULL &&
+                    ask->rule.zone == NULL;
+    if (!is_alone || !cut(request, &pieces) || pieces.key.at != ask->key.at || pieces.key.len != ask->key.len)
+        return;
+    unsigned slot = slot_of(pieces.tail);
+    memo->slots[slot].head_len = (uint8_t)pieces.head.len;
+    memo->slots[slot].tail_len = (uint8_t)pieces.tail.len;
+    memcpy(memo->slots[slot].head, pieces.head.at, pieces.head.len);
+    memcpy(memo->slots[slot].tail, pieces.tail.at, pieces.tail.len);
+    memo->slots[slot].ask = *ask;
+    memo->slots[slot].ask.key = slice_of(NULL, 0);
 }

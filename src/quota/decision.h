@@ -11,10 +11,10 @@
 #include "base/slice.h"
 #include "net/alarms.h"
 #include "quota/ask.h"
-#include "quota/ask_memo.h"
 #include "quota/named.h"
 #include "resp/build.h"
 
+struct ask_memo;
 struct quota;
 struct quota_outcome;
 struct quota_settings;
@@ -82,6 +82,12 @@ struct decision {
     char token[33];
     char text[];
 };
+
+/* Iterates over its keys, if they are bulks. */
+static inline struct argv_walk decision_keys(const struct decision *decision)
+{
+    return (struct argv_walk){decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
+}
 
 /*
  * What a call needs beside its request: the client's user, database and protocol, and settings.

@@ -10,25 +10,40 @@
 #include "limit/policy/rate.h"
 #include "quota/question.h"
 
-#define WHAT_ROOM 200
 #define WARMUP_MOST_S 3600 /* its square over itself is worked out in doubles: warm.lua */
 #define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
 
 /* ---- errors ---- */
 
-bool option_syntax_error(const struct reading *reading, const char *format, ...)
+__attribute__((format(printf, 3, 0))) static void set_why(const struct reading *reading, const char *begin,
+                                                          const char *format, va_list args)
 {
-    char what[WHAT_ROOM];
+    snprintf(reading->why, reading->why_size, "%s", begin);
+    size_t len = strlen(reading->why);
+    vsnprintf(reading->why + len, reading->why_size - len, format, args);
+}
+
+bool option_error(const struct reading *reading, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    set_why(reading, "ERR ", format, args);
     va_end(args);
-    return why_set(reading->why, reading->why_size, "ERR syntax error, %s", what);
+    return false;
+}
+
+bool option_syntax_error(const struct reading *reading, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    set_why(reading, "ERR syntax error, ", format, args);
+    va_end(args);
+    return false;
 }
 
 bool option_no_integer(const struct reading *reading)
 {
-    return why_set(reading->why, reading->why_size, "ERR value is not an integer or out of range");
+    return option_error(reading, "value is not an integer or out of range");
 }
 
 bool option_parse_within(const struct reading *reading, struct slice word, int64_t least, int64_t most, int64_t *number)
@@ -56,11 +71,11 @@ static bool option_wait(struct reading *reading, struct slice value)
 {
     int64_t ms;
     if (!num_parse(value, &ms))
-        return why_set(reading->why, reading->why_size, "ERR timeout is not an integer or out of range");
+        return option_error(reading, "timeout is not an integer or out of range");
     if (ms < 0)
-        return why_set(reading->why, reading->why_size, "ERR timeout is negative");
+        return option_error(reading, "timeout is negative");
     if (ms > WAIT_MOST_MS)
-        return why_set(reading->why, reading->why_size, "ERR timeout is out of range: at most a day");
+        return option_error(reading, "timeout is out of range: at most a day");
     reading->ask->wait_ns = (uint64_t)ms * NS_PER_MS;
     return true;
 }
@@ -88,30 +103,8 @@ static bool option_as(struct reading *reading, struct slice value)
     return true;
 }
 
-static bool option_force(struct reading *reading, struct slice value)
-{
-    (void)value;
-    reading->ask->mode = QUOTA_FORCE;
-    return true;
-}
-
-static bool option_partial(struct reading *reading, struct slice value)
-{
-    (void)value;
-    reading->ask->mode = QUOTA_PARTIAL;
-    return true;
-}
-
-static bool option_borrow(struct reading *reading, struct slice value)
-{
-    (void)value;
-    reading->ask->mode = QUOTA_BORROW;
-    return true;
-}
-
 static bool option_credit(struct reading *reading, struct slice value)
 {
-    reading->ask->mode = QUOTA_CREDIT;
     return option_parse_within(reading, value, 0, QUOTA_MOST - 1, &reading->ask->cost);
 }
 
@@ -134,11 +127,11 @@ static bool option_warmup(struct reading *reading, struct slice value)
     uint64_t ns;
     char what[160];
     if (reading->part != reading->ask)
-        return why_set(reading->why, reading->why_size, "ERR WARMUP is for one key");
+        return option_error(reading, "WARMUP is for one key");
     if (!rate_parse_time(value, &ns, what, sizeof what))
-        return why_set(reading->why, reading->why_size, "ERR %s", what);
+        return option_error(reading, "%s", what);
     if (ns == 0 || ns > WARMUP_MOST_S * NS_PER_S)
-        return why_set(reading->why, reading->why_size, "ERR WARMUP is longer than 0 and at most an hour");
+        return option_error(reading, "WARMUP is longer than 0 and at most an hour");
     reading->ask->warmup_ns = (int64_t)ns;
     reading->ask->rule.kind = QUOTA_WARM;
     return true;
@@ -147,29 +140,29 @@ static bool option_warmup(struct reading *reading, struct slice value)
 static bool option_penalty(struct reading *reading, struct slice value)
 {
     char what[160];
-    return penalty_parse(value, &reading->ask->penalty, what, sizeof what) ||
-           why_set(reading->why, reading->why_size, "ERR %s", what);
+    return penalty_parse(value, &reading->ask->penalty, what, sizeof what) || option_error(reading, "%s", what);
 }
 
 struct option {
     struct slice name;
     unsigned bit; /* enum quota_option */
     bool has_value;
+    enum quota_mode mode; /* of the call, unless it is QUOTA_TAKE */
     bool (*take)(struct reading *reading, struct slice value);
 };
 
 #define OPTION(word, ...)                                                                                              \
     {                                                                                                                  \
-        {#word, sizeof #word - 1}, __VA_ARGS__                                                                         \
+        {#word, sizeof #word - 1}, OPTION_##word, __VA_ARGS__                                                          \
     }
 static const struct option options[] = {
-    OPTION(BURST, OPTION_BURST, true, option_burst),       OPTION(COST, OPTION_COST, true, option_cost),
-    OPTION(WAIT, OPTION_WAIT, true, option_wait),          OPTION(PEEK, OPTION_PEEK, false, option_peek),
-    OPTION(APPROX, OPTION_APPROX, false, option_approx),   OPTION(AS, OPTION_AS, true, option_as),
-    OPTION(FORCE, OPTION_FORCE, false, option_force),      OPTION(PARTIAL, OPTION_PARTIAL, false, option_partial),
-    OPTION(BORROW, OPTION_BORROW, false, option_borrow),   OPTION(CREDIT, OPTION_CREDIT, true, option_credit),
-    OPTION(COUNT, OPTION_COUNT, true, option_count),       OPTION(FROM, OPTION_FROM, true, option_from),
-    OPTION(PENALTY, OPTION_PENALTY, true, option_penalty), OPTION(WARMUP, OPTION_WARMUP, true, option_warmup),
+    OPTION(BURST, true, QUOTA_TAKE, option_burst),     OPTION(COST, true, QUOTA_TAKE, option_cost),
+    OPTION(WAIT, true, QUOTA_TAKE, option_wait),       OPTION(PEEK, false, QUOTA_TAKE, option_peek),
+    OPTION(APPROX, false, QUOTA_TAKE, option_approx),  OPTION(AS, true, QUOTA_TAKE, option_as),
+    OPTION(FORCE, false, QUOTA_FORCE, NULL),           OPTION(PARTIAL, false, QUOTA_PARTIAL, NULL),
+    OPTION(BORROW, false, QUOTA_BORROW, NULL),         OPTION(CREDIT, true, QUOTA_CREDIT, option_credit),
+    OPTION(COUNT, true, QUOTA_TAKE, option_count),     OPTION(FROM, true, QUOTA_TAKE, option_from),
+    OPTION(PENALTY, true, QUOTA_TAKE, option_penalty), OPTION(WARMUP, true, QUOTA_TAKE, option_warmup),
 };
 
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -222,7 +215,9 @@ bool option_take(struct reading *reading, const struct option *option)
     if (option->has_value && !argv_next(&reading->walk, &value))
         return option_syntax_error(reading, "%s is the last word: its value is missing", option->name.at);
     reading->seen |= option->bit;
-    return option->take(reading, value);
+    if (option->mode != QUOTA_TAKE)
+        reading->ask->mode = (uint8_t)option->mode;
+    return option->take == NULL || option->take(reading, value);
 }
 
 /* ---- together ---- */
@@ -233,22 +228,19 @@ bool option_agree(const struct reading *reading)
     unsigned given = reading->seen | reading->before;
     unsigned modes = given & (others | OPTION_PEEK);
     if ((modes & (modes - 1)) != 0)
-        return why_set(reading->why, reading->why_size,
-                       "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT");
+        return option_error(reading, "at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT");
     if ((given & OPTION_COUNT) && (modes & others))
-        return why_set(reading->why, reading->why_size,
-                       "ERR COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT");
+        return option_error(reading, "COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT");
     if ((given & OPTION_WARMUP) && !(given & OPTION_BORROW))
-        return why_set(reading->why, reading->why_size, "ERR WARMUP is for BUCKET with BORROW");
+        return option_error(reading, "WARMUP is for BUCKET with BORROW");
     if ((given & OPTION_WARMUP) && (given & OPTION_PENALTY))
-        return why_set(reading->why, reading->why_size, "ERR PENALTY does not go with WARMUP");
+        return option_error(reading, "PENALTY does not go with WARMUP");
     if ((given & OPTION_PENALTY) && (modes & (OPTION_FORCE | OPTION_CREDIT)))
-        return why_set(reading->why, reading->why_size,
-                       "ERR PENALTY goes with neither FORCE nor CREDIT, which are never limited");
+        return option_error(reading, "PENALTY goes with neither FORCE nor CREDIT, which are never limited");
     if ((given & OPTION_COST) && (given & OPTION_CREDIT))
-        return why_set(reading->why, reading->why_size, "ERR CREDIT has a number of its own: give no COST");
+        return option_error(reading, "CREDIT has a number of its own: give no COST");
     if ((given & OPTION_PARTIAL) && reading->ask->n_parts > 0)
-        return why_set(reading->why, reading->why_size, "ERR PARTIAL is for one key: several are all or nothing");
+        return option_error(reading, "PARTIAL is for one key: several are all or nothing");
     return true;
 }
 

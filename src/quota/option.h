@@ -31,7 +31,8 @@ struct reading {
 
 /* ---- errors: each function sets `why` and returns false ---- */
 
-/* "ERR syntax error, " and what is wrong, as Redis does; printf's format. */
+/* "ERR ", or "ERR syntax error, " as Redis writes, and what is wrong; printf's format. */
+__attribute__((format(printf, 2, 3))) bool option_error(const struct reading *reading, const char *format, ...);
 __attribute__((format(printf, 2, 3))) bool option_syntax_error(const struct reading *reading, const char *format, ...);
 bool option_unknown(const struct reading *reading, struct slice word);
 bool option_no_integer(const struct reading *reading);

@@ -5,8 +5,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "limit/funnel.h"
 #include "limit/command/keys.h"
+#include "limit/policy/rate.h"
+#include "quota/ask_parse.h"
 #include "quota/away.h"
 #include "quota/denials.h"
 #include "quota/local.h"
@@ -36,7 +37,7 @@ struct quota {
 
 static uint64_t now_of(const struct quota *quota)
 {
-    return exchange_now_ns(&quota->exchange);
+    return quota->alarms->loop->now_ns;
 }
 
 static uint64_t hash_of(const struct decision *decision)
@@ -254,7 +255,7 @@ static bool has_parts(const struct decision *decision)
 static void ask_parts(struct decision *whole)
 {
     struct slice key;
-    struct argv_walk keys = {whole->key.at, whole->key.at + whole->key.len, whole->n_keys};
+    struct argv_walk keys = decision_keys(whole);
     const char *begin = keys.at;
     whole->is_asking = true;
     whole->n_open = 1; /* until all are asked */
@@ -587,7 +588,7 @@ static void drop_releasing(struct quota *quota)
 void quota_free(struct quota *quota)
 {
     drop_releasing(quota);
-    exchange_fini(&quota->exchange);
+    routes_fini(&quota->exchange.routes);
     release_listener_fini(&quota->listener);
     denials_free(quota->denials);
     free(quota);

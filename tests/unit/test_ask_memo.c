@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "dice.h"
-#include "quota/ask_memo.h"
+#include "quota/ask_parse.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 #define ROUNDS 20000
