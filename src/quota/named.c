@@ -212,7 +212,7 @@ const char *named_when_down(const struct named_limit *limit, enum quota_when_dow
     return down_words[limit->has_when_down ? limit->when_down : otherwise];
 }
 
-bool named_parse_when_down(struct slice text, enum quota_when_down *when_down)
+static bool parse_when_down(struct slice text, enum quota_when_down *when_down)
 {
     for (size_t i = 0; i < COUNT_OF(down_words); i++)
         if (slice_eq_nocase(text, slice_str(down_words[i]))) {
@@ -224,9 +224,7 @@ bool named_parse_when_down(struct slice text, enum quota_when_down *when_down)
 
 static bool set_when_down(struct named_limit *limit, struct slice text, char *why, size_t why_size)
 {
-    if (limit->has_when_down)
-        return why_set(why, why_size, "given twice");
-    limit->has_when_down = named_parse_when_down(text, &limit->when_down);
+    limit->has_when_down = parse_when_down(text, &limit->when_down);
     return limit->has_when_down ||
            why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny nor local", WHY_SLICE(text));
 }
@@ -238,8 +236,6 @@ const char *named_when_error(const struct named_limit *limit, bool otherwise)
 
 static bool set_when_error(struct named_limit *limit, struct slice text, char *why, size_t why_size)
 {
-    if (limit->has_when_error)
-        return why_set(why, why_size, "given twice");
     limit->is_down_by_error = slice_eq_nocase(text, SLICE("down"));
     limit->has_when_error = limit->is_down_by_error || slice_eq_nocase(text, SLICE("error"));
     return limit->has_when_error || why_set(why, why_size, "\"%.*s\" is neither error nor down", WHY_SLICE(text));
@@ -247,17 +243,13 @@ static bool set_when_error(struct named_limit *limit, struct slice text, char *w
 
 static bool set_over(struct named_limit *limit, struct slice text, char *why, size_t why_size)
 {
-    if (limit->has_over)
-        return why_set(why, why_size, "given twice");
     limit->is_shadow = slice_eq_nocase(text, SLICE("shadow"));
-    limit->has_over = limit->is_shadow || slice_eq_nocase(text, SLICE("refuse"));
-    return limit->has_over || why_set(why, why_size, "\"%.*s\" is neither refuse nor shadow", WHY_SLICE(text));
+    return limit->is_shadow || slice_eq_nocase(text, SLICE("refuse")) ||
+           why_set(why, why_size, "\"%.*s\" is neither refuse nor shadow", WHY_SLICE(text));
 }
 
 static bool set_zone(struct named_limit *limit, struct slice text, char *why, size_t why_size)
 {
-    if (limit->has_zone)
-        return why_set(why, why_size, "given twice");
     limit->has_zone = slice_eq(text, SLICE("UTC"));
     if (limit->has_zone)
         return true;
@@ -269,8 +261,6 @@ static bool set_zone(struct named_limit *limit, struct slice text, char *why, si
 
 static bool set_penalty(struct named_limit *limit, struct slice text, char *why, size_t why_size)
 {
-    if (limit->penalty.first_ms > 0)
-        return why_set(why, why_size, "given twice");
     text = split_trim(text);
     if (!penalty_parse(text, &limit->penalty, why, why_size))
         return false;
@@ -318,8 +308,12 @@ static void add_rates(struct named_limit *limit, struct slice text)
 static bool set_line(struct named_limit *limit, struct slice key, struct slice text, char *why, size_t why_size)
 {
     const struct setting *setting = find_setting(key);
-    if (setting != NULL)
-        return setting->set(limit, text, why, why_size);
+    if (setting != NULL) {
+        unsigned bit = 1U << (setting - settings);
+        bool is_again = (limit->given & bit) != 0;
+        limit->given |= bit;
+        return is_again ? why_set(why, why_size, "given twice") : setting->set(limit, text, why, why_size);
+    }
     struct slice near = near_name(key, COUNT_OF(settings), setting_name, NULL);
     if (near.len > 0 && quota_named_kind(key) == QUOTA_KINDS)
         return why_set(why, why_size, "unknown key (did you mean %.*s?)", WHY_SLICE(near));

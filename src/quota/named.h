@@ -56,7 +56,8 @@ struct named_limit {
     bool has_when_error, is_down_by_error; /* when-error is given; it is "down" */
     struct quota_penalty penalty;          /* first_ms 0: none */
     char *penalty_text;                    /* as written; NULL: none */
-    bool has_over, is_shadow;              /* `over` is given; it is "shadow": calls are counted, and all pass */
+    bool is_shadow;                        /* over = shadow: calls are counted, and all pass */
+    unsigned given;                        /* bits of the settings that are given */
     bool has_zone;                /* tz is given; rule.zone, which may be NULL (UTC), is the limit's own reference */
     struct shared_set *overrides; /* rates of single keys; NULL: none */
 };
@@ -76,9 +77,6 @@ const struct named_limit *named_find(const struct named *named, struct slice nam
 
 /* After all lines: is the limit complete? False: `why` says what is wrong. */
 __attribute__((warn_unused_result)) bool named_is_whole(const struct named_limit *limit, char *why, size_t why_size);
-
-/* Parse a value of limit-when-down or when-down. */
-bool named_parse_when_down(struct slice text, enum quota_when_down *when_down);
 
 /* In the order of the file. */
 size_t named_count(const struct named *named);
