@@ -9,6 +9,7 @@
 #include "resp/emit.h"
 #include "upstream/lane/lack.h"
 
+#define ENTRIES_MAX 250 /* as many as Lua can unpack */
 #define FIRST_ROOM 16
 #define SLOTS_PER_ENTRY 2
 
@@ -35,7 +36,7 @@ void batch_free(struct batch *batch)
 bool batch_fits(const struct batch *batch, const struct batch_question *question)
 {
     const struct quota_algorithm *algorithm = question->algorithm;
-    return batch->question.algorithm == algorithm && algorithm->joining != QUOTA_ALONE && batch->n < BATCH_KEYS_MAX &&
+    return batch->question.algorithm == algorithm && algorithm->joining != QUOTA_ALONE && batch->n < ENTRIES_MAX &&
            batch_work_us(batch) + batch->question.work_us <= BATCH_WORK_US &&
            slice_eq(question->words, batch->question.words);
 }
@@ -138,7 +139,7 @@ bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash)
 static bool has_key(const struct decision *decision, struct slice key)
 {
     struct slice one;
-    struct argv_walk keys = {decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
+    struct argv_walk keys = decision_keys(decision);
     while (argv_next(&keys, &one))
         if (slice_eq(one, key))
             return true;
@@ -148,7 +149,7 @@ static bool has_key(const struct decision *decision, struct slice key)
 static bool share_a_key(const struct decision *decision, const struct decision *other)
 {
     struct slice key;
-    struct argv_walk keys = {decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
+    struct argv_walk keys = decision_keys(decision);
     while (argv_next(&keys, &key))
         if (has_key(other, key))
             return true;

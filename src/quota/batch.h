@@ -16,9 +16,6 @@
 #include "upstream/node/node.h"
 #include "upstream/script.h"
 
-/* The most entries in a batch: as many as Lua can unpack. */
-#define BATCH_KEYS_MAX 250
-
 #define BATCH_SEEN 8 /* words of batch.seen */
 
 /* How long a batch may keep Redis busy, so that others get their turn. One call alone takes less. */

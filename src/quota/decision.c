@@ -120,7 +120,7 @@ static void keep(struct decision *decision, const struct quota_ask *ask, struct 
     decision->ask.name = slice_of("", 0);
 }
 
-/* NULL: none is named so. */
+/* NULL: no limit has that name. */
 static const struct named_limit *find_named(const struct named *named, struct slice name, struct build *error)
 {
     char text[256];
@@ -144,27 +144,28 @@ struct asked {
     const struct named_limit *limits[QUOTA_PARTS_MAX]; /* NULL: none is named */
 };
 
-/* False: none is named so, or the call does not fit it. */
+/* False: no limit has that name, or the call does not fit it. */
 static bool resolve(struct asked *asked, const struct quota_context *context, struct build *error)
 {
     char text[256];
-    unsigned n_parts = asked->ask.n_parts;
+    bool has_parts = asked->ask.n_parts > 0;
     struct quota_rule rule;
-    for (unsigned i = 0; i < n_parts; i++) {
-        if ((asked->limits[i] = find_named(context->named, asked->parts[i].name, error)) == NULL)
+    for (unsigned i = 0; i < (has_parts ? asked->ask.n_parts : 1); i++) {
+        struct quota_ask *ask = has_parts ? &asked->parts[i] : &asked->ask;
+        const struct named_limit *limit = find_named(context->named, ask->name, error);
+        if (limit == NULL)
             return false;
-        asked->parts[i].rule = named_rule(asked->limits[i], asked->parts[i].key, context->now_ns);
-        asked->parts[i].is_shadow = asked->limits[i]->is_shadow;
+        asked->limits[i] = limit;
+        rule = named_rule(limit, ask->key, context->now_ns);
+        if (has_parts) {
+            ask->rule = rule;
+            ask->is_shadow = limit->is_shadow;
+        }
     }
-    if (n_parts == 0) {
-        if ((asked->limits[0] = find_named(context->named, asked->ask.name, error)) == NULL)
-            return false;
-        rule = named_rule(asked->limits[0], asked->ask.key, context->now_ns);
-    }
-    bool is_fit = quota_ask_resolve(&asked->ask, asked->parts, n_parts == 0 ? &rule : NULL, text, sizeof text);
-    if (!is_fit)
-        build_error(error, slice_str(text));
-    return is_fit;
+    if (quota_ask_resolve(&asked->ask, asked->parts, has_parts ? NULL : &rule, text, sizeof text))
+        return true;
+    build_error(error, slice_str(text));
+    return false;
 }
 
 static bool is_named(const struct asked *asked)
@@ -217,14 +218,13 @@ static bool take_limits(struct decision *decision, const struct asked *asked, co
     }
     decision->is_down_by_error = n > 0 || is_down_by_error(asked->limits[0], context->is_down_by_error);
     for (unsigned i = 0; i < n; i++) {
+        (void)zone_get(decision->asks[i].rule.zone);
         decision->is_down_by_error &= is_down_by_error(asked->limits[i], context->is_down_by_error);
         take_limit(asked->limits[i], otherwise, &decision->parts[i].tally, &decision->parts[i].when_down);
         take_penalty(asked->limits[i], &decision->asks[i]);
     }
     if (n == 0 && quota_is_decision(&asked->ask))
         take_limit(asked->limits[0], otherwise, &decision->tally, &decision->when_down);
-    for (unsigned i = 0; i < n; i++)
-        (void)zone_get(decision->asks[i].rule.zone);
     decision->is_shadow = n == 0 && asked->limits[0] != NULL && asked->limits[0]->is_shadow;
     return true;
 }
@@ -284,8 +284,8 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
         take_penalty(asked.limits[0], &decision->ask);
     decision->database = asked.ask.is_raw ? context->database : 0;
     decision->failover_wait_ns = context->failover_wait_ns;
-    decision->ask.wait_ns =
-        decision->is_shadow ? 0 : decision->ask.wait_ns; /* a limit in shadow mode lets it pass without waiting */
+    if (decision->is_shadow)
+        decision->ask.wait_ns = 0; /* the limit lets it pass without waiting */
     return decision;
 }
 

@@ -8,17 +8,12 @@ static struct exchange *exchange_of(const struct script_node *node)
     return node->arg;
 }
 
-static struct argv_walk keys_of(const struct decision *decision)
-{
-    return (struct argv_walk){decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
-}
-
 /* ---- asking ---- */
 
 uint16_t exchange_slot(const struct exchange *exchange, const struct decision *decision)
 {
     struct slice key = decision->key;
-    struct argv_walk keys = keys_of(decision);
+    struct argv_walk keys = decision_keys(decision);
     if (!exchange->routes.is_cluster)
         return 0;
     return slot_of(decision->n_keys == 0 || argv_next(&keys, &key) ? key : decision->key);
@@ -27,7 +22,7 @@ uint16_t exchange_slot(const struct exchange *exchange, const struct decision *d
 bool exchange_is_crossing(const struct exchange *exchange, const struct decision *decision)
 {
     struct slice key;
-    struct argv_walk keys = keys_of(decision);
+    struct argv_walk keys = decision_keys(decision);
     uint16_t slot = exchange_slot(exchange, decision);
     while (exchange->routes.is_cluster && argv_next(&keys, &key))
         if (slot_of(key) != slot)
@@ -45,7 +40,7 @@ static bool concerns(const struct exchange *exchange, const struct batch *batch,
                      uint64_t hash)
 {
     struct slice key;
-    struct argv_walk keys = keys_of(decision);
+    struct argv_walk keys = decision_keys(decision);
     while (argv_next(&keys, &key))
         if (batch_concerns(batch, key, exchange_hash(exchange, key)))
             return true;
@@ -98,7 +93,7 @@ bool exchange_ask(struct exchange *exchange, struct decision *decision, const st
         return false;
     uint64_t bits = 0;
     struct slice key;
-    struct argv_walk keys = keys_of(decision);
+    struct argv_walk keys = decision_keys(decision);
     while (argv_next(&keys, &key))
         bits |= batch_note_key(batch, exchange_hash(exchange, key));
     if (!batch_add(batch, decision, hash, bits)) {
@@ -201,18 +196,26 @@ static void on_none(struct script_node *node)
 
 /* ---- sending ---- */
 
-/* True if a batch with another script has been sent to the node that asks about this key. */
-static bool is_asked_about(const struct batch *by, struct slice key, uint64_t hash)
+/* A batch with another script that has been sent to the node of this one, and asks about this key; NULL: none. */
+static const struct batch *find_sent(const struct exchange *exchange, const struct batch *by, struct slice key,
+                                     uint64_t hash)
 {
     enum script script = batch_script(by);
     const struct list *sent = &by->node->sent;
+    (void)exchange;
     for (const struct list *at = sent->next; at != sent; at = at->next) {
         const struct batch *batch = container_of(at, struct batch, in_exchange);
         if (batch->slot == by->slot && batch_script(batch) != script && batch_script(batch) != SCRIPT_COUNT &&
             batch_concerns(batch, key, hash))
-            return true;
+            return batch;
     }
-    return false;
+    return NULL;
+}
+
+static const struct batch *find_held(const struct exchange *exchange, const struct batch *by, struct slice key,
+                                     uint64_t hash)
+{
+    return find_about(&exchange->routes.held, by->slot, key, hash);
 }
 
 static bool asks_only(const struct script_node *node, enum script script)
@@ -229,58 +232,40 @@ static bool is_enough(const struct script_node *node, const struct batch *batch)
     return !list_is_empty(&node->sent) && node->sent_us + batch_work_us(batch) > SENT_WORK_US;
 }
 
-/* What is looked for among a batch's keys. */
-struct look {
-    const struct exchange *exchange;
-    const struct batch *batch;
-    bool is_for_held;          /* a held batch that asks about one; else one that is sent with another script */
-    const struct batch *found; /* the held one, then */
-};
+typedef const struct batch *find_other(const struct exchange *exchange, const struct batch *by, struct slice key,
+                                       uint64_t hash);
 
-static bool look_at_key(struct look *look, struct slice key, uint64_t hash)
+/* What `find` finds for the first of the batch's keys for which it finds something; NULL: nothing. */
+static const struct batch *find_for_keys(const struct exchange *exchange, const struct batch *batch, find_other *find)
 {
-    if (!look->is_for_held)
-        return is_asked_about(look->batch, key, hash);
-    look->found = find_about(&look->exchange->routes.held, look->batch->slot, key, hash);
-    return look->found != NULL;
-}
-
-/* True if one of the batch's keys is one that is looked for. */
-static bool has_key(struct look *look)
-{
-    struct slice key;
-    for (uint32_t i = 0; i < look->batch->n; i++) {
-        const struct batch_entry *entry = &look->batch->entries[i];
+    const struct batch *found = NULL;
+    for (uint32_t i = 0; i < batch->n && found == NULL; i++) {
+        const struct batch_entry *entry = &batch->entries[i];
         const struct decision *decision = batch_first_call(entry);
-        struct argv_walk keys = keys_of(decision);
-        while (argv_next(&keys, &key))
-            if (look_at_key(look, key, exchange_hash(look->exchange, key)))
-                return true;
-        if (decision->n_keys == 0 && look_at_key(look, decision->key, entry->hash))
-            return true;
+        struct argv_walk keys = decision_keys(decision);
+        struct slice key;
+        while (found == NULL && argv_next(&keys, &key))
+            found = find(exchange, batch, key, exchange_hash(exchange, key));
+        if (decision->n_keys == 0)
+            found = find(exchange, batch, decision->key, entry->hash);
     }
-    return false;
+    return found;
 }
 
 /* A sent batch may get NOSCRIPT and be sent again, behind this one: then this would overtake it. */
 static bool must_stay(const struct exchange *exchange, const struct batch *batch)
 {
-    struct look look = {.exchange = exchange, .batch = batch};
-    return !asks_only(batch->node, batch_script(batch)) && has_key(&look); /* hardly ever */
-}
-
-/* The one that has been refused and that it must not overtake; NULL: none. */
-static const struct batch *find_held(const struct exchange *exchange, const struct batch *batch)
-{
-    struct look look = {.exchange = exchange, .batch = batch, .is_for_held = true};
-    return !list_is_empty(&exchange->routes.held) && has_key(&look) ? look.found : NULL;
+    return !asks_only(batch->node, batch_script(batch)) &&
+           find_for_keys(exchange, batch, find_sent) != NULL; /* hardly ever */
 }
 
 /* It goes now. False: calls have heard of it, or of another. */
 static bool go(struct exchange *exchange, struct batch *batch)
 {
     routes_take_out(batch);
-    const struct batch *before = find_held(exchange, batch);
+    const struct batch *before = NULL; /* one that has been refused, and that it must not overtake */
+    if (!list_is_empty(&exchange->routes.held))
+        before = find_for_keys(exchange, batch, find_held);
     if (before != NULL)
         return routes_put_behind(&exchange->routes, batch, before);
     for (uint32_t i = 0; i < batch->n; i++)
@@ -335,9 +320,4 @@ void exchange_init(struct exchange *exchange, struct nodes *nodes, struct alarms
 {
     exchange->settings = settings;
     routes_init(&exchange->routes, nodes, alarms, calls, &node_ops, exchange);
-}
-
-void exchange_fini(struct exchange *exchange)
-{
-    routes_fini(&exchange->routes);
 }

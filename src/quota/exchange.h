@@ -29,16 +29,7 @@ struct exchange {
 void exchange_init(struct exchange *exchange, struct nodes *nodes, struct alarms *alarms,
                    const struct quota_settings *settings, const struct batch_ops *calls);
 
-/* Frees the calls that are still in it: their owners have gone. */
-void exchange_fini(struct exchange *exchange);
-
 uint64_t exchange_hash(const struct exchange *exchange, struct slice key);
-
-/* The loop's time. */
-static inline uint64_t exchange_now_ns(const struct exchange *exchange)
-{
-    return routes_now_ns(&exchange->routes);
-}
 
 /* The slot of the call's keys, which have one; 0 unless the upstream is a cluster. */
 uint16_t exchange_slot(const struct exchange *exchange, const struct decision *decision);

@@ -13,12 +13,6 @@
 #include "quota/ask.h"
 #include "upstream/script.h"
 
-/* The script that decides it; SCRIPT_COUNT: none (RESET deletes; CHECK before quota_ask_resolve). */
-static inline enum script quota_ask_script(const struct quota_ask *ask)
-{
-    return quota_algorithm(ask->rule.kind)->script;
-}
-
 /*
  * Write the part of EVALSHA's ARGV that is the same for all keys, as RESP bulks: database, clock, peek, parameters.
  * Asks with the same script and the same bytes may travel in one call; those with the same key too, and no token, may

@@ -160,7 +160,7 @@ static void run(const struct quota_ask *ask, int64_t now, uint64_t n, int64_t *n
 {
     struct asked asked = {0};
     read_words(ask, &asked);
-    switch (quota_ask_script(ask)) {
+    switch (quota_algorithm(ask->rule.kind)->script) {
     case SCRIPT_FUNNEL:
     case SCRIPT_CELL:
         run_gcra(&asked, now, n, numbers);
