@@ -67,6 +67,7 @@ struct quota_warm quota_ask_warm(const struct quota_ask *ask)
 struct wording {
     char *at;
     unsigned n;
+    struct slice channel; /* where RELEASE publishes */
 };
 
 static void put(struct wording *words, struct slice word)
@@ -143,11 +144,10 @@ static void put_how(struct wording *words, const struct quota_ask *ask)
 }
 
 /* What a script is told besides database, clock and how; of several keys, of each of them. */
-typedef void put_parameters(const struct quota_ask *ask, struct slice channel, struct wording *words);
+typedef void put_parameters(const struct quota_ask *ask, struct wording *words);
 
-static void put_funnels(const struct quota_ask *ask, struct slice channel, struct wording *words)
+static void put_funnels(const struct quota_ask *ask, struct wording *words)
 {
-    (void)channel;
     put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
     put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
@@ -159,11 +159,10 @@ static void put_funnels(const struct quota_ask *ask, struct slice channel, struc
     }
 }
 
-static void put_warm(const struct quota_ask *ask, struct slice channel, struct wording *words)
+static void put_warm(const struct quota_ask *ask, struct wording *words)
 {
     const struct quota_rate *rate = &ask->rule.rates[0];
     struct quota_warm warm = quota_ask_warm(ask);
-    (void)channel;
     put_number(words, rate->step);
     put_number(words, warm.inc);
     put_number(words, warm.most);
@@ -182,9 +181,8 @@ static void put_calendar(struct wording *words, const struct quota_ask *ask, enu
     put(words, slice_of(text, (size_t)len));
 }
 
-static void put_windows(const struct quota_ask *ask, struct slice channel, struct wording *words)
+static void put_windows(const struct quota_ask *ask, struct wording *words)
 {
-    (void)channel;
     put_number(words, ask->cost != 0 ? quota_charge(ask) : 1); /* COST 0 only looks */
     put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
@@ -206,7 +204,7 @@ static void put_letter(struct wording *words, const struct quota_ask *part)
     put(words, slice_of(word.text, word.len));
 }
 
-static void put_parts(const struct quota_ask *ask, struct slice channel, struct wording *words)
+static void put_parts(const struct quota_ask *ask, struct wording *words)
 {
     put_number(words, ask->n_parts);
     for (unsigned i = 0; i < ask->n_parts; i++) {
@@ -214,16 +212,16 @@ static void put_parts(const struct quota_ask *ask, struct slice channel, struct 
         bool is_funnel = quota_is_funnel(part->rule.kind);
         put(words, slice_str(is_funnel ? "funnel" : quota_algorithm(part->rule.kind)->name));
         put_letter(words, part);
-        (is_funnel ? put_funnels : put_windows)(part, channel, words);
+        (is_funnel ? put_funnels : put_windows)(part, words);
     }
 }
 
-static void put_holding(const struct quota_ask *ask, struct slice channel, struct wording *words)
+static void put_holding(const struct quota_ask *ask, struct wording *words)
 {
     put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
     put_number(words, ask->max);
     put_number(words, ask->ttl_ms);
-    put(words, channel);
+    put(words, words->channel);
 }
 
 size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct slice channel, char *out,
@@ -233,11 +231,11 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
         [FAMILY_FUNNEL] = put_funnels, [FAMILY_WARM] = put_warm,       [FAMILY_WINDOW] = put_windows,
         [FAMILY_PARTS] = put_parts,    [FAMILY_HOLDING] = put_holding,
     };
-    struct wording words = {.at = out};
+    struct wording words = {.at = out, .channel = channel};
     put_number(&words, ask->is_raw ? (int64_t)database : 0);
     put(&words, SLICE("")); /* Redis' own clock */
     put_how(&words, ask);
-    parameters[quota_algorithm(ask->rule.kind)->family](ask, channel, &words);
+    parameters[quota_algorithm(ask->rule.kind)->family](ask, &words);
     *n_words = words.n;
     return (size_t)(words.at - out);
 }
