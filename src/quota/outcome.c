@@ -13,6 +13,66 @@ static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t
     quota_reading(ask)->settle(ask, numbers, granted, refused, memory);
 }
 
+/* How a rate stands so long after what is remembered. */
+static struct quota_outcome standing(const struct quota_memory *memory, unsigned i, int64_t elapsed_ns)
+{
+    const struct quota_rate *rate = &memory->rule.rates[i];
+    int64_t debt = memory->debt[i], left = rate->limit - debt;
+    if (quota_is_funnel(memory->rule.kind)) {
+        int64_t room_ns = quota_burst_ns(rate) - (debt > elapsed_ns ? debt - elapsed_ns : 0);
+        left = room_ns < 0 ? 0 : quota_units(rate, room_ns);
+    }
+    return (struct quota_outcome){
+        .limit = rate->limit,
+        .remaining = quota_within(left, 0, rate->limit),
+        .retry_ns = -1,
+        .reset_ns = memory->reset_ns[i] > elapsed_ns ? memory->reset_ns[i] - elapsed_ns : 0,
+    };
+}
+
+/* By the rate with the least remaining. */
+static void allow(const struct quota_memory *memory, int64_t elapsed_ns, struct quota_outcome *outcome)
+{
+    *outcome = standing(memory, 0, elapsed_ns);
+    for (unsigned i = 1; i < memory->rule.n_rates; i++) {
+        struct quota_outcome one = standing(memory, i, elapsed_ns);
+        if (one.remaining < outcome->remaining)
+            *outcome = one;
+    }
+}
+
+/* By the rate that refuses for longest. False: no rate refuses. */
+static bool deny(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
+                 struct quota_outcome *outcome)
+{
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        int64_t retry_ns = quota_reading(ask)->retry(memory, ask, i, elapsed_ns);
+        if (retry_ns <= longest_ns)
+            continue;
+        longest_ns = retry_ns;
+        *outcome = standing(memory, i, elapsed_ns);
+        outcome->is_limited = true;
+        outcome->retry_ns = retry_ns == QUOTA_NEVER ? -1 : retry_ns;
+    }
+    return longest_ns > 0;
+}
+
+/* The last of `granted` calls: of a funnel with WAIT for the time when its turn comes. */
+static void tell(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_outcome *outcome)
+{
+    struct quota_memory memory;
+    int64_t wait_ns = 0;
+    bool may_wait = ask->wait_ns > 0 && quota_is_funnel(ask->rule.kind) && !quota_is_sure(ask);
+    settle(ask, numbers, granted, 0, &memory);
+    for (unsigned i = 0; may_wait && i < ask->rule.n_rates; i++) {
+        int64_t over_ns = memory.debt[i] - quota_burst_ns(&ask->rule.rates[i]);
+        wait_ns = over_ns > wait_ns ? over_ns : wait_ns;
+    }
+    allow(&memory, wait_ns, outcome);
+    outcome->wait_ns = wait_ns;
+}
+
 /* Refused, though the numbers have room for the next call: it may come again at once. */
 static void deny_anyhow(const struct quota_ask *ask, struct quota_outcome *outcome)
 {
@@ -20,23 +80,6 @@ static void deny_anyhow(const struct quota_ask *ask, struct quota_outcome *outco
 }
 
 /* ---- penalties ---- */
-
-/* Of the rate with least left: its limit, and for how long anything is remembered. */
-static void tell_state(const struct quota_memory *memory, struct quota_outcome *outcome)
-{
-    bool is_funnel = quota_is_funnel(memory->rule.kind);
-    int64_t least = 0;
-    for (unsigned i = 0; i < memory->rule.n_rates; i++) {
-        const struct quota_rate *rate = &memory->rule.rates[i];
-        int64_t remaining = is_funnel ? quota_funnel_remaining(rate, memory->debt[i])
-                                      : quota_within(rate->limit - memory->debt[i], 0, rate->limit);
-        if (i > 0 && remaining >= least)
-            continue;
-        least = remaining;
-        outcome->limit = rate->limit;
-        outcome->reset_ns = is_funnel ? memory->debt[i] : memory->reset_ns[i];
-    }
-}
 
 /* Nothing more passes until it is over. */
 static void hold_back(const struct quota_hold *hold, struct quota_outcome *outcome)
@@ -49,9 +92,10 @@ static void hold_back(const struct quota_hold *hold, struct quota_outcome *outco
 static void deny_held(const struct quota_ask *ask, const struct quota_memory *memory, const struct quota_hold *hold,
                       struct quota_outcome *outcome)
 {
-    if (!quota_reading(ask)->recall(memory, ask, 0, outcome)) {
-        *outcome = (struct quota_outcome){.is_limited = true};
-        tell_state(memory, outcome);
+    if (!deny(memory, ask, 0, outcome)) {
+        allow(memory, 0, outcome);
+        outcome->is_limited = true;
+        outcome->retry_ns = 0;
     }
     bool is_longer = outcome->retry_ns < 0 || outcome->retry_ns > hold->left_ns;
     outcome->retry_ns = is_longer ? outcome->retry_ns : hold->left_ns;
@@ -122,8 +166,8 @@ static void part_outcome(const struct quota_ask *part, const int64_t *numbers, c
         deny_held(part, &memory, hold, outcome);
         return;
     }
-    if (is_granted || quota_is_sure(part) || !quota_reading(part)->recall(&memory, part, 0, outcome))
-        quota_reading(part)->tell(part, numbers, done, outcome);
+    if (is_granted || quota_is_sure(part) || !deny(&memory, part, 0, outcome))
+        tell(part, numbers, done, outcome);
     if (is_held || (hold->left_ns > 0 && quota_is_sure(part)))
         hold_back(hold, outcome);
 }
@@ -191,7 +235,7 @@ void quota_outcome_held(const struct quota_ask *ask, const int64_t *numbers, con
     uint64_t end = ask->is_peek ? 1 : quota_tries(ask, k + 1);
     if (begin < granted) {
         end = end < granted ? end : granted;
-        quota_reading(ask)->tell(ask, numbers, ask->is_peek ? k + 1 : end, outcome);
+        tell(ask, numbers, ask->is_peek ? k + 1 : end, outcome);
         outcome->granted = ask->mode == QUOTA_PARTIAL && ask->cost > 0 ? (int64_t)(end - begin) : ask->cost;
         if (holds->left_ns > 0 && quota_is_sure(ask))
             hold_back(holds, outcome);
@@ -200,7 +244,7 @@ void quota_outcome_held(const struct quota_ask *ask, const int64_t *numbers, con
     settle(ask, numbers, granted, ask->counts_all && !ask->is_peek ? k - granted + 1 : 0, &memory);
     if (holds->left_ns > 0)
         deny_held(ask, &memory, holds, outcome);
-    else if (!quota_reading(ask)->recall(&memory, ask, 0, outcome))
+    else if (!deny(&memory, ask, 0, outcome))
         deny_anyhow(ask, outcome);
 }
 
@@ -236,7 +280,7 @@ bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask
     if (elapsed_ns > QUOTA_MEMORY_NS || (int64_t)elapsed_ns >= memory->exact_ns || !is_known || !is_usual(ask) ||
         ask->is_first != memory->is_first || !quota_rule_is_same(&memory->rule, &ask->rule))
         return false;
-    return quota_reading(ask)->recall(memory, ask, (int64_t)elapsed_ns, outcome);
+    return deny(memory, ask, (int64_t)elapsed_ns, outcome);
 }
 
 /* ---- replies ---- */

@@ -1,8 +1,234 @@
 /*
- * The table of families, with those whose numbers need little reading: holders, and several keys, whose numbers stand
- * one behind the other.
+ * What the numbers of each family mean: a row of functions for each.
  */
 #include "quota/reading.h"
+
+#include "base/clock.h"
+#include "quota/question.h"
+
+#define US_NS ((int64_t)NS_PER_US)
+#define USED_MOST (INT64_C(1) << 62)
+
+/* As it was remembered: how long the same call is refused. */
+static int64_t remembered_retry(const struct quota_memory *memory, const struct quota_ask *ask, unsigned i,
+                                int64_t elapsed_ns)
+{
+    (void)ask;
+    return memory->retry_ns[i] == QUOTA_NEVER ? QUOTA_NEVER : memory->retry_ns[i] - elapsed_ns;
+}
+
+/* ---- funnels: a debt for each rate. What it leaves room for is worked out as in upstream/scripts/funnel.lua ---- */
+
+static unsigned funnel_numbers(const struct quota_ask *ask)
+{
+    return ask->rule.n_rates;
+}
+
+static bool funnel_is_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    (void)n;
+    for (unsigned i = 0; i < ask->rule.n_rates; i++)
+        if (!quota_is_within(numbers[i], 0, QUOTA_MOST))
+            return false;
+    return true;
+}
+
+/* How many calls fit over this debt. Without an inc (a refund, or nothing) all or none. */
+static uint64_t fitting(const struct quota_gcra *gcra, int64_t debt_ns, uint64_t n)
+{
+    int64_t left = gcra->room - debt_ns;
+    if (gcra->inc <= 0)
+        return left >= gcra->inc ? n : 0;
+    uint64_t fit = left < 0 ? 0 : (uint64_t)(left / gcra->inc);
+    return fit < n ? fit : n;
+}
+
+static int64_t debt_after(const struct quota_gcra *gcra, int64_t debt_ns, uint64_t granted)
+{
+    __int128 debt = (__int128)debt_ns + (__int128)gcra->inc * granted;
+    return debt < 0 ? 0 : debt > QUOTA_DEBT_MOST ? QUOTA_DEBT_MOST : (int64_t)debt;
+}
+
+static uint64_t funnel_granted(const struct quota_ask *ask, const int64_t *debts, uint64_t n)
+{
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        struct quota_gcra gcra = quota_ask_gcra(ask, i);
+        n = fitting(&gcra, quota_within(debts[i], 0, QUOTA_DEBT_MOST), n);
+    }
+    return n;
+}
+
+/* What is owed once `granted` calls have been let through, and `refused` ones count as far as the burst. */
+static void funnel_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
+                          struct quota_memory *memory)
+{
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        struct quota_gcra gcra = quota_ask_gcra(ask, i);
+        int64_t debt_ns = debt_after(&gcra, quota_within(numbers[i], 0, QUOTA_DEBT_MOST), ask->is_peek ? 0 : granted);
+        int64_t filled_ns = refused > 0 ? debt_after(&gcra, debt_ns, refused) : 0;
+        filled_ns = filled_ns < gcra.burst ? filled_ns : gcra.burst;
+        memory->debt[i] = memory->reset_ns[i] = debt_ns > filled_ns ? debt_ns : filled_ns;
+    }
+}
+
+static int64_t funnel_retry(const struct quota_memory *memory, const struct quota_ask *ask, unsigned i,
+                            int64_t elapsed_ns)
+{
+    struct quota_gcra gcra = quota_ask_gcra(ask, i);
+    int64_t debt_ns = memory->debt[i] > elapsed_ns ? memory->debt[i] - elapsed_ns : 0;
+    if (fitting(&gcra, debt_ns, 1) == 1)
+        return 0;
+    return gcra.inc > gcra.room ? QUOTA_NEVER : debt_ns + gcra.inc - gcra.room;
+}
+
+/* How long a call of one unit is refused. */
+static int64_t funnel_exact(const struct quota_memory *memory)
+{
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; i < memory->rule.n_rates; i++) {
+        const struct quota_rate *rate = &memory->rule.rates[i];
+        int64_t retry_ns = memory->debt[i] + quota_span_ns(rate, 1) - quota_burst_ns(rate);
+        longest_ns = retry_ns > longest_ns ? retry_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+/*
+ * ---- windows: how many calls the script has let through; and of each rate what is used, when the same call has room
+ * again, and when the window is empty ----
+ */
+enum { GRANTED, USED, RETRY_US, RESET_US, PER_RATE = 3 };
+
+static int64_t of_window(const int64_t *numbers, unsigned i, unsigned which)
+{
+    return numbers[PER_RATE * i + which];
+}
+
+static int64_t ns_of_us(int64_t us)
+{
+    return quota_within(us, 0, INT64_MAX / US_NS - 1) * US_NS;
+}
+
+static unsigned window_numbers(const struct quota_ask *ask)
+{
+    return 1 + PER_RATE * (unsigned)ask->rule.n_rates;
+}
+
+static bool window_is_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    for (unsigned i = 0; i < ask->rule.n_rates; i++)
+        if (!quota_is_within(of_window(numbers, i, USED), 0, 2 * QUOTA_MOST) ||
+            !quota_is_within(of_window(numbers, i, RETRY_US), -1, 2 * QUOTA_MOST) ||
+            !quota_is_within(of_window(numbers, i, RESET_US), 0, 2 * QUOTA_MOST))
+            return false;
+    return numbers[GRANTED] >= 0 && (uint64_t)numbers[GRANTED] <= n;
+}
+
+/* The script returns it. */
+static uint64_t window_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    (void)ask;
+    uint64_t granted = numbers[GRANTED] > 0 ? (uint64_t)numbers[GRANTED] : 0;
+    return granted < n ? granted : n;
+}
+
+static int64_t used_after(const struct quota_ask *ask, int64_t used, uint64_t granted)
+{
+    __int128 after = quota_within(used, 0, USED_MOST);
+    if (!ask->is_peek)
+        after += (__int128)quota_charge(ask) * granted;
+    return after < 0 ? 0 : after > USED_MOST ? USED_MOST : (int64_t)after;
+}
+
+/* Refused calls that count fill the window; the times are those after the last of them. */
+static void window_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
+                          struct quota_memory *memory)
+{
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        memory->debt[i] = used_after(ask, of_window(numbers, i, USED), granted + refused);
+        int64_t limit = ask->rule.rates[i].limit, retry_us = of_window(numbers, i, RETRY_US);
+        bool has_room = refused > 0 && memory->debt[i] + ask->cost <= limit;
+        bool is_never = !has_room && (retry_us < 0 || quota_charge(ask) > limit);
+        memory->retry_ns[i] = is_never ? QUOTA_NEVER : has_room ? 0 : ns_of_us(retry_us);
+        memory->reset_ns[i] = ns_of_us(of_window(numbers, i, RESET_US));
+    }
+}
+
+/* When one unit passes is known if that was asked. */
+static int64_t window_exact(const struct quota_memory *memory)
+{
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; memory->cost == 1 && i < memory->rule.n_rates; i++)
+        longest_ns = memory->retry_ns[i] > longest_ns ? memory->retry_ns[i] : longest_ns;
+    return longest_ns;
+}
+
+/* ---- buckets with a warm-up: a debt, and how long the bucket has rested, as in upstream/scripts/warm.lua ---- */
+
+enum { DEBT, REST, WARM_NUMBERS };
+
+static unsigned warm_numbers(const struct quota_ask *ask)
+{
+    (void)ask;
+    return WARM_NUMBERS;
+}
+
+static bool warm_is_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    (void)n;
+    return quota_is_within(numbers[DEBT], 0, QUOTA_MOST) && quota_is_within(numbers[REST], 0, ask->warmup_ns);
+}
+
+/* What is owed when so much is taken from this rest; QUOTA_DEBT_MOST: that, or more. */
+static int64_t warm_price(const struct quota_warm *warm, int64_t rest_ns, __int128 taken_ns)
+{
+    __int128 after_rest_ns = rest_ns > taken_ns ? rest_ns - taken_ns : 0;
+    __int128 before = 2 * (__int128)rest_ns - warm->warmup, after = 2 * after_rest_ns - warm->warmup;
+    before = before > 0 ? before : 0;
+    after = after > 0 ? after : 0;
+    __int128 price = taken_ns + ((before - after) * (before + after) + 2 * (__int128)warm->warmup - 1) /
+                                    (2 * (__int128)warm->warmup);
+    return price < QUOTA_DEBT_MOST ? (int64_t)price : QUOTA_DEBT_MOST;
+}
+
+/* Each passes when what those before it owe leaves room. */
+static uint64_t warm_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    struct quota_warm warm = quota_ask_warm(ask);
+    int64_t room_ns = warm.most - quota_within(numbers[DEBT], 0, QUOTA_DEBT_MOST);
+    uint64_t low = 0, high = n - 1; /* calls that may stand before the last */
+    if (room_ns < 0 || n == 0)
+        return 0;
+    while (low < high) {
+        uint64_t middle = high - (high - low) / 2;
+        if (warm_price(&warm, numbers[REST], (__int128)warm.inc * middle) <= room_ns)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low + 1;
+}
+
+/* What is left behind so many calls. */
+static void warm_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
+                        struct quota_memory *memory)
+{
+    struct quota_warm warm = quota_ask_warm(ask);
+    __int128 taken_ns = ask->is_peek ? 0 : (__int128)warm.inc * granted;
+    int64_t rest_ns = quota_within(numbers[REST], 0, warm.warmup);
+    int64_t price_ns = warm_price(&warm, rest_ns, taken_ns);
+    (void)refused;
+    memory->debt[0] = quota_within(quota_within(numbers[DEBT], 0, QUOTA_DEBT_MOST) + price_ns, 0, QUOTA_DEBT_MOST);
+    memory->retry_ns[0] = memory->debt[0] > warm.most ? memory->debt[0] - warm.most : 0;
+    memory->reset_ns[0] = memory->debt[0] + warm.warmup - (rest_ns > taken_ns ? rest_ns - (int64_t)taken_ns : 0);
+}
+
+/* Nothing of it is remembered. */
+static int64_t warm_exact(const struct quota_memory *memory)
+{
+    (void)memory;
+    return 0;
+}
 
 /* ---- holders ---- */
 
@@ -55,26 +281,17 @@ static uint64_t parts_granted(const struct quota_ask *ask, const int64_t *number
 
 /* ---- the rows ---- */
 
-static const struct reading *reading_of_holders(void)
-{
-    static const struct reading row = {.numbers = holding_numbers, .is_sane = holding_is_sane};
-    return &row;
-}
-
-static const struct reading *reading_of_parts(void)
-{
-    static const struct reading row = {.numbers = parts_numbers, .is_sane = parts_are_sane, .granted = parts_granted};
-    return &row;
-}
-
 const struct reading *quota_reading(const struct quota_ask *ask)
 {
-    static const struct reading *(*const rows[FAMILIES])(void) = {
-        [FAMILY_FUNNEL] = reading_of_funnels,  [FAMILY_WARM] = reading_of_warmups,
-        [FAMILY_WINDOW] = reading_of_windows,  [FAMILY_PARTS] = reading_of_parts,
-        [FAMILY_HOLDING] = reading_of_holders,
+    static const struct reading rows[FAMILIES] = {
+        [FAMILY_FUNNEL] = {funnel_numbers, funnel_is_sane, funnel_granted, funnel_settle, funnel_retry, funnel_exact},
+        [FAMILY_WARM] = {warm_numbers, warm_is_sane, warm_granted, warm_settle, remembered_retry, warm_exact},
+        [FAMILY_WINDOW] = {window_numbers, window_is_sane, window_granted, window_settle, remembered_retry,
+                           window_exact},
+        [FAMILY_PARTS] = {.numbers = parts_numbers, .is_sane = parts_are_sane, .granted = parts_granted},
+        [FAMILY_HOLDING] = {.numbers = holding_numbers, .is_sane = holding_is_sane},
     };
-    return rows[quota_algorithm(ask->rule.kind)->family]();
+    return &rows[quota_algorithm(ask->rule.kind)->family];
 }
 
 unsigned quota_numbers(const struct quota_ask *ask)

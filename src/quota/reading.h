@@ -47,7 +47,7 @@ struct quota_memory {
     bool is_first;    /* FROM FIRST */
     int64_t cost;     /* of the call that was denied */
     int64_t exact_ns; /* for so long not even one unit passes: the state changes by the time only */
-    /* For each rate, after the decision: funnels the debt in ns; windows the units used, and times in ns. */
+    /* For each rate, after the decision: the debt of funnels in ns, or the units used of windows; times in ns. */
     int64_t debt[QUOTA_RATES_MAX];
     int64_t retry_ns[QUOTA_RATES_MAX];
     int64_t reset_ns[QUOTA_RATES_MAX];
@@ -58,20 +58,14 @@ struct reading {
     unsigned (*numbers)(const struct quota_ask *ask);
     bool (*is_sane)(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
     uint64_t (*granted)(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
-    /* The outcome of the last of the calls, `granted` of which passed. */
-    void (*tell)(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_outcome *outcome);
-    /* The same as state to be remembered. */
+    /* What is remembered once `granted` calls have passed, and `refused` ones count. */
     void (*settle)(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                    struct quota_memory *memory);
+    /* How long rate i refuses a call by what is remembered; at most 0: not at all. */
+    int64_t (*retry)(const struct quota_memory *memory, const struct quota_ask *ask, unsigned i, int64_t elapsed_ns);
     /* quota_memory.exact_ns for that state. */
     int64_t (*exact)(const struct quota_memory *memory);
-    /* The outcome by what is remembered. False: that does not refuse it. */
-    bool (*recall)(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
-                   struct quota_outcome *outcome);
 };
-
-/* The rows of families that have files of their own. */
-const struct reading *reading_of_funnels(void), *reading_of_warmups(void), *reading_of_windows(void);
 
 /* The row for the ask's family. */
 const struct reading *quota_reading(const struct quota_ask *ask);
@@ -101,13 +95,6 @@ static inline int64_t quota_within(int64_t number, int64_t least, int64_t most)
 static inline bool quota_is_within(int64_t number, int64_t least, int64_t most)
 {
     return number >= least && number <= most;
-}
-
-/* How many units would pass in one call when a funnel owes debt_ns. */
-static inline int64_t quota_funnel_remaining(const struct quota_rate *rate, int64_t debt_ns)
-{
-    int64_t room_ns = quota_burst_ns(rate) - debt_ns;
-    return room_ns < 0 ? 0 : quota_within(quota_units(rate, room_ns), 0, rate->limit);
 }
 
 #endif
