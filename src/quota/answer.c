@@ -133,10 +133,8 @@ static bool read_key(struct answer *answer, const struct quota_ask *ask, int64_t
 bool quota_numbers_read(struct answer *answer, const struct quota_ask *ask, int64_t *numbers, struct quota_hold *holds,
                         struct slice *error)
 {
-    if (ask->n_parts == 0)
-        return read_key(answer, ask, numbers, holds, error);
-    for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++)
-        if (!read_key(answer, &ask->parts[p], numbers, &holds[p], error))
+    for (unsigned p = 0; p < quota_ask_count(ask); numbers += quota_numbers(quota_ask_at(ask, p)), p++)
+        if (!read_key(answer, quota_ask_at(ask, p), numbers, &holds[p], error))
             return false;
     return true;
 }

@@ -64,6 +64,17 @@ struct quota_ask {
     bool is_raw;                  /* use the key without a prefix, in the client's database; set by the caller */
 };
 
+/* What is asked of single keys: the parts, or the ask itself. */
+static inline unsigned quota_ask_count(const struct quota_ask *ask)
+{
+    return ask->n_parts > 0 ? ask->n_parts : 1;
+}
+
+static inline const struct quota_ask *quota_ask_at(const struct quota_ask *ask, unsigned i)
+{
+    return ask->n_parts > 0 ? &ask->parts[i] : ask;
+}
+
 /* Is it one key, on which only rates decide? Its family tells, not its rates: holders may have some, too. */
 static inline bool quota_is_rated(const struct quota_ask *ask)
 {

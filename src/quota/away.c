@@ -49,70 +49,42 @@ static bool is_plain(const struct quota_ask *ask)
     return ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first && ask->cost > 0;
 }
 
-/* Not counted: allow or deny, with the fields of an outcome by this rule. */
-static struct quota_outcome unasked(const struct decision *decision, const struct quota_rule *rule, bool is_denied)
+static enum quota_when_down when_down_of(const struct decision *decision, unsigned i)
 {
-    return (struct quota_outcome){
-        .limit = rule->rates[0].limit,
-        .granted = is_denied ? 0 : decision->ask.cost,
-        .retry_ns = is_denied ? RETRY_NS : -1,
-        .is_limited = is_denied,
-    };
+    return decision->n_parts > 0 ? decision->parts[i].when_down : decision->when_down;
 }
 
-/* ---- one key ---- */
-
-static enum away count_one(const struct decision *decision, const struct quota_settings *settings,
-                           struct local_time time, struct quota_outcome *outcome)
-{
-    uint64_t hash = hash_bytes(settings->key, decision->key);
-    bool is_counted = is_plain(&decision->ask) && local_decide(settings->local, &decision->ask, &hash, time, outcome);
-    return is_counted ? AWAY_COUNTED : AWAY_ERROR;
-}
-
-static enum away decide_one(const struct decision *decision, const struct quota_settings *settings,
-                            struct local_time time, struct quota_outcome *outcome)
-{
-    if (!quota_is_rated(&decision->ask) || decision->when_down == QUOTA_DOWN_ERROR)
-        return AWAY_ERROR;
-    if (decision->when_down == QUOTA_DOWN_LOCAL)
-        return count_one(decision, settings, time, outcome);
-    *outcome = unasked(decision, &decision->ask.rule, decision->when_down == QUOTA_DOWN_DENY);
-    return AWAY_UNASKED;
-}
-
-/* ---- several ---- */
-
-/* The parts with this when-down, as bits. */
-static uint8_t saying(const struct decision *decision, enum quota_when_down when_down)
+/* The limits with this when-down, as bits. */
+static unsigned saying(const struct decision *decision, enum quota_when_down when_down)
 {
     unsigned bits = 0;
-    for (unsigned i = 0; i < decision->n_parts; i++)
-        if (decision->parts[i].when_down == when_down)
+    for (unsigned i = 0; i < quota_ask_count(&decision->ask); i++)
+        if (when_down_of(decision, i) == when_down)
             bits |= 1U << i;
-    return (uint8_t)bits;
+    return bits;
 }
 
-/* Those that are counted in weir are asked as one call of only them. */
-static enum away count_some(const struct decision *decision, const struct quota_settings *settings,
-                            struct local_time time, struct quota_outcome *outcome)
+/* Of several limits those that are counted in weir are asked as one call of only them. */
+static enum away count(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
+                       struct quota_outcome *outcome)
 {
     struct quota_ask asks[QUOTA_PARTS_MAX];
     uint64_t hashes[QUOTA_PARTS_MAX];
-    uint8_t indexes[QUOTA_PARTS_MAX] = {0};
+    uint8_t indexes[QUOTA_PARTS_MAX] = {0}, n = 0;
     unsigned refusing = saying(decision, QUOTA_DOWN_DENY); /* shadows */
+    for (unsigned i = 0; i < quota_ask_count(&decision->ask); i++) {
+        const struct quota_ask *one = quota_ask_at(&decision->ask, i);
+        if (when_down_of(decision, i) != QUOTA_DOWN_LOCAL)
+            continue;
+        if (!is_plain(one))
+            return AWAY_ERROR;
+        hashes[n] = hash_bytes(settings->key, one->key);
+        indexes[n] = (uint8_t)i;
+        asks[n++] = *one;
+    }
     struct quota_ask some = decision->ask;
     some.parts = asks;
-    some.n_parts = 0;
-    for (uint8_t i = 0; i < decision->n_parts; i++) {
-        if (decision->parts[i].when_down != QUOTA_DOWN_LOCAL)
-            continue;
-        if (!is_plain(&decision->asks[i]))
-            return AWAY_ERROR;
-        hashes[some.n_parts] = hash_bytes(settings->key, decision->asks[i].key);
-        indexes[some.n_parts] = i;
-        asks[some.n_parts++] = decision->asks[i];
-    }
+    some.n_parts = decision->n_parts > 0 ? n : 0;
     if (!local_decide(settings->local, &some, hashes, time, outcome))
         return AWAY_ERROR;
     for (unsigned i = 0; i < some.n_parts; i++)
@@ -122,28 +94,27 @@ static enum away count_some(const struct decision *decision, const struct quota_
     return AWAY_COUNTED;
 }
 
-static enum away decide_several(const struct decision *decision, const struct quota_settings *settings,
-                                struct local_time time, struct quota_outcome *outcome)
-{
-    uint8_t denying = saying(decision, QUOTA_DOWN_DENY), part = 0;
-    while (part < decision->n_parts && ((denying >> part & 1) == 0 || decision->asks[part].is_shadow))
-        part++;
-    bool is_denied = part < decision->n_parts;
-    if (saying(decision, QUOTA_DOWN_ERROR) != 0)
-        return AWAY_ERROR;
-    if (!is_denied && saying(decision, QUOTA_DOWN_LOCAL) != 0)
-        return count_some(decision, settings, time, outcome);
-    part = is_denied ? part : 0;
-    *outcome = unasked(decision, &decision->asks[part].rule, is_denied);
-    outcome->part = part;
-    outcome->refusing = denying;
-    return AWAY_UNASKED;
-}
-
 enum away away_decide(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
                       struct quota_outcome *outcome)
 {
-    return (decision->n_parts > 0 ? decide_several : decide_one)(decision, settings, time, outcome);
+    unsigned denying = saying(decision, QUOTA_DOWN_DENY), n = quota_ask_count(&decision->ask), denier = 0;
+    while (denier < n && ((denying >> denier & 1) == 0 || quota_ask_at(&decision->ask, denier)->is_shadow))
+        denier++;
+    bool is_denied = denier < n;
+    if (!quota_is_decision(&decision->ask) || saying(decision, QUOTA_DOWN_ERROR) != 0)
+        return AWAY_ERROR;
+    if (!is_denied && saying(decision, QUOTA_DOWN_LOCAL) != 0)
+        return count(decision, settings, time, outcome);
+    unsigned part = is_denied ? denier : 0;
+    *outcome = (struct quota_outcome){
+        .limit = quota_ask_at(&decision->ask, part)->rule.rates[0].limit,
+        .granted = is_denied ? 0 : decision->ask.cost,
+        .retry_ns = is_denied ? RETRY_NS : -1,
+        .is_limited = is_denied,
+        .part = (uint8_t)part,
+        .refusing = (uint8_t)denying,
+    };
+    return AWAY_UNASKED;
 }
 
 bool away_means(const struct decision *decision, struct slice error)

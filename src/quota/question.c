@@ -111,9 +111,9 @@ static void add_penalty(struct letters *letters, const struct quota_ask *ask)
 
 static bool may_penalise(const struct quota_ask *ask)
 {
-    bool may = ask->penalty.first_ms > 0;
-    for (unsigned i = 0; i < ask->n_parts; i++)
-        may = may || ask->parts[i].penalty.first_ms > 0;
+    bool may = false;
+    for (unsigned i = 0; i < quota_ask_count(ask); i++)
+        may = may || quota_ask_at(ask, i)->penalty.first_ms > 0;
     return may && !ask->is_peek;
 }
 

@@ -83,24 +83,19 @@ static void end_part(struct decision *whole)
     done(whole);
 }
 
-/* The first error of its parts is the call's. */
-static void fail_part(struct decision *whole, struct slice error)
-{
-    if (!whole->is_failed)
-        build_failure(whole, error);
-    end_part(whole);
-}
-
+/* The first error of the parts of a call is the call's. */
 static void done_with(struct decision *decision, struct slice error)
 {
     struct decision *whole = decision->whole;
-    if (whole != NULL) {
-        decision_free(decision);
-        fail_part(whole, error);
+    if (whole == NULL) {
+        build_failure(decision, error);
+        done(decision);
         return;
     }
-    build_failure(decision, error);
-    done(decision);
+    decision_free(decision);
+    if (!whole->is_failed)
+        build_failure(whole, error);
+    end_part(whole);
 }
 
 static void note_outcome(struct decision *decision, const struct quota_outcome *outcome)
@@ -216,9 +211,9 @@ static void forget_denials(struct quota *quota)
 /* For calendar windows: the time by which they are computed. */
 static void note_time(struct decision *decision)
 {
-    bool has_calendar = quota_has_calendar(&decision->ask.rule);
-    for (unsigned i = 0; i < decision->n_parts; i++)
-        has_calendar = has_calendar || quota_has_calendar(&decision->asks[i].rule);
+    bool has_calendar = false;
+    for (unsigned i = 0; i < quota_ask_count(&decision->ask); i++)
+        has_calendar = has_calendar || quota_has_calendar(&quota_ask_at(&decision->ask, i)->rule);
     if (!has_calendar)
         return;
     decision->ask.unix_s = (int64_t)(clock_unix_ms() / MS_PER_S);
@@ -354,19 +349,13 @@ static void decide_holding(struct decision *decision, const int64_t *numbers)
     }
 }
 
-/* Has a penalty begun? So it may have where one is known now. */
-static bool may_have_begun(const struct quota_ask *ask, const struct quota_hold *hold)
-{
-    return hold->left_ns > 0 && ask->penalty.first_ms > 0;
-}
-
-/* Has what is known of the keys been written anew? */
+/* True if what is known of the keys has been written anew. A penalty may have begun where one is known now. */
 static bool has_changed(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t n)
 {
     bool has = ask->counts_all || quota_granted_held(ask, numbers, holds, n) > 0;
-    for (unsigned i = 0; i < ask->n_parts; i++)
-        has = has || may_have_begun(&ask->parts[i], &holds[i]);
-    return has || (ask->n_parts == 0 && may_have_begun(ask, holds));
+    for (unsigned i = 0; i < quota_ask_count(ask); i++)
+        has = has || (holds[i].left_ns > 0 && quota_ask_at(ask, i)->penalty.first_ms > 0);
+    return has;
 }
 
 /* Something was charged, or a penalty has begun: what is remembered of its keys is true no longer. */
