@@ -2,8 +2,20 @@
  * Shards of hash chains. Keys that count no more are forgotten a few chains at a time, when new ones are added.
  *
  * A rate of a key is identified by its step, as in Redis; so when a reload changes a limit, the rates that stay keep
- * their counts. For each call the same numbers are computed that Redis' script would return; outcome.c makes the
- * outcome of them.
+ * their counts.
+ *
+ * For each call the same numbers are computed that Redis' script would return. What they mean is worked out by the
+ * functions that read Redis' answers to batches: reading.c and outcome.c. By family:
+ *
+ *   funnels         reading.c says what fits over a debt, and what is owed after a call. Here is only when debts are
+ *                   paid.
+ *   windows         Which window it is, what it holds and when it has room is worked out here alone: of batches it is
+ *                   the script that counts. reading.c reads the result.
+ *   calendar        as windows; limit/policy/calendar.c gives the bounds, to scripts too
+ *   several keys    reading.c says which of them have room
+ *   penalties       outcome.c refuses by them; penalty.c begins them, as penalty.lua does in Redis
+ *   warm-up, cell,  never here: no [limit NAME] has these algorithms
+ *   holders
  */
 #include "quota/local.h"
 
@@ -14,7 +26,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "quota/question.h"
 
 #define SHARDS 16
 #define CHAINS 1024     /* chains of a shard: some eight keys in each when its memory is full */
@@ -233,9 +244,10 @@ static void read_funnels(const struct key *key, struct local_time time, int64_t 
 
 static void charge_funnels(struct key *key, const struct quota_ask *ask, struct local_time time, const int64_t *numbers)
 {
+    struct quota_memory after;
+    quota_reading(ask)->settle(ask, numbers, 1, 0, &after);
     for (unsigned i = 0; i < key->n_counts; i++) {
-        int64_t debt_ns = numbers[i] + quota_ask_gcra(ask, i).inc;
-        key->counts[i].paid_ns = time.now_ns + (uint64_t)(debt_ns > 0 ? debt_ns : 0);
+        key->counts[i].paid_ns = time.now_ns + (uint64_t)after.debt[i];
         if (key->counts[i].paid_ns > key->over_ns)
             key->over_ns = key->counts[i].paid_ns;
     }
@@ -283,27 +295,19 @@ static void move_on(struct key *key, const struct zone *zone, int64_t unix_us)
     }
 }
 
-/* a * b / c, rounded up or down: none of them is negative. */
-static int64_t share_up(int64_t a, int64_t b, int64_t c)
-{
-    return (int64_t)(((__int128)a * b + c - 1) / c);
-}
-
-static int64_t share_down(int64_t a, int64_t b, int64_t c)
-{
-    return (int64_t)((__int128)a * b / c);
-}
-
 static int64_t used_of(const struct key *key, const struct count *count, int64_t unix_us)
 {
     int64_t passed = unix_us > count->start_us ? unix_us - count->start_us : 0;
-    return count->current + (is_fixed(key) ? 0 : share_up(count->previous, count->step - passed, count->step));
+    if (is_fixed(key))
+        return count->current;
+    __int128 part = (__int128)count->previous * (count->step - passed);
+    return count->current + (int64_t)((part + count->step - 1) / count->step);
 }
 
 /* us from a window's beginning until no more than `room` is left of what the one before it held. */
 static int64_t decay(int64_t previous, int64_t room, int64_t step)
 {
-    return previous <= room ? 0 : step - share_down(room, step, previous);
+    return previous <= room ? 0 : step - (int64_t)((__int128)room * step / previous);
 }
 
 /* us until a call of that cost passes; 0: now; -1: never. */
@@ -475,8 +479,7 @@ static void decide(const struct keys *keys, const struct quota_ask *ask, struct 
 bool local_decide(struct local *local, const struct quota_ask *ask, const uint64_t *hashes, struct local_time time,
                   struct quota_outcome *outcome)
 {
-    struct keys keys = {
-        .asks = ask->n_parts > 0 ? ask->parts : ask, .hashes = hashes, .n = ask->n_parts > 0 ? ask->n_parts : 1};
+    struct keys keys = {.asks = quota_ask_at(ask, 0), .hashes = hashes, .n = quota_ask_count(ask)};
     lock(local, &keys);
     bool has_room = need_all(local, &keys, time.now_ns);
     if (has_room)
