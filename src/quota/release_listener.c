@@ -158,13 +158,18 @@ static void on_again(struct alarm *alarm)
     open_if_needed(container_of(alarm, struct release_listener, again));
 }
 
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void lose_lane(struct release_listener *listener)
 {
-    (void)lane;
-    struct release_listener *listener = release_listener_of(rider);
     weir_lane_lost(&listener->base);
     forget(listener);
     choose_next(listener);
+}
+
+static void on_lost(struct rider *rider, const struct lane *lane)
+{
+    struct release_listener *listener = release_listener_of(rider);
+    (void)lane;
+    lose_lane(listener);
     wake(listener, false, SLICE(""));
 }
 
@@ -173,9 +178,7 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     struct release_listener *listener = release_listener_of(rider);
     (void)end;
     (void)reply;
-    weir_lane_lost(&listener->base);
-    forget(listener);
-    choose_next(listener);
+    lose_lane(listener);
     try_later(listener);
 }
 

@@ -219,25 +219,13 @@ static unsigned classes(struct build *out, const struct policies *policies, cons
     return n;
 }
 
-static const char *verdict_word(enum gate gate)
-{
-    switch (gate) {
-    case GATE_PASS:
-        return "pass";
-    case GATE_WAIT:
-        return "delay";
-    case GATE_REFUSE:
-        return "refuse";
-    case GATE_CLOSE:
-        return "close";
-    case GATE_DENY:
-        return "deny";
-    }
-    return "";
-}
-
 static enum gate verdict(struct build *out, const struct report_subject *subject, const struct ask *ask, bool is_shadow)
 {
+    static const char *const words[] = {[GATE_PASS] = "pass",
+                                        [GATE_WAIT] = "delay",
+                                        [GATE_REFUSE] = "refuse",
+                                        [GATE_CLOSE] = "close",
+                                        [GATE_DENY] = "deny"};
     struct verdict found = {0};
     struct ask dry = *ask;
     dry.is_dry = true;
@@ -251,7 +239,7 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
     bool is_foreseen = is_shadow && gate == GATE_PASS;
     enum gate told = is_foreseen ? found.would : gate;
     int64_t wait_ns = is_foreseen ? found.would_wait_ns : found.wait_ns;
-    report_field(out, "verdict", slice_str(verdict_word(told)));
+    report_field(out, "verdict", slice_str(words[told]));
     build_bulk_str(out, "wait_ms");
     build_int(out, told == GATE_PASS ? 0 : wait_ns == GATE_NEVER ? -1 : ms_up((uint64_t)wait_ns));
     report_text(out, "limit", told != GATE_PASS ? found.limit->label : NULL);

@@ -15,6 +15,14 @@
 #define SLOW_ENTRY_FIELDS 11
 #define SLOW_USUAL 10 /* entries of SLOWLOG GET without a number */
 
+/* Room for n rows, to be freed. NULL: out of memory, and the reply is broken. */
+static void *rows_new(struct build *out, size_t n, size_t size)
+{
+    void *rows = calloc(n > 0 ? n : 1, size);
+    out->is_broken |= rows == NULL;
+    return rows;
+}
+
 /* ---- which limits are shown ---- */
 
 bool report_filter_is_good(const struct report_filter *filter)
@@ -262,11 +270,9 @@ static void top_row(struct build *out, const struct report_top *asked, const str
 
 void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns)
 {
-    struct top_entry *entries = calloc(n, sizeof *entries);
-    if (entries == NULL) {
-        out->is_broken = true;
+    struct top_entry *entries = rows_new(out, n, sizeof *entries);
+    if (entries == NULL)
         return;
-    }
     size_t found = top_heaviest(&limited, 1, TOP_REFUSED, now_ns, entries, n);
     build_array(out, found);
     for (size_t i = 0; i < found; i++) {
@@ -282,11 +288,9 @@ void report_top_limited(struct build *out, struct top *limited, size_t n, uint64
 
 void report_top(struct build *out, const struct report_top *asked, uint64_t now_ns)
 {
-    struct top_entry *entries = calloc(asked->n, sizeof *entries);
-    if (entries == NULL) {
-        out->is_broken = true;
+    struct top_entry *entries = rows_new(out, asked->n, sizeof *entries);
+    if (entries == NULL)
         return;
-    }
     size_t found = top_heaviest(asked->tops, asked->n_workers, asked->by, now_ns, entries, asked->n);
     build_array(out, found);
     for (size_t i = 0; i < found; i++)
@@ -296,11 +300,9 @@ void report_top(struct build *out, const struct report_top *asked, uint64_t now_
 
 void report_log(struct build *out, struct journal *journal, size_t n)
 {
-    struct journal_event *events = calloc(n > 0 ? n : 1, sizeof *events);
-    if (events == NULL) {
-        out->is_broken = true;
+    struct journal_event *events = rows_new(out, n, sizeof *events);
+    if (events == NULL)
         return;
-    }
     size_t found = journal_last(journal, events, n);
     build_array(out, found);
     for (size_t i = 0; i < found; i++) {
@@ -353,11 +355,9 @@ static void slow_entry(struct build *out, const struct slow_entry *entry, slow_w
 static void slow_list(struct build *out, struct slowlog *slowlog, size_t most, slow_waits_print *print_waits)
 {
     size_t room = most < SLOWLOG_MOST ? most : SLOWLOG_MOST;
-    struct slow_entry *entries = calloc(room > 0 ? room : 1, sizeof *entries);
-    if (entries == NULL) {
-        out->is_broken = true;
+    struct slow_entry *entries = rows_new(out, room, sizeof *entries);
+    if (entries == NULL)
         return;
-    }
     size_t n = slowlog_last(slowlog, entries, room);
     build_array(out, n);
     for (size_t i = 0; i < n; i++)
