@@ -155,7 +155,7 @@ static bool take_count(struct answer *answer)
     return take_line(answer, &type, &text) && type == ':' && num_parse(text, &count) && count > 0;
 }
 
-/* The beginning of a frame of three whose first two words are these; its third is left in *answer. */
+/* True if the frame has three words, and begins with these two. The third is left in *answer. */
 static bool opens(struct slice frame, struct slice kind, struct slice channel, struct answer *answer)
 {
     char type;

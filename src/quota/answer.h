@@ -1,7 +1,8 @@
 /*
  * Readers of what Redis sends about LIMIT calls: replies of scripts, and messages about releases.
  *
- * Each is a whole frame in memory, of any bytes: every length is checked. False: it does not have the expected form.
+ * Each is a whole frame in memory, of any bytes: every length is checked. False: it does not have
+ * the expected form.
  */
 #ifndef WEIR_QUOTA_ANSWER_H
 #define WEIR_QUOTA_ANSWER_H
@@ -34,9 +35,9 @@ __attribute__((warn_unused_result)) bool answer_number(struct answer *answer, in
 __attribute__((warn_unused_result)) bool answer_begin(struct slice text, size_t n, struct answer *first);
 
 /*
- * Read the integers that a script returned for one call, and the penalties that its keys are under. `numbers` has room
- * for quota_numbers(ask); `holds` is zeroed, one for each key. If the script reports an error for a key, *error is its
- * text, else untouched.
+ * Read the integers that a script returned for one call, and the penalties that its keys are under.
+ * `numbers` has room for quota_numbers(ask); `holds` is zeroed, one for each key. If the script
+ * reports an error for a key, *error is its text, else untouched.
  */
 __attribute__((warn_unused_result)) bool quota_numbers_read(struct answer *answer, const struct quota_ask *ask,
                                                             int64_t *numbers, struct quota_hold *holds,

@@ -75,33 +75,33 @@ static inline const struct quota_ask *quota_ask_at(const struct quota_ask *ask, 
     return ask->n_parts > 0 ? &ask->parts[i] : ask;
 }
 
-/* Is it one key, on which only rates decide? Its family tells, not its rates: holders may have some, too. */
+/* True if rates alone decide, on one key. The family tells: holders may have rates, too. */
 static inline bool quota_is_rated(const struct quota_ask *ask)
 {
     uint8_t family = quota_algorithm(ask->rule.kind)->family;
     return family == FAMILY_FUNNEL || family == FAMILY_WARM || family == FAMILY_WINDOW;
 }
 
-/* Do only rates decide, on one key or on several? Then it has outcomes (quota/outcome.h). */
+/* True if rates alone decide, on one key or on several: it has outcomes (quota/outcome.h). */
 static inline bool quota_is_decision(const struct quota_ask *ask)
 {
     return quota_is_rated(ask) || ask->n_parts > 0;
 }
 
-/* Does it ask for a place, which a token holds from then on? */
+/* True if it asks for a permit, which a token holds from then on. */
 static inline bool quota_takes_place(const struct quota_ask *ask)
 {
     return quota_algorithm(ask->rule.kind)->takes_place;
 }
 
-/* Does it pass whatever the debt? COST 0 does; redis-cell's quantity 0 only when there is no more debt than allowed. */
+/* True if it passes whatever the debt. redis-cell's quantity 0 passes only over an allowed debt. */
 static inline bool quota_is_sure(const struct quota_ask *ask)
 {
     return (ask->cost == 0 && ask->rule.kind != QUOTA_THROTTLE) || ask->mode == QUOTA_FORCE ||
            ask->mode == QUOTA_CREDIT;
 }
 
-/* May remembered denials be wrong after it, also for calls behind it in the same turn? */
+/* True if it may make room: denials remembered before it are void, also for calls behind it. */
 static inline bool quota_makes_room(const struct quota_ask *ask)
 {
     return ask->rule.kind == QUOTA_RESET || ask->rule.kind == QUOTA_BAN || ask->rule.kind == QUOTA_UNBAN ||

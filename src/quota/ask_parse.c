@@ -64,7 +64,7 @@ static bool take_rate(struct reading *reading, struct slice word)
     return true;
 }
 
-/* May other keys follow, behind AND? */
+/* True if other keys may follow, behind AND. */
 static bool has_parts(uint8_t kind)
 {
     return kind == QUOTA_CHECK || kind == QUOTA_ALL;
@@ -179,7 +179,7 @@ static bool end_parts(struct reading *reading)
 static void keep_first(struct reading *reading)
 {
     struct quota_ask *ask = reading->ask;
-    bool is_credit = ask->mode == QUOTA_CREDIT; /* whose number is the whole call's */
+    bool is_credit = ask->mode == QUOTA_CREDIT; /* its number belongs to the whole call */
     reading->parts[0] = (struct quota_ask){.name = ask->name, .key = ask->key, .cost = is_credit ? 1 : ask->cost};
     ask->n_parts = 1;
     ask->is_named = true;
@@ -311,7 +311,7 @@ static bool read_release(struct reading *reading)
     return take_key(reading, &reading->ask->key) && take(reading, &reading->ask->token) && ends(reading);
 }
 
-/* The letter of an algorithm whose keys may have a penalty. */
+/* The letter of an algorithm: its keys may have a penalty. */
 static bool take_letter(struct reading *reading, struct slice word)
 {
     enum quota_kind kind = quota_named_kind(word);

@@ -30,11 +30,13 @@ __attribute__((warn_unused_result)) bool quota_ask_resolve(struct quota_ask *ask
                                                            const struct quota_rule *rule, char *why, size_t why_size);
 
 /*
- * Asks that have been parsed before, found by their bytes: applications ask few things about many keys.
+ * Asks that have been parsed before, found by their bytes: applications ask few things about many
+ * keys.
  *
- * A request is its head (how many words, and the command's two), a key, and a tail (the rate and options). Requests
- * with the same head and tail ask the same but for the key, and the key is all that is read of them. Only asks about
- * one key with a rate of their own are kept: others have more that belongs to the one request. One worker's.
+ * A request is its head (how many words, and the command's two), a key, and a tail (the rate and
+ * options). Requests with the same head and tail ask the same but for the key, and the key is all
+ * that is read of them. Only asks about one key with a rate of their own are kept: others have more
+ * that belongs to the one request. One worker's.
  */
 #define ASK_MEMO_SLOTS 16 /* by the tail; few applications ask so many things */
 #define ASK_MEMO_HEAD 40  /* bytes; longer heads and tails are not kept */

@@ -27,7 +27,7 @@ enum unable {
 /* `error` is a whole error reply. Redis 6.2 names the code behind the place in the script, which none of a cluster's is. */
 enum unable unable_of(struct slice error);
 
-/* What becomes of a call that Redis does not decide, by limit-when-down and when-down of its limits. */
+/* What becomes of a call that Redis does not decide, by when-down of its limits. */
 enum away {
     AWAY_ERROR,   /* error: it is not decided */
     AWAY_UNASKED, /* allow or deny: it passes or is refused, at once */

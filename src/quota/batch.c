@@ -156,10 +156,7 @@ static bool share_a_key(const struct decision *decision, const struct decision *
     return false;
 }
 
-/*
- * Would a call on several keys that joins an entry overtake one that asks about a key of its, in those from `behind`
- * on?
- */
+/* True if a call that joined an entry would overtake one about its keys, from `behind` on. */
 static bool would_overtake(const struct batch *batch, uint32_t behind, const struct decision *decision, uint64_t bits)
 {
     for (uint32_t i = behind; bits != 0 && i < batch->n; i++)

@@ -1,8 +1,9 @@
 /*
- * A batch: LIMIT calls that travel to Redis as one EVALSHA with many keys, from the first call to the answers of all.
+ * A batch: LIMIT calls that travel to Redis as one EVALSHA with many keys, from the first call to
+ * the answers of all.
  *
- * A batch has an entry for each key, with the calls on it. The whole reply is checked before any of it is used. The
- * worker's thread.
+ * A batch has an entry for each key, with the calls on it. The whole reply is checked before any of
+ * it is used. The worker's thread.
  */
 #ifndef WEIR_QUOTA_BATCH_H
 #define WEIR_QUOTA_BATCH_H
@@ -78,7 +79,7 @@ void batch_free(struct batch *batch); /* not its calls */
 /* True if a call that asks this can be added to it. */
 bool batch_fits(const struct batch *batch, const struct batch_question *question);
 
-/* May it ask about this key (false positives are possible)? Then no later question about that key may overtake it. */
+/* True if it may ask about this key, which no later question about the key may overtake. */
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
 
 /* Note that a call on several keys asks about a key with this hash. Returns its bit for batch_entry.bits. */
@@ -112,8 +113,8 @@ static inline uint32_t batch_work_us(const struct batch *batch)
 }
 
 /*
- * The request: EVALSHA, EVAL if is_whole, or UNLINK. `script` is the hash or the source. To be freed. NULL: out of
- * memory.
+ * The request: EVALSHA, EVAL if is_whole, or UNLINK. `script` is the hash or the source. To be
+ * freed. NULL: out of memory.
  */
 char *batch_write(const struct batch *batch, struct slice script, size_t *len);
 

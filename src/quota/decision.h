@@ -1,5 +1,6 @@
 /*
- * A decision: one LIMIT call of a client that Redis decides; what it asks, how far it has come, and what is counted.
+ * A decision: one LIMIT call of a client that Redis decides; what it asks, how far it has come, and
+ * what is counted.
  */
 #ifndef WEIR_QUOTA_DECISION_H
 #define WEIR_QUOTA_DECISION_H
@@ -44,7 +45,7 @@ struct decision {
     struct quota_part *parts; /* and the rest about each */
     unsigned database;
     uint64_t until_ns; /* until when it may wait; 0: not at all */
-    uint64_t asked_ns; /* since when Redis is asked: what its key may need first (decision_renew) is a part of that */
+    uint64_t asked_ns; /* since when Redis is asked, decision_renew included */
     struct alarm alarm;
     struct alarms *alarms;     /* where room for the alarm is reserved; NULL: nowhere, and it is never set */
     struct list in_listener;   /* in release_listener.waiting, while it waits until a holder releases */
@@ -128,11 +129,12 @@ void decision_drop(struct decision *decision);
 /*
  * When an operator has given a named limit another algorithm.
  *
- * Keys in which a call finds the former algorithm's state are deleted, one after the other, and then the call is asked
- * again. Meanwhile the decision asks for the deletion of one of its keys; the caller sends it.
+ * Keys in which a call finds the former algorithm's state are deleted, one after the other, and
+ * then the call is asked again. Meanwhile the decision asks for the deletion of one of its keys;
+ * the caller sends it.
  */
 
-/* True if this error says that a key of its named limit holds another algorithm's state; only once for each call. */
+/* True if an error says that a key has another algorithm's state; only once for each call. */
 bool decision_is_outdated(const struct decision *decision, struct slice error);
 
 /* For PEEK, which deletes nothing: the outcome that it would have if the key did not exist. */
@@ -148,8 +150,9 @@ void decision_renew_next(struct decision *decision, bool is_deleted);
 void decision_renew_end(struct decision *decision);
 
 /*
- * Count a call that is done for the named limits that it asked, in their tallies and among the keys that are refused
- * most. One with PEEK counts nowhere. Of several limits each counts what it would have said alone.
+ * Count a call that is done for the named limits that it asked, in their tallies and among the keys
+ * that are refused most. One with PEEK counts nowhere. Of several limits each counts what it would
+ * have said alone.
  */
 void decision_count(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns);
 

@@ -1,9 +1,11 @@
 /*
- * What weir knows of keys without asking Redis: denials, what voids them, and what is counted while Redis is away.
+ * What weir knows of keys without asking Redis: denials, what voids them, and what is counted while
+ * Redis is away.
  *
- * A worker remembers denials and until when they hold, so that a key that is refused again and again costs Redis
- * nothing: a table of fixed size, in which a new entry overwrites what its slot held. Keys are compared as a whole, so
- * a denial is never taken for another key's. What is in struct quota_settings is shared by all workers.
+ * A worker remembers denials and until when they hold, so that a key that is refused again and
+ * again costs Redis nothing: a table of fixed size, in which a new entry overwrites what its slot
+ * held. Keys are compared as a whole, so a denial is never taken for another key's. What is in
+ * struct quota_settings is shared by all workers.
  */
 #ifndef WEIR_QUOTA_DENIALS_H
 #define WEIR_QUOTA_DENIALS_H
@@ -55,7 +57,7 @@ void denials_free(struct denials *denials);
 void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t changes,
                  uint64_t sent_ns, const struct quota_memory *memory);
 
-/* Is `ask` still denied by what is remembered? Then *outcome is set. `changes`: quota_changes of the key now. */
+/* True if `ask` is still denied, as *outcome says. `changes`: quota_changes of the key now. */
 __attribute__((warn_unused_result)) bool denials_find(const struct denials *denials, struct slice key, uint64_t hash,
                                                       unsigned database, uint32_t changes, uint64_t now_ns,
                                                       const struct quota_ask *ask, struct quota_outcome *outcome);

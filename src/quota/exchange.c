@@ -196,7 +196,7 @@ static void on_none(struct script_node *node)
 
 /* ---- sending ---- */
 
-/* A batch with another script that has been sent to the node of this one, and asks about this key; NULL: none. */
+/* A sent batch with another script, to the same node, that asks about this key; NULL: none. */
 static const struct batch *find_sent(const struct exchange *exchange, const struct batch *by, struct slice key,
                                      uint64_t hash)
 {
@@ -235,7 +235,7 @@ static bool is_enough(const struct script_node *node, const struct batch *batch)
 typedef const struct batch *find_other(const struct exchange *exchange, const struct batch *by, struct slice key,
                                        uint64_t hash);
 
-/* What `find` finds for the first of the batch's keys for which it finds something; NULL: nothing. */
+/* What `find` finds first for a key of the batch; NULL: nothing. */
 static const struct batch *find_for_keys(const struct exchange *exchange, const struct batch *batch, find_other *find)
 {
     const struct batch *found = NULL;
@@ -263,7 +263,7 @@ static bool must_stay(const struct exchange *exchange, const struct batch *batch
 static bool go(struct exchange *exchange, struct batch *batch)
 {
     routes_take_out(batch);
-    const struct batch *before = NULL; /* one that has been refused, and that it must not overtake */
+    const struct batch *before = NULL; /* refused, and not to be overtaken */
     if (!list_is_empty(&exchange->routes.held))
         before = find_for_keys(exchange, batch, find_held);
     if (before != NULL)

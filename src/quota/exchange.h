@@ -1,10 +1,11 @@
 /*
- * One worker's questions to Redis' scripts and their answers: calls of one iteration of the loop are sent together,
- * as few batches; where each goes: routes.h.
+ * One worker's questions to Redis' scripts and their answers: calls of one iteration of the loop
+ * are sent together, as few batches; where each goes: routes.h.
  *
- * Questions about one key are decided in the order in which they were asked. After NOSCRIPT a batch is sent once more,
- * with its script, and no later question about its keys overtakes it. A batch that Redis has not run is asked again
- * (routes.h), and later questions about its keys wait behind it. How long an answer may take: script_node.h.
+ * Questions about one key are decided in the order in which they were asked. After NOSCRIPT a batch
+ * is sent once more, with its script, and no later question about its keys overtakes it. A batch
+ * that Redis has not run is asked again (routes.h), and later questions about its keys wait behind
+ * it. How long an answer may take: script_node.h.
  */
 #ifndef WEIR_QUOTA_EXCHANGE_H
 #define WEIR_QUOTA_EXCHANGE_H

@@ -1,21 +1,22 @@
 /*
- * Shards of hash chains. Keys that count no more are forgotten a few chains at a time, when new ones are added.
+ * Shards of hash chains. Keys that count no more are forgotten a few chains at a time.
  *
- * A rate of a key is identified by its step, as in Redis; so when a reload changes a limit, the rates that stay keep
- * their counts.
+ * A rate of a key is identified by its step, as in Redis; so when a reload changes a limit, the
+ * rates that stay keep their counts.
  *
- * For each call the same numbers are computed that Redis' script would return. What they mean is worked out by the
- * functions that read Redis' answers to batches: reading.c and outcome.c. By family:
+ * For each call the same numbers are computed that Redis' script would return. What they mean is
+ * worked out by the functions that read Redis' answers to batches: reading.c and outcome.c. By
+ * family:
  *
- *   funnels         reading.c says what fits over a debt, and what is owed after a call. Here is only when debts are
- *                   paid.
- *   windows         Which window it is, what it holds and when it has room is worked out here alone: of batches it is
- *                   the script that counts. reading.c reads the result.
- *   calendar        as windows; limit/policy/calendar.c gives the bounds, to scripts too
- *   several keys    reading.c says which of them have room
- *   penalties       outcome.c refuses by them; penalty.c begins them, as penalty.lua does in Redis
- *   warm-up, cell,  never here: no [limit NAME] has these algorithms
- *   holders
+ *   funnels       reading.c says what fits over a debt, and what is owed after a call. Only when
+ *                 debts are paid is kept here.
+ *   windows       Which window it is, what it holds and when it has room is worked out here alone:
+ *                 for batches the script counts. reading.c reads the result.
+ *   calendar      as windows; limit/policy/calendar.c gives the bounds, to scripts too
+ *   several keys  reading.c says which of them have room
+ *   penalties     outcome.c refuses by them; penalty.c begins them, as penalty.lua does in Redis
+ *
+ * Warm-up, CL.THROTTLE and holders are never decided here: no [limit NAME] has these algorithms.
  */
 #include "quota/local.h"
 
@@ -431,7 +432,7 @@ static int64_t penalty_left(const struct key *key, uint64_t now_ns)
     return key->penalty.until > now_ns ? (int64_t)(key->penalty.until - now_ns) : 0;
 }
 
-/* Can it pass before its WAIT is over? A single funnel has taken WAIT into account already. */
+/* True if it can pass before its WAIT is over. A single funnel has counted WAIT in already. */
 static bool can_wait(const struct quota_ask *ask, const struct quota_ask *part, const int64_t *numbers)
 {
     struct quota_outcome own;

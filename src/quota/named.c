@@ -408,7 +408,7 @@ struct named *named_copy(const struct named *named)
     return copy;
 }
 
-/* The limit of that name, which exists and nobody else has: others keep what it was. */
+/* The limit of that name, which exists, in this set alone: other sets keep what it was. */
 static struct named_limit *own_limit(struct named *named, struct slice name)
 {
     size_t i = 0;

@@ -1,6 +1,6 @@
 /*
- * Named limits, for LIMIT CHECK: the sections [limit NAME] of the configuration, with counters, and with rates of
- * single keys.
+ * Named limits, for LIMIT CHECK: the sections [limit NAME] of the configuration, with counters, and
+ * with rates of single keys.
  *
  * Built by one thread, then immutable but for the counters; reference-counted.
  */
@@ -34,7 +34,7 @@ struct override {
 
 enum tally_result { TALLY_PASSED, TALLY_LIMITED, TALLY_SHADOWED, TALLY_ERROR, TALLY_RESULTS };
 
-/* Counts the calls of one named limit. A reload keeps the counts of a limit that stays. Any thread adds and reads. */
+/* Counts the calls of one named limit, across reloads. Any thread adds and reads. */
 struct named_tally {
     _Atomic unsigned holders;
     _Atomic uint64_t results[TALLY_RESULTS];
@@ -75,7 +75,7 @@ __attribute__((warn_unused_result)) bool named_add(struct named *named, struct s
 /* By name; case does not matter. NULL: none. While lines are still being added it may have no rate yet. */
 const struct named_limit *named_find(const struct named *named, struct slice name);
 
-/* After all lines: is the limit complete? False: `why` says what is wrong. */
+/* After all lines: true if the limit is complete. False: `why` says what is wrong. */
 __attribute__((warn_unused_result)) bool named_is_whole(const struct named_limit *limit, char *why, size_t why_size);
 
 /* In the order of the file. */
@@ -85,7 +85,7 @@ const struct named_limit *named_at(const struct named *named, size_t i);
 /* Let limits use the tallies of the limits with the same names in `before`. `named` is not shared yet. */
 void named_inherit(struct named *named, const struct named *before);
 
-/* Is it a key of [limit NAME] other than an algorithm? */
+/* True if it is a key of [limit NAME] other than an algorithm. */
 bool named_is_setting(struct slice key);
 
 /* The rule for this key at this time: its override, or the limit's. The zone in it remains the limit's reference. */

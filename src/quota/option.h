@@ -44,7 +44,7 @@ bool option_parse_within(const struct reading *reading, struct slice word, int64
 
 struct option;
 
-/* Whose options are allowed here: the command's, or with several keys those of the current key's algorithm. */
+/* The algorithm that says which options are allowed: the command's, or the current key's. */
 const struct quota_algorithm *option_algorithm(const struct reading *reading);
 
 /* The option of this name among `allowed`, bits of enum quota_option. NULL: none. */
@@ -56,13 +56,13 @@ const struct option *option_find(struct slice word, unsigned allowed);
  */
 __attribute__((warn_unused_result)) bool option_take(struct reading *reading, const struct option *option);
 
-/* After the last word: do the options that were given go together? */
+/* After the last word: true if the options that were given go together. */
 __attribute__((warn_unused_result)) bool option_agree(const struct reading *reading);
 
 /* Another key follows, with options of its own. */
 void option_next_part(struct reading *reading);
 
-/* Does the algorithm, once it is known, take the options? False: `why` is the text of an error reply. */
+/* True if the algorithm, once it is known, takes the options. False: `why` is an error reply. */
 __attribute__((warn_unused_result)) bool option_suit(const struct quota_ask *ask, char *why, size_t why_size);
 
 /* The same for several keys; options given for all of them are copied into each part. */

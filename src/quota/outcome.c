@@ -177,7 +177,7 @@ static int64_t longest_first(const struct quota_outcome *outcome)
     return outcome->retry_ns < 0 ? QUOTA_NEVER : outcome->retry_ns;
 }
 
-/* Is `one` reported rather than the other: refused for longer, or less remaining? Never a shadow. */
+/* True if `one` is reported rather than the other: it refuses for longer, or has less remaining. */
 static bool is_rather(const struct quota_ask *ask, bool is_granted, const struct quota_outcome *one,
                       const struct quota_outcome *other)
 {
@@ -191,8 +191,9 @@ static bool is_rather(const struct quota_ask *ask, bool is_granted, const struct
 }
 
 /*
- * The call passes when all that bind do. Who is told of those that refuse is one that had no room for it; when it
- * passes is told of all, also of those that it has filled up.
+ * The call passes when all keys that bind have room. Of keys that refuse, the reply names one that
+ * had no room for the call. Its times are those of all keys, also of those that the call has filled
+ * up.
  */
 static void parts_outcome(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
                           uint64_t n, uint64_t k, struct quota_outcome *outcome)
@@ -297,7 +298,7 @@ static int64_t cell_seconds(int64_t ns)
     return ns < 0 ? -1 : ms / MS_IN_S + (ms % MS_IN_S != 0);
 }
 
-/* Are the fields named? */
+/* True if the fields have names. */
 static bool is_map(const struct build *out, const struct quota_ask *ask)
 {
     return ask->rule.kind != QUOTA_THROTTLE &&

@@ -1,8 +1,10 @@
 /*
- * The outcome of each call, from the integers that a script returned for n equal calls, and the reply that tells it.
+ * The outcome of each call, from the integers that a script returned for n equal calls, and the
+ * reply that tells it.
  *
- * quota/reading.h reads the integers. A script decides n calls on one key as if they had come one after the other: the
- * first of them pass, and from the first that is refused on none does. Any thread.
+ * quota/reading.h reads the integers. A script decides n calls on one key as if they had come one
+ * after the other: the first of them pass, and from the first that is refused on none does. Any
+ * thread.
  */
 #ifndef WEIR_QUOTA_OUTCOME_H
 #define WEIR_QUOTA_OUTCOME_H
@@ -43,9 +45,9 @@ void quota_outcome_held(const struct quota_ask *ask, const int64_t *numbers, con
 bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, struct quota_memory *memory);
 
 /*
- * Is `ask`, on the same key, still denied `elapsed_ns` after the remembered question was sent? Then *outcome is set,
- * with times recomputed. False: Redis must be asked; for a window that is so for any other cost than the remembered
- * one.
+ * True if `ask`, on the same key, is still denied `elapsed_ns` after the remembered question was
+ * sent: *outcome is set, with times recomputed. False: Redis must be asked; for a window that is so
+ * for any other cost than the remembered one.
  */
 __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask,
                                                       uint64_t elapsed_ns, struct quota_outcome *outcome);

@@ -117,7 +117,7 @@ static bool may_penalise(const struct quota_ask *ask)
     return may && !ask->is_peek;
 }
 
-/* Does it wait outside of Redis? A funnel by itself reserves its turn there. */
+/* True if it waits outside of Redis. A funnel by itself reserves its time there. */
 static bool tries_again(const struct quota_ask *ask)
 {
     return ask->wait_ns > 0 && !quota_is_funnel(ask->rule.kind);

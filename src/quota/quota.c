@@ -20,14 +20,14 @@
 #define MS_PER_S 1000
 #define RETRY_LEAST_NS NS_PER_MS /* a window that says it has room already is not asked in a circle */
 
-#define RELEASE_LONGEST_NS (30 * NS_PER_S) /* how long a release is asked again that Redis does not take */
+#define RELEASE_LONGEST_NS (30 * NS_PER_S) /* how long a failed release is asked again */
 #define RELEASE_AGAIN_NS (500 * NS_PER_MS) /* after so long each time */
 
 struct quota {
     struct exchange exchange;
     struct release_listener listener;
     struct alarms *alarms;
-    struct list releasing; /* struct decision, by in_client: ACQUIRE for clients that had gone, now releases */
+    struct list releasing; /* struct decision by in_client: releases for clients that had gone */
     struct quota_settings *settings;
     quota_on_done on_done;
     struct denials *denials;
@@ -300,7 +300,7 @@ static void on_alarm(struct alarm *alarm)
 {
     struct decision *decision = container_of(alarm, struct decision, alarm);
     if (decision->has_turn && now_of(decision->quota) < alarm->due_ns)
-        wait_until(decision, alarm->due_ns); /* a turn never comes early, whoever woke the call */
+        wait_until(decision, alarm->due_ns); /* woken early */
     else if (decision->has_turn)
         done(decision);
     else
@@ -320,7 +320,7 @@ static void give_place_back(struct decision *decision)
     ask(decision, hash_of(decision));
 }
 
-/* True if a release for a client that had gone has failed, and is asked again later: Redis is busy or away. */
+/* True if a release for a client that had gone has failed, and is asked again later. */
 static bool release_again(struct decision *decision)
 {
     uint64_t again_ns = now_of(decision->quota) + RELEASE_AGAIN_NS;
@@ -349,7 +349,7 @@ static void decide_holding(struct decision *decision, const int64_t *numbers)
     }
 }
 
-/* True if what is known of the keys has been written anew. A penalty may have begun where one is known now. */
+/* True if the keys were written. A penalty may have begun where one is known. */
 static bool has_changed(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t n)
 {
     bool has = ask->counts_all || quota_granted_held(ask, numbers, holds, n) > 0;
@@ -423,7 +423,7 @@ static void on_failed(struct decision *decision, struct slice error, bool is_dow
         decision_renew_end(decision);
     for (unsigned i = 0; i < decision->n_parts; i++)
         note_pass(decision->quota, exchange_hash(&decision->quota->exchange, decision->asks[i].key));
-    note_pass(decision->quota, hash_of(decision)); /* nobody knows */
+    note_pass(decision->quota, hash_of(decision)); /* it may have been charged */
     bool is_due = decision_is_outdated(decision, error);
     if (is_due && decision->ask.is_peek) {
         struct quota_outcome outcome;

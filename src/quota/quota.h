@@ -63,12 +63,12 @@ const struct node *quota_node(const struct decision *decision);
 /* Free it, after on_done, when its reply has been used. */
 void quota_end(struct decision *decision);
 
-/* Is it one of the commands that Redis decides? */
+/* True if Redis decides this command. */
 bool quota_decides(const struct command *command);
 
 /*
- * True if the operator leaves it to Redis (cl-throttle = off): then it is no command that weir knows. CL.THROTTLE is
- * the only one of weir's commands with its key as first argument.
+ * True if the operator leaves it to Redis (cl-throttle = off): then it is no command that weir
+ * knows. CL.THROTTLE is the only one of weir's commands with its key as first argument.
  */
 static inline bool quota_is_left(enum quota_cell cell, const struct command *command)
 {

@@ -17,7 +17,7 @@ static int64_t remembered_retry(const struct quota_memory *memory, const struct 
     return memory->retry_ns[i] == QUOTA_NEVER ? QUOTA_NEVER : memory->retry_ns[i] - elapsed_ns;
 }
 
-/* ---- funnels: a debt for each rate. What it leaves room for is worked out as in upstream/scripts/funnel.lua ---- */
+/* ---- funnels: a debt for each rate, as in upstream/scripts/funnel.lua ---- */
 
 static unsigned funnel_numbers(const struct quota_ask *ask)
 {
@@ -58,7 +58,7 @@ static uint64_t funnel_granted(const struct quota_ask *ask, const int64_t *debts
     return n;
 }
 
-/* What is owed once `granted` calls have been let through, and `refused` ones count as far as the burst. */
+/* What is owed once `granted` calls have passed, and `refused` ones count as far as the burst. */
 static void funnel_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                           struct quota_memory *memory)
 {
@@ -93,10 +93,8 @@ static int64_t funnel_exact(const struct quota_memory *memory)
     return longest_ns;
 }
 
-/*
- * ---- windows: how many calls the script has let through; and of each rate what is used, when the same call has room
- * again, and when the window is empty ----
- */
+/* ---- windows: calls that passed; for each rate what is used, and when there is room ---- */
+
 enum { GRANTED, USED, RETRY_US, RESET_US, PER_RATE = 3 };
 
 static int64_t of_window(const int64_t *numbers, unsigned i, unsigned which)
@@ -163,7 +161,7 @@ static int64_t window_exact(const struct quota_memory *memory)
     return longest_ns;
 }
 
-/* ---- buckets with a warm-up: a debt, and how long the bucket has rested, as in upstream/scripts/warm.lua ---- */
+/* ---- buckets with a warm-up: debt and rest, as in upstream/scripts/warm.lua ---- */
 
 enum { DEBT, REST, WARM_NUMBERS };
 

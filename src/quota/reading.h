@@ -47,7 +47,7 @@ struct quota_memory {
     bool is_first;    /* FROM FIRST */
     int64_t cost;     /* of the call that was denied */
     int64_t exact_ns; /* for so long not even one unit passes: the state changes by the time only */
-    /* For each rate, after the decision: the debt of funnels in ns, or the units used of windows; times in ns. */
+    /* For each rate: the debt of a funnel in ns, or what a window holds; times in ns. */
     int64_t debt[QUOTA_RATES_MAX];
     int64_t retry_ns[QUOTA_RATES_MAX];
     int64_t reset_ns[QUOTA_RATES_MAX];
@@ -75,7 +75,7 @@ uint64_t quota_tries(const struct quota_ask *ask, uint64_t n);
 
 unsigned quota_numbers(const struct quota_ask *ask);
 
-/* Can a script of weir's have returned these for n such calls? If not the whole answer is rejected. */
+/* True if a script can have returned these for n such calls; if not the answer is rejected. */
 bool quota_numbers_are_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
 
 /*

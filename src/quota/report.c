@@ -109,7 +109,7 @@ static void who(struct build *out, const struct report_subject *subject)
     report_text(out, "policy", policy != NULL && policy->name[0] != '\0' ? policy->name : NULL);
 }
 
-/* One more field of a map, for who is blocked. */
+/* One more field of a map, for a blocked subject. */
 static void blocked(struct build *out, const struct report_subject *subject, uint64_t now_ns)
 {
     if (subject->block == NULL)
@@ -246,7 +246,7 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
     return gate;
 }
 
-/* By which limit would one more connection of its be turned away now? */
+/* The limit that would turn away one more connection of the subject now; NULL: none. */
 static const struct limit *door_keeper(const struct report_subject *subject, uint64_t now_ns, bool is_shadow)
 {
     const struct policy *policy = subject->account.policy;

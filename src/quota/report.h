@@ -1,7 +1,9 @@
 /*
- * The replies of LIMIT commands that report: to a client about itself, to the operator about all limits and clients.
+ * The replies of LIMIT commands that report: to a client about itself, to the operator about all
+ * limits and clients.
  *
- * Each function appends one reply, or a part of one, and charges nothing. Out of memory: `out` is broken.
+ * Each function appends one reply, or a part of one, and charges nothing. Out of memory: `out` is
+ * broken.
  */
 #ifndef WEIR_QUOTA_REPORT_H
 #define WEIR_QUOTA_REPORT_H
@@ -45,7 +47,7 @@ struct explained_call {
     struct slice server;     /* to which it would go; empty: there is only one */
     struct slice server_why; /* why there, for people */
     uint64_t now_ns;
-    const char *refuser; /* the limit that turns away newcomers from where the subject comes, whoever they are; NULL */
+    const char *refuser; /* the limit that turns away all new clients there; NULL */
 };
 
 /* LIMIT EXPLAIN: what the gate would decide, which is returned, and which limits bind the command. */
@@ -59,8 +61,11 @@ struct slice report_lane(const struct command *command, bool is_private);
 
 /* Which limits LIMIT LIST shows. */
 struct report_filter {
-    struct slice glob; /* those whose name fits this pattern, in either case; "": all */
-    /* Only those that refuse now: by limit id, bits by enum whom_kind; NULL: all. Named ones by `limited`. */
+    struct slice glob; /* those with a name that fits this pattern, in either case; "": all */
+    /*
+     * Only those that refuse now: by limit id, bits by enum whom_kind; NULL: all. Named ones by
+     * `limited`.
+     */
     const _Atomic uint8_t *stopping;
     struct top *limited;
 };
@@ -73,7 +78,7 @@ struct report_list {
     const struct policies *policies;
     const struct variants *variants; /* limits of single subjects */
     struct tally *const *tallies;    /* summed over the workers */
-    struct top *const *tops;         /* the workers': whom the limits of single subjects refuse */
+    struct top *const *tops;         /* the workers': subjects that limits of their own refuse */
     unsigned n_workers;
     const struct named *named;
     enum quota_when_down when_down; /* limit-when-down */
@@ -89,7 +94,7 @@ void report_blocks(struct build *out, const struct shared_set *blocks, size_t n,
 /* What LIMIT TOP tells of. */
 struct report_top {
     const struct policies *policies;
-    uint32_t block_id; /* of the limit by which blocks refuse; TOP_NO_LIMIT: nobody has been blocked */
+    uint32_t block_id; /* of the limit by which blocks refuse; or TOP_NO_LIMIT */
     struct top *const *tops;
     unsigned n_workers;
     enum top_by by;
@@ -127,7 +132,7 @@ void report_number(struct build *out, const char *name, uint64_t value);
 /* Six fields of a configured limit: limit, what, rate, burst, per, over. */
 void report_limit(struct build *out, const struct limit *limit);
 
-/* True if an operator has set the limit for one subject, or for a time: a map of it has so many fields more. */
+/* True if an operator has set it for one subject, or for a time: a map has so many fields more. */
 #define REPORT_SET_FIELDS 2
 bool report_is_set(const struct limit *limit);
 

@@ -1,6 +1,6 @@
 /*
- * What operators are told: all limits with what they have done, blocked subjects, the heaviest subjects, what has
- * happened, and slow requests.
+ * What operators are told: all limits with what they have done, blocked subjects, the heaviest
+ * subjects, what has happened, and slow requests.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ struct refused_lately {
     size_t n;
 };
 
-/* The keys of named limits, to be freed. NULL: all limits are shown, or memory is short and no named one is. */
+/* The keys of named limits, to be freed. NULL: all limits are shown, or memory is short. */
 static struct refused_lately *look_for_refused(const struct report_filter *filter, uint64_t now_ns)
 {
     struct refused_lately *lately = filter->stopping != NULL ? calloc(1, sizeof *lately) : NULL;
@@ -158,8 +158,9 @@ static void list_variant(struct build *out, const struct variant *one, const str
 }
 
 /*
- * Those that an operator has set for single subjects; what they admit and refuse is counted with their policies'
- * limits, so whether one refuses is known from who is refused. Returns how many.
+ * Limits that an operator has set for single subjects. What they admit and refuse is counted with
+ * the limits of their policies, so the subjects that are refused most tell which of them refuse.
+ * Returns how many.
  */
 static size_t list_variants(struct build *out, const struct report_list *list, uint64_t now_ns)
 {

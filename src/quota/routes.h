@@ -1,10 +1,11 @@
 /*
  * At which node each batch of a worker is asked, and when: at once, behind an older one, or again.
  *
- * On a cluster the keys of a batch have one slot, and it goes to the node that serves the slot; else all go to the home
- * node. Of a slot that no node serves the home node is asked, which says CLUSTERDOWN.
- * Invariant: of one slot no batch is sent while an older one is under way to another node or waits for that; and on a
- * cluster none while one is under way that was refused before. So what is asked about one key stays in order.
+ * On a cluster the keys of a batch have one slot, and it goes to the node that serves the slot;
+ * else all go to the home node. Of a slot that no node serves the home node is asked, which says
+ * CLUSTERDOWN. Invariant: of one slot no batch is sent while an older one is under way to another
+ * node or waits for that; and on a cluster none while one is under way that was refused before. So
+ * what is asked about one key stays in order.
  *
  * A batch that Redis has not run is held, and asked again until it is decided or its wait is over:
  *
@@ -16,9 +17,9 @@
  *   ASK                             at once at the node that it names, behind ASKING
  *   TRYAGAIN                        each key by itself; a call on several keys after 1 .. 50 ms until redirect-timeout
  *
- * A sixth MOVED or ASK, or one for another slot, is the end: `-UPSTREAM moved`. What a cluster has not decided in time
- * counts as unanswered: limit-when-down. Decided once: only what Redis says that it has not run is asked again.
- * Owner: the exchange; the worker's thread.
+ * A sixth MOVED or ASK, or one for another slot, is the end: `-UPSTREAM moved`. What a cluster has
+ * not decided in time counts as unanswered: limit-when-down. Decided once: only what Redis says
+ * that it has not run is asked again. Owner: the exchange; the worker's thread.
  */
 #ifndef WEIR_QUOTA_ROUTES_H
 #define WEIR_QUOTA_ROUTES_H
@@ -49,7 +50,7 @@ struct routes {
     struct slot_use *uses;         /* by slot; heap; without a cluster there is one */
     uint16_t n_numbers;            /* of members */
     bool is_cluster;
-    struct list held;   /* batches that are asked again, and those behind one about the same key; by batch.order */
+    struct list held;   /* batches that are asked again, or wait behind one; by batch.order */
     struct alarm again; /* for the first of those that is due */
     struct alarms *alarms;
     const struct script_node_ops *ops; /* the members' */
@@ -91,8 +92,8 @@ static inline bool routes_was_refused(const struct batch *batch)
 struct nodes_row *routes_row(const struct routes *routes, uint16_t slot);
 
 /*
- * A batch in no list is to be sent where its slot is served, with all that wait of the slot; in order. False: out of
- * memory, and it has failed.
+ * A batch in no list is to be sent where its slot is served, with all that wait of the slot; in
+ * order. False: out of memory, and it has failed.
  */
 bool routes_put(struct routes *routes, struct batch *batch);
 

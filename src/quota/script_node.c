@@ -88,7 +88,7 @@ static void refuse(struct script_node *node)
     node->ops->on_none(node);
 }
 
-/* The reply to the first script: does Redis let weir in? */
+/* The reply to the first script says whether Redis lets weir in. */
 static void keep_first(struct script_node *node, struct slice reply)
 {
     char named[LACK_ERROR_ROOM];
@@ -121,7 +121,7 @@ static void keep_sha(struct script_node *node, unsigned script, struct slice rep
     node->is_unloaded |= !take_sha(node, script, reply);
     if (reply.len > 0 && reply.at[0] == '-')
         keep_refusal(node, reply);
-    if (node->is_unloaded && node->n_loads == node->n_loading) { /* fewer than all where memory was short */
+    if (node->is_unloaded && node->n_loads == node->n_loading) { /* memory may be short */
         node->n_loads = 0;
         refuse(node);
         return;
@@ -165,7 +165,7 @@ static bool load_next(struct script_node *node)
     if (node->whole_ns != 0)
         return true;
     if (node->n_loading == 0)
-        keep_refusal(node, SLICE("")); /* of a load before: if none can be sent now, that is not why */
+        keep_refusal(node, SLICE("")); /* of a load before */
     while (node->n_loading < end) {
         if (!load(node, (enum script)node->n_loading))
             return false;
@@ -299,7 +299,7 @@ static struct batch *take_sent(struct script_node *node)
 static void take_reply(struct script_node *node, struct slice reply)
 {
     if (list_is_empty(&node->sent))
-        return; /* a lane gives no answer that nobody waits for */
+        return; /* a lane gives no answer without a request */
     node->ops->on_reply(node, take_sent(node), reply);
     if (!list_is_empty(&node->open) || node->is_leaving)
         script_node_wake(node); /* batches held back may go now */
@@ -366,8 +366,9 @@ static void on_probe(struct alarm *alarm)
 }
 
 /*
- * A question has waited too long. If it was sent (is_owing) its connection is closed, and on_lost follows at once. A
- * connection that is still being opened, or loads scripts, stays: it closes the circuit once it is ready.
+ * A question has waited too long. If it was sent (is_owing) its connection is closed, and on_lost
+ * follows at once. A connection that is still being opened, or loads scripts, stays: it closes the
+ * circuit once it is ready.
  */
 static void open_circuit(struct script_node *node, bool is_owing)
 {
@@ -474,7 +475,7 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     const struct node *of = script_node_of(node);
     char named[LACK_ERROR_ROOM];
     forget(node);
-    if (end == END_LOGIN_REFUSED && lanes_may_log_in(node->base.lanes)) { /* there is another password to try */
+    if (end == END_LOGIN_REFUSED && lanes_may_log_in(node->base.lanes)) { /* by another password */
         script_node_wake(node);
         return;
     }
@@ -484,7 +485,7 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     node->is_away = end == END_LOST || end == END_LATE;
     if (!node->is_away)
         circuit_close(&node->circuit);        /* a refusal is an answer */
-    circuit_fail(&node->circuit, clock_ns()); /* in a timer the loop's time is that of the iteration before */
+    circuit_fail(&node->circuit, clock_ns()); /* in a timer the loop's time is old */
     if (node->refusal != NULL)
         node->ops->on_none(node);
 }

@@ -1,15 +1,16 @@
 /*
- * One node of which a worker asks decisions: the connection on which it calls weir's scripts there, the batches that
- * are to be sent or are sent, and what happens when an answer is late.
+ * One node of which a worker asks decisions: the connection on which it calls weir's scripts there,
+ * the batches that are to be sent or are sent, and what happens when an answer is late.
  *
- * The connection is opened when it is needed, and loads the scripts first. Batches are answered in order. When the
- * connection is lost, those that were sent have no answer: nothing is asked twice.
+ * The connection is opened when it is needed, and loads the scripts first. Batches are answered in
+ * order. When the connection is lost, those that were sent have no answer: nothing is asked twice.
  *
- * Sent or not, no batch waits longer than upstream-timeout: when the oldest has, all of the node fail, and later ones
- * fail at once until the node has answered a new connection (circuit.h). An alarm has that connection opened.
+ * Sent or not, no batch waits longer than upstream-timeout: when the oldest has, all of the node
+ * fail, and later ones fail at once until the node has answered a new connection (circuit.h). An
+ * alarm has that connection opened.
  *
- * A node that is in the topology no more is leaving: nothing is sent there, and what was sent is still answered.
- * Owner: the exchange; the worker's thread.
+ * A node that is in the topology no more is leaving: nothing is sent there, and what was sent is
+ * still answered. Owner: the exchange; the worker's thread.
  */
 #ifndef WEIR_QUOTA_SCRIPT_NODE_H
 #define WEIR_QUOTA_SCRIPT_NODE_H
@@ -54,17 +55,18 @@ struct script_node {
     struct weir_lane base;
     struct login *login; /* that it logs in by, one reference; NULL: not at all */
     struct bytes reply;  /* to the oldest request, as far as it has come */
-    char *refusal;       /* heap: the error reply with which Redis refused login or scripts; NULL: none */
+    char *refusal;       /* heap: the error with which Redis refused login or scripts; NULL: none */
     char shas[SCRIPT_COUNT][SCRIPT_SHA_LEN + 1];
     unsigned n_loads;   /* how many SCRIPT LOADs were answered; SCRIPT_COUNT: all of shas are known */
     unsigned n_loading; /* how many were sent on this connection */
     unsigned n_lost;    /* how often in a row the connection was lost while scripts were loaded */
-    uint64_t whole_ns;  /* since when calls carry their scripts, as Redis allows nothing else; 0: they do not */
+    uint64_t whole_ns;  /* since when calls must carry their scripts; 0: they do not */
     bool is_let_in;     /* Redis has taken the first script, or will have none loaded */
     bool is_unloaded;   /* Redis has refused another one */
     /*
-     * There is no connection because its node cannot be reached, or the circuit is open. A node that is there, but
-     * does not let weir in or does not decide, is no reason to let any call through.
+     * There is no connection because its node cannot be reached, or the circuit is open. A node
+     * that is there, but does not let weir in or does not decide, is no reason to let any call
+     * through.
      */
     bool is_away;
 };
@@ -94,7 +96,7 @@ void script_node_leave(struct script_node *node);
 enum script_conn_state {
     SCRIPT_CONN_READY,
     SCRIPT_CONN_NOT_YET, /* being opened: on_look follows */
-    SCRIPT_CONN_NONE,    /* the node is away, does not answer (a connection may be being opened), or refuses */
+    SCRIPT_CONN_NONE,    /* the node is away, does not answer, or refuses */
 };
 
 /* The state of the connection; opens it if need be. */
@@ -103,7 +105,7 @@ enum script_conn_state script_node_find(struct script_node *node);
 /* Why there is no connection, as an error reply. */
 struct slice script_node_why_none(const struct script_node *node);
 
-/* True if this error says that a call was not run for the way in which it named its script: it must carry the script. */
+/* True if this error says that a call was not run, as it must carry its script. */
 bool script_node_takes_back(struct script_node *node, struct slice error);
 
 /* A batch was answered, not with an error: weir has the rights for that. */

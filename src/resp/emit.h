@@ -14,7 +14,10 @@
 /* "*n\r\n", "$n\r\n", ":n\r\n": any type byte and a number. `out` has at least EMIT_HEADER_MAX bytes. */
 size_t emit_header(char *out, char type, int64_t n);
 
-/* A bulk string; or one whose bytes are the digits of n. `out` has EMIT_HEADER_MAX bytes and the content's length + 2. */
+/*
+ * A bulk string; or one whose bytes are the digits of n. `out` has EMIT_HEADER_MAX bytes and the
+ * content's length + 2.
+ */
 size_t emit_bulk(char *out, struct slice bytes);
 size_t emit_bulk_number(char *out, int64_t n);
 
