@@ -12,26 +12,29 @@
 #include "quota/prefix.h"
 #include "resp/emit.h"
 
-/* "KEY" behind the prefix, as it is called in Redis. */
-static struct slice put_key(char **at, struct slice prefix, struct slice key)
+/*
+ * "KEY" or "NAME:KEY" behind the prefix, as in Redis, the name in lower case: two named limits on
+ * one key have nothing in common.
+ */
+static struct slice put_key(char **at, struct slice prefix, struct slice name, struct slice key)
 {
     char *start = *at;
-    memcpy(*at, prefix.at, prefix.len);
-    memcpy(*at + prefix.len, key.at, key.len);
-    *at += prefix.len + key.len;
-    return slice_of(start, prefix.len + key.len);
+    *at = mempcpy(*at, prefix.at, prefix.len);
+    for (size_t i = 0; i < name.len; i++)
+        *(*at)++ = ascii_lower(name.at[i]);
+    if (name.len > 0)
+        *(*at)++ = ':';
+    *at = mempcpy(*at, key.at, key.len);
+    return slice_of(start, (size_t)(*at - start));
 }
 
-/* "NAME:KEY" behind the prefix, the name in lower case: two named limits on one key have nothing in common. */
-static struct slice put_named(char **at, struct slice prefix, struct slice name, struct slice key)
+static struct slice put_bulk(char **at, struct slice prefix, struct slice name, struct slice key)
 {
-    char *start = *at;
-    (void)put_key(at, prefix, name);
-    for (char *c = start + prefix.len; c < *at; c++)
-        *c = ascii_lower(*c);
-    *(*at)++ = ':';
-    (void)put_key(at, SLICE(""), key);
-    return slice_of(start, (size_t)(*at - start));
+    size_t len = prefix.len + (name.len > 0 ? name.len + 1 : 0) + key.len;
+    *at += emit_header(*at, '$', (int64_t)len);
+    struct slice content = put_key(at, prefix, name, key);
+    *at = mempcpy(*at, "\r\n", 2);
+    return content;
 }
 
 /* All keys of a RESET, each as a bulk. */
@@ -39,13 +42,8 @@ static void put_keys(struct decision *decision, char *at, struct slice prefix)
 {
     struct slice key;
     char *start = at;
-    while (argv_next(&decision->ask.keys, &key)) {
-        at += emit_header(at, '$', (int64_t)(prefix.len + key.len));
-        (void)put_key(&at, prefix, key);
-        *at++ = '\r';
-        *at++ = '\n';
-        decision->n_keys++;
-    }
+    for (; argv_next(&decision->ask.keys, &key); decision->n_keys++)
+        (void)put_bulk(&at, prefix, SLICE(""), key);
     decision->key = slice_of(start, (size_t)(at - start));
 }
 
@@ -73,22 +71,13 @@ static void init(struct decision *decision, struct quota *quota, void *owner, bo
     build_init(&decision->reply, is_resp3);
 }
 
-static size_t parted_len(const struct quota_ask *part, struct slice prefix)
-{
-    return prefix.len + (part->name.len > 0 ? part->name.len + 1 : 0) + part->key.len;
-}
-
 /* Keys of several parts, each as a bulk, and behind them those that the client has written. */
 static void put_parts(struct decision *decision, char *at, struct slice prefix)
 {
     char *start = at;
     for (unsigned i = 0; i < decision->n_parts; i++) {
         struct quota_ask *part = &decision->asks[i];
-        at += emit_header(at, '$', (int64_t)parted_len(part, prefix));
-        struct slice key =
-            part->name.len > 0 ? put_named(&at, prefix, part->name, part->key) : put_key(&at, prefix, part->key);
-        *at++ = '\r';
-        *at++ = '\n';
+        struct slice key = put_bulk(&at, prefix, part->name, part->key);
         decision->parts[i].shown = decision->ask.is_named ? slice_str(decision->parts[i].tally->name) : part->key;
         part->key = key;
         part->name = slice_of("", 0);
@@ -96,7 +85,7 @@ static void put_parts(struct decision *decision, char *at, struct slice prefix)
     decision->n_keys = decision->n_parts;
     decision->key = slice_of(start, (size_t)(at - start));
     for (unsigned i = 0; i < decision->n_parts && !decision->ask.is_named; i++)
-        decision->parts[i].shown = put_key(&at, SLICE(""), decision->parts[i].shown);
+        decision->parts[i].shown = put_key(&at, SLICE(""), SLICE(""), decision->parts[i].shown);
 }
 
 /* Copy what is needed of the request. */
@@ -113,9 +102,9 @@ static void keep(struct decision *decision, const struct quota_ask *ask, struct 
         put_keys(decision, at, prefix);
         return;
     }
-    decision->key = ask->name.len > 0 ? put_named(&at, prefix, ask->name, ask->key) : put_key(&at, prefix, ask->key);
+    decision->key = put_key(&at, prefix, ask->name, ask->key);
     if (ask->token.len > 0)
-        decision->ask.token = put_key(&at, SLICE(""), ask->token);
+        decision->ask.token = put_key(&at, SLICE(""), SLICE(""), ask->token);
     decision->ask.key = decision->key;
     decision->ask.name = slice_of("", 0);
 }
@@ -166,11 +155,6 @@ static bool resolve(struct asked *asked, const struct quota_context *context, st
         return true;
     build_error(error, slice_str(text));
     return false;
-}
-
-static bool is_named(const struct asked *asked)
-{
-    return asked->ask.name.at != NULL || asked->ask.is_named;
 }
 
 /* The size of a call's text. */
@@ -251,7 +235,7 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
     memset(asked.limits, 0, sizeof asked.limits);
     if (!parse(&asked, memo, name, request, error))
         return NULL;
-    if (is_named(&asked) && !resolve(&asked, context, error))
+    if ((asked.ask.name.at != NULL || asked.ask.is_named) && !resolve(&asked, context, error))
         return NULL;
     asked.ask.is_raw = asked.ask.is_cell && context->cell == QUOTA_CELL_RAW;
     if (asked.ask.is_raw && !context->has_database) {

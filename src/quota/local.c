@@ -393,19 +393,12 @@ static bool has_shard(const struct keys *keys, size_t shard)
     return false;
 }
 
-/* Always in the same order. */
-static void lock(struct local *local, const struct keys *keys)
+/* Locks or unlocks the shards of the keys, always in the same order. */
+static void for_shards(struct local *local, const struct keys *keys, int (*act)(pthread_mutex_t *mutex))
 {
     for (size_t s = 0; s < SHARDS; s++)
         if (has_shard(keys, s))
-            pthread_mutex_lock(&local->shards[s].lock);
-}
-
-static void unlock(struct local *local, const struct keys *keys)
-{
-    for (size_t s = 0; s < SHARDS; s++)
-        if (has_shard(keys, s))
-            pthread_mutex_unlock(&local->shards[s].lock);
+            act(&local->shards[s].lock);
 }
 
 /* False: there is no room for one of them. */
@@ -481,10 +474,10 @@ bool local_decide(struct local *local, const struct quota_ask *ask, const uint64
                   struct quota_outcome *outcome)
 {
     struct keys keys = {.asks = quota_ask_at(ask, 0), .hashes = hashes, .n = quota_ask_count(ask)};
-    lock(local, &keys);
+    for_shards(local, &keys, pthread_mutex_lock);
     bool has_room = need_all(local, &keys, time.now_ns);
     if (has_room)
         decide(&keys, ask, time, outcome);
-    unlock(local, &keys);
+    for_shards(local, &keys, pthread_mutex_unlock);
     return has_room;
 }

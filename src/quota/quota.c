@@ -9,7 +9,7 @@
 #include "limit/policy/rate.h"
 #include "quota/ask_parse.h"
 #include "quota/away.h"
-#include "quota/denials.h"
+#include "quota/exchange.h"
 #include "quota/local.h"
 #include "quota/outcome.h"
 #include "quota/prefix.h"

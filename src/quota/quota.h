@@ -15,7 +15,6 @@
 #include "limit/command/command.h"
 #include "net/alarms.h"
 #include "quota/decision.h"
-#include "quota/exchange.h"
 #include "quota/denials.h"
 #include "upstream/node/nodes.h"
 
