@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "run/census_limits.h"
 #include "run/census_nodes.h"
-#include "run/commands/fullness.h"
 #include "run/topology/cluster.h"
 
 #define NS_IN_S 1e9
@@ -188,7 +187,7 @@ static void take_tops(struct snapshot *s, const struct census *census)
         s->tops[by].n = top_heaviest(census->settings->tops, census->config->workers, (enum top_by)by, s->taken_ns,
                                      s->tops[by].rows, SNAPSHOT_TOP);
     if (census->crew != NULL)
-        fullness_look(s, governor_rules(census->governor), census->settings->subjects, census->settings->key_subjects);
+        census_take_fullness(s, census);
 }
 
 struct snapshot *census_look(const struct census *census)

@@ -1,5 +1,5 @@
 /*
- * The limits that operators see in a snapshot, with what they have done. Main thread.
+ * The limits that operators see in a snapshot: what they have done, and how full they are. Main thread.
  */
 #ifndef WEIR_RUN_CENSUS_LIMITS_H
 #define WEIR_RUN_CENSUS_LIMITS_H
@@ -15,5 +15,12 @@ __attribute__((warn_unused_result)) bool census_take_named(struct snapshot *snap
 
 /* What limits of that id have done, on all workers. */
 void census_sum_tallies(struct snapshot_limit *to, const struct census *census, uint16_t id);
+
+/*
+ * Set `used` and `fullest` of snapshot->limits, which are in the order of their policies, using snapshot->tops. How much
+ * of a limit is used: by all together with scope PER_POLICY, else by the fullest among the heaviest subjects; others are
+ * not looked at. Takes the subjects' shard locks briefly.
+ */
+void census_take_fullness(struct snapshot *snapshot, const struct census *census);
 
 #endif

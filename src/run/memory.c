@@ -5,7 +5,6 @@
 
 #include "front/client/client.h"
 #include "limit/figures/demand.h"
-#include "run/config/log_event.h"
 
 #define LOOK_MS 100
 #define CALLS_MIN_BYTES 65536 /* for what is remembered of calls: some thousand, so that a pipeline fits */
@@ -66,9 +65,9 @@ static void tell(const struct memory *memory, uint64_t used)
         [LADDER_STALL] = "nothing is read from clients that do not read their replies",
         [LADDER_REFUSE] = "and new clients are refused too",
     };
-    log_event(memory->journal, memory->step >= LADDER_STALL ? LOG_WARN : LOG_INFO, "memory",
-              "memory: step %d, %s: %" PRIu64 " of %" PRIu64 " bytes", (int)memory->step, does[memory->step], used,
-              memory->limit_bytes);
+    journal_log(memory->journal, memory->step >= LADDER_STALL ? LOG_WARN : LOG_INFO, "memory",
+                "memory: step %d, %s: %" PRIu64 " of %" PRIu64 " bytes", (int)memory->step, does[memory->step], used,
+                memory->limit_bytes);
 }
 
 static void look(struct memory *memory)

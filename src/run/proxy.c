@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -11,28 +12,23 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
+#include "limit/figures/journal.h"
 #include "net/tcp_peer.h"
-#include "run/topology/controls.h"
-#include "run/crew.h"
-#include "run/descriptors.h"
-#include "run/drain.h"
-#include "run/config/address.h"
-#include "run/ending.h"
-#include "run/environment.h"
 #include "run/commands/governor.h"
 #include "run/commands/handover.h"
+#include "run/commands/order_report.h"
+#include "run/config/address.h"
+#include "run/crew.h"
+#include "run/drain.h"
+#include "run/ending.h"
+#include "run/environment.h"
 #include "run/inherit.h"
 #include "run/listening.h"
-#include "run/config/log_event.h"
-#include "run/commands/order_info.h"
-#include "run/commands/order_upstream.h"
-#include "run/commands/order_report.h"
-#include "run/topology/password_watch.h"
-#include "run/topology/replacement.h"
 #include "run/reporter.h"
 #include "run/sd_notify.h"
-#include "run/commands/suggest.h"
-#include "run/upgrade.h"
+#include "run/topology/controls.h"
+#include "run/topology/password_watch.h"
+#include "run/topology/replacement.h"
 #include "run/watch.h"
 #include "run/watchdog.h"
 
@@ -85,6 +81,15 @@ struct proxy {
 
 /* ---- the upstream ---- */
 
+/* How many files this process may have open. */
+static uint32_t files_allowed(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT32_MAX)
+        return INT32_MAX;
+    return (uint32_t)limit.rlim_cur;
+}
+
 static void set_upstream(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
@@ -92,7 +97,7 @@ static void set_upstream(struct proxy *proxy)
     upstream_set_tls(&proxy->upstream, config->rules.upstream_tls);
     proxy->upstream.hurry = (uint32_t)environment_number("WEIR_HURRY", 1000);
     tcp_peer_hurry(proxy->upstream.hurry);
-    atomic_store(&proxy->upstream.room.descriptors, descriptors_allowed());
+    atomic_store(&proxy->upstream.room.descriptors, files_allowed());
     proxy->upstream.connect_timeout_ns = config->connect_timeout_ns;
     proxy->upstream.timeout_ns = config->upstream_timeout_ns;
     proxy->upstream.dial_rate = config->dial_rate;
@@ -244,7 +249,8 @@ static void start_controls(struct proxy *proxy)
 static void on_said(void *arg, enum log_level level, const char *kind, const char *about, const char *line)
 {
     struct proxy *proxy = arg;
-    log_event_about(proxy->journal, level, kind, about, line);
+    log_line(level, "%s", line);
+    journal_add_about(proxy->journal, clock_unix_ms(), kind, about, line);
 }
 
 static void upgrade(struct proxy *proxy)
@@ -508,21 +514,13 @@ static void settle(void *arg)
 static void on_order(void *arg, struct order *order)
 {
     struct proxy *proxy = arg;
-    if (order->kind == ORDER_INFO) {
-        const struct census census = census_of(proxy);
-        order_info(order, &census);
-    } else if (order->kind == ORDER_UPSTREAM) {
-        const struct census census = census_of(proxy);
-        order_upstream(order, &census);
-    } else if (order_is_report(order)) {
-        order_report(order, governor_rules(proxy->governor), &proxy->settings, clock_ns());
-    } else if (order->kind == ORDER_SUGGEST) {
-        suggest_carry_out(order, governor_rules(proxy->governor)->policies, &proxy->settings, clock_ns());
-    } else {
+    const struct census census = census_of(proxy);
+    if (order_is_report(order))
+        order_report(order, &census, clock_ns());
+    else
         governor_carry_out(proxy->governor, order);
-        if (order->kind == ORDER_DIFF)
-            order_report_differences(order);
-    }
+    if (order->kind == ORDER_DIFF)
+        order_report_differences(order);
     ending_await(&proxy->ending);
 }
 

@@ -7,7 +7,6 @@
 #include "admin/http.h"
 #include "base/log.h"
 #include "net/listen.h"
-#include "run/config/address.h"
 
 static const char *why_not(int error)
 {

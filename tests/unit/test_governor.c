@@ -17,11 +17,11 @@
 #include "base/mem.h"
 #include "folder_kit.h"
 #include "quota/ask.h"
-#include "run/config/config_build.h"
 #include "run/commands/governor.h"
 #include "run/commands/handover.h"
 #include "run/commands/order_block.h"
-#include "run/commands/order_lines.h"
+#include "run/commands/set_lines.h"
+#include "run/config/config_build.h"
 
 #define FREE "[policy free]\nmatch = user:free-*\n"
 

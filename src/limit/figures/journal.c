@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
+
+#define LINE_ROOM 1024
 
 enum part { PART_OF_ORDERS, PART_OF_LIMITS, PART_OF_WEIR, PARTS };
 
@@ -123,6 +127,17 @@ static int newest_first(const void *one, const void *other)
     const struct journal_event *a = *(const struct journal_event *const *)one;
     const struct journal_event *b = *(const struct journal_event *const *)other;
     return a->id > b->id ? -1 : a->id < b->id;
+}
+
+void journal_log(struct journal *journal, enum log_level level, const char *kind, const char *format, ...)
+{
+    char text[LINE_ROOM];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    log_line(level, "%s", text);
+    journal_add(journal, clock_unix_ms(), kind, "%s", text);
 }
 
 size_t journal_last(struct journal *journal, struct journal_event *out, size_t max)

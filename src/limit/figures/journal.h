@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/log_words.h"
+
 #define JOURNAL_ROOM 128 /* events: of limits; of orders; of upstreams and weir itself */
 #define JOURNAL_EVENTS (3 * JOURNAL_ROOM)
 #define JOURNAL_KIND_MAX 31
@@ -45,6 +47,10 @@ __attribute__((format(printf, 4, 5))) void journal_add(struct journal *journal, 
 /* The same where the text says more than what it is about, as numbers that are others each time. */
 void journal_add_about(struct journal *journal, uint64_t unix_ms, const char *kind, const char *about,
                        const char *text);
+
+/* Log a line, and add it as an event of this moment; printf's format. */
+__attribute__((format(printf, 4, 5))) void journal_log(struct journal *journal, enum log_level level, const char *kind,
+                                                       const char *format, ...);
 
 /* Copy the newest events, newest first, at most `max`; returns how many. */
 size_t journal_last(struct journal *journal, struct journal_event *out, size_t max);

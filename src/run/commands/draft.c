@@ -7,11 +7,72 @@
 #include "base/mem.h"
 #include "base/split.h"
 #include "base/why.h"
+#include "limit/command/class.h"
+#include "limit/policy/imply.h"
+#include "limit/policy/named_subject.h"
 #include "quota/algorithm.h"
-#include "run/config/config_edit.h"
-#include "run/commands/order_check.h"
 #include "run/commands/order_line.h"
-#include "run/commands/order_lines.h"
+#include "run/config/config_build.h"
+#include "run/config/config_edit.h"
+
+#define WHY_ROOM 512
+
+/* ---- orders that could have no effect ---- */
+
+static void on_unknown(void *arg, struct slice class, struct slice unknown, struct slice near)
+{
+    char **error = arg;
+    (void)class;
+    if (*error == NULL && near.len > 0)
+        *error =
+            order_error("%.*s is no command that weir knows (did you mean %.*s?)", WHY_SLICE(unknown), WHY_SLICE(near));
+    else if (*error == NULL)
+        *error =
+            order_error("%.*s is no command that weir knows: for one of a module that is not loaded yet, write the "
+                        "line into the file, then LIMIT RELOAD",
+                        WHY_SLICE(unknown));
+}
+
+/*
+ * Returns NULL, or an error (heap) if the line is about a command or category that `table` does not know. Classes that
+ * are spelled out are in none of the operator's, and a set of its own finds them all the same.
+ */
+static char *check_class(const struct line_name *name, const struct command_table *table)
+{
+    char why[WHY_ROOM];
+    char *error = NULL;
+    struct classes *spelled = classes_new();
+    if (class_find(spelled, name->key, why, sizeof why) != NULL)
+        classes_check(spelled, table, on_unknown, &error);
+    classes_free(spelled);
+    return error;
+}
+
+/*
+ * Returns NULL, or an error (heap) if what is SET for one subject, or for a time, cannot be so, or if another policy
+ * binds the subject.
+ */
+static char *check_whom(const struct order *order, const struct line_name *name, const struct identity *identity,
+                        const struct policies *policies)
+{
+    char why[WHY_ROOM];
+    struct named_subject named;
+    const struct policy *other;
+    if (!config_is_limit_line(name->key))
+        return order_error("%s cannot be SET for one subject or for a time: only limits can", order->what);
+    const struct policy *policy = policies_find(policies, name->section);
+    if (policy == NULL || order->key == NULL ||
+        !named_subject_read(&named, identity, slice_str(order->key), why, sizeof why) || !named.is_whole)
+        return NULL; /* of a name that is wrong, more is said elsewhere */
+    struct slice kind, rest = slice_str(order->key);
+    split_next(&rest, ':', &kind);
+    if (!policies_bind_elsewhere(policies, policy, &named.facts, kind, &other))
+        return NULL;
+    if (other == NULL)
+        return order_error("%s is not bound by policy %s, nor by any other", order->key, policy->name);
+    return order_error("%s is bound by policy %s, not by %s: LIMIT SET %s ...", order->key, other->name, policy->name,
+                       other->name);
+}
 
 struct draft draft_new(const struct config_file *running, const struct set_lines *lines)
 {
@@ -49,10 +110,10 @@ static char *check_effect(const struct draft *draft, const struct order *order, 
     if (order->is_handed_over)
         return NULL;
     char *there = value_for_all(draft, name);
-    char *error = there != NULL ? NULL : order_check_class(name, live->commands);
+    char *error = there != NULL ? NULL : check_class(name, live->commands);
     free(there);
     if (error == NULL && order_is_special(order))
-        error = order_check_whom(order, name, &live->rules->identity, live->rules->policies);
+        error = check_whom(order, name, &live->rules->identity, live->rules->policies);
     return error;
 }
 

@@ -6,22 +6,159 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/commands/draft.h"
 #include "run/commands/handover.h"
-#include "run/config/log_event.h"
 #include "run/commands/order_block.h"
 #include "run/commands/order_key.h"
 #include "run/commands/order_line.h"
-#include "run/commands/running.h"
+#include "run/config/config_build.h"
+#include "run/config/config_edit.h"
 
+/*
+ * Two configuration files are kept in memory: `loaded`, as it was read last, and `file`, with what LIMIT SET changed
+ * since. In both, settings that need a restart have the values of the start. So the difference of the two is what was
+ * only SET, and the difference of `file` and the one on disk is what LIMIT DIFF shows.
+ */
 struct governor {
-    struct running running;
+    const char *path; /* NULL: no file */
+    struct config_file loaded, file;
+    struct set_lines lines; /* over the file */
+    struct live_rules live;
+    struct command_table *builtin; /* one reference */
     struct journal *journal;
     size_t bytes; /* of memory that a configuration has taken so far, at most */
     struct reloads reloads;
 };
+
+static char *copy_text(const char *text)
+{
+    return mem_strndup(text, strlen(text));
+}
+
+/* Collects what building a configuration reports; the client gets only the first error. */
+struct complaints {
+    bool is_logged;
+    char *first;
+};
+
+static void on_complaint(void *arg, bool is_error, const char *line)
+{
+    struct complaints *complaints = arg;
+    if (complaints->is_logged)
+        log_line(is_error ? LOG_ERROR : LOG_WARN, "%s", line);
+    if (is_error && complaints->first == NULL)
+        complaints->first = copy_text(line);
+}
+
+/* ---- what runs ---- */
+
+/*
+ * With `lines` over it; after a reload those that do not fit any more are taken out and logged. Returns NULL, or what
+ * is wrong (heap).
+ */
+static char *adopt_or_say(struct governor *g, const struct config *config, struct set_lines *lines, bool is_reload)
+{
+    struct variants variants = {0};
+    char *why = set_lines_apply(lines, config->rules.policies, g->builtin, is_reload ? g->journal : NULL, &variants);
+    if (why == NULL && !live_rules_adopt(&g->live, config, &variants, is_reload))
+        why = copy_text("there have been too many different limits since the start: restart weir");
+    if (why != NULL)
+        variants_fini(&variants);
+    return why;
+}
+
+static void drop_file(struct config_file *file)
+{
+    config_file_fini(file);
+    *file = (struct config_file){0};
+}
+
+static void use_lines(struct governor *g, const struct set_lines *lines)
+{
+    set_lines_fini(&g->lines);
+    g->lines = *lines;
+}
+
+/* Returns what needs a restart, heap; NULL: nothing does. */
+static char *take_over(struct governor *g, struct config_file *file)
+{
+    config_diff_name_dropped(g->journal, &g->file, &g->loaded, file);
+    char *kept = config_diff_keep_settings(g->journal, &g->file, file);
+    drop_file(&g->loaded);
+    drop_file(&g->file);
+    g->loaded = *file;
+    *file = (struct config_file){0};
+    config_file_copy(&g->file, &g->loaded);
+    return kept;
+}
+
+/*
+ * Read the file again, and log what is wrong with it. Returns NULL, or the first that is (heap). *unchanged: what
+ * needs a restart, heap; NULL: nothing does.
+ */
+static char *read_file(struct governor *g, char **unchanged)
+{
+    struct complaints complaints = {.is_logged = true};
+    struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
+    if (g->path == NULL)
+        return copy_text("weir was started without a file (-c FILE)");
+    struct config *config = config_read(&file, g->builtin);
+    struct set_lines kept = set_lines_copy(&g->lines);
+    if (config != NULL)
+        set_lines_keep_timed(&kept, g->journal);
+    char *why = config != NULL ? adopt_or_say(g, config, &kept, true) : complaints.first;
+    if (config != NULL && why == NULL) {
+        *unchanged = take_over(g, &file);
+        use_lines(g, &kept);
+    } else {
+        set_lines_fini(&kept);
+    }
+    drop_file(&file);
+    config_free(config);
+    return why;
+}
+
+/* Run the draft, which is taken over. Returns NULL, or what is wrong with it (heap). */
+static char *use_draft(struct governor *g, struct draft *draft)
+{
+    struct complaints complaints = {0};
+    draft->file.report = on_complaint;
+    draft->file.arg = &complaints;
+    struct config *config = config_build(&draft->file, g->builtin, CONFIG_LIVE);
+    char *why = config != NULL ? adopt_or_say(g, config, &draft->lines, false) : complaints.first;
+    config_free(config);
+    if (why == NULL) {
+        drop_file(&g->file);
+        g->file = draft->file;
+        use_lines(g, &draft->lines);
+        return NULL;
+    }
+    draft_fini(draft);
+    return why;
+}
+
+/* In what the file on disk, which there is, differs. Returns NULL, or what is wrong with it (heap). */
+static char *compare_file(const struct governor *g, struct differences *d)
+{
+    struct complaints complaints = {0};
+    struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
+    struct config *config = config_read(&file, g->builtin);
+    if (config != NULL) {
+        *d = config_diff(&g->file, &file);
+        order_key_differences(g->live.rules->named, clock_ns(), d);
+        set_lines_differences(&g->lines, &file, clock_ns(), d);
+        order_block_differences(g->live.blocks, clock_ns(), d);
+    }
+    drop_file(&file);
+    if (config == NULL)
+        return complaints.first;
+    free(complaints.first);
+    config_free(config);
+    return NULL;
+}
 
 /* ---- memory ---- */
 
@@ -35,7 +172,7 @@ struct governor {
  */
 static bool has_memory(const struct governor *g, size_t n_orders)
 {
-    return mem_would_give(2 * g->bytes + SPARE_BYTES + BYTES_PER_BYTE * config_file_bytes(&g->running.loaded) +
+    return mem_would_give(2 * g->bytes + SPARE_BYTES + BYTES_PER_BYTE * config_file_bytes(&g->loaded) +
                           BYTES_PER_POLICY * n_orders);
 }
 
@@ -50,7 +187,7 @@ static bool has_memory_for(const struct governor *g, enum order_kind kind, size_
     case ORDER_UNBLOCK:
     case ORDER_SET_KEY:
     case ORDER_UNSET_KEY:
-        return mem_would_give(SPARE_BYTES + BYTES_PER_POLICY * policies_count(g->running.live.rules->policies));
+        return mem_would_give(SPARE_BYTES + BYTES_PER_POLICY * policies_count(g->live.rules->policies));
     default:
         return has_memory(g, n);
     }
@@ -70,12 +207,12 @@ static void note_starved_reload(struct governor *g)
     g->reloads.is_last_bad = true;
     g->reloads.bad++;
     memcpy(g->reloads.last_error, why, sizeof why);
-    log_event(g->journal, LOG_ERROR, "reload", "configuration not reloaded: %s: what ran before goes on", why);
+    journal_log(g->journal, LOG_ERROR, "reload", "configuration not reloaded: %s: what ran before goes on", why);
 }
 
 static char *read_again(struct governor *g, struct order *order)
 {
-    char *why = running_read_again(&g->running, &order->text);
+    char *why = read_file(g, &order->text);
     g->reloads.is_last_bad = why != NULL;
     g->reloads.bad += why != NULL;
     if (why == NULL) {
@@ -85,7 +222,7 @@ static char *read_again(struct governor *g, struct order *order)
     }
     char *error = order_error("configuration not reloaded: %s", why);
     snprintf(g->reloads.last_error, sizeof g->reloads.last_error, "%s", why);
-    log_event(g->journal, LOG_ERROR, "reload", "%s: what ran before goes on", error + 4);
+    journal_log(g->journal, LOG_ERROR, "reload", "%s: what ran before goes on", error + 4);
     free(why);
     return error;
 }
@@ -94,13 +231,13 @@ static char *reload(struct governor *g, struct order *order)
 {
     char *error = read_again(g, order);
     if (error == NULL)
-        log_order(g->journal, order, "reload", "configuration reloaded from %s", g->running.path);
+        log_order(g->journal, order, "reload", "configuration reloaded from %s", g->path);
     return error;
 }
 
 const char *governor_path(const struct governor *g)
 {
-    return g->running.path;
+    return g->path;
 }
 
 const struct reloads *governor_reloads(const struct governor *g)
@@ -126,7 +263,7 @@ bool governor_reload(struct governor *g)
 
 void governor_tell_reloaded(const struct governor *g)
 {
-    log_event(g->journal, LOG_INFO, "reload", "configuration reloaded from %s", g->running.path);
+    journal_log(g->journal, LOG_INFO, "reload", "configuration reloaded from %s", g->path);
 }
 
 /* ---- orders that change the configuration ---- */
@@ -134,14 +271,14 @@ void governor_tell_reloaded(const struct governor *g)
 /* Change a draft by all the orders, and run it, or say why not (heap). Orders that cannot be have errors of their own. */
 static char *change_all(struct governor *g, struct order *const *orders, size_t n, char **told)
 {
-    struct draft draft = running_draft(&g->running);
+    struct draft draft = draft_new(&g->file, &g->lines);
     bool has_changed = false;
     for (size_t i = 0; i < n; i++) {
-        orders[i]->error = draft_change(&draft, orders[i], &g->running.live, &told[i]);
+        orders[i]->error = draft_change(&draft, orders[i], &g->live, &told[i]);
         has_changed |= orders[i]->error == NULL;
     }
     if (has_changed)
-        return running_use(&g->running, &draft);
+        return use_draft(g, &draft);
     draft_fini(&draft);
     return NULL;
 }
@@ -181,24 +318,24 @@ static void change(struct governor *g, struct order *const *orders, size_t n)
 static char *set_key(struct governor *g, struct order *order)
 {
     struct named *next;
-    char *error = order_key_set(order, g->running.live.rules->named, clock_ns(), g->journal, &next);
+    char *error = order_key_set(order, g->live.rules->named, clock_ns(), g->journal, &next);
     if (error == NULL)
-        live_rules_set_named(&g->running.live, next);
+        live_rules_set_named(&g->live, next);
     return error;
 }
 
 static char *unset_key(struct governor *g, struct order *order)
 {
     struct named *next;
-    char *error = order_key_unset(order, g->running.live.rules->named, clock_ns(), g->journal, &next);
+    char *error = order_key_unset(order, g->live.rules->named, clock_ns(), g->journal, &next);
     if (error == NULL)
-        live_rules_set_named(&g->running.live, next);
+        live_rules_set_named(&g->live, next);
     return error;
 }
 
 static char *block(struct governor *g, struct order *order)
 {
-    return order_block(order, &g->running.live, clock_ns());
+    return order_block(order, &g->live, clock_ns());
 }
 
 /* The workers have done it. */
@@ -214,40 +351,40 @@ static char *note_round(struct governor *g, struct order *order)
 
 uint64_t governor_next_end(const struct governor *g)
 {
-    uint64_t blocks_ns = shared_set_next_end(g->running.live.blocks), lines_ns = set_lines_next_end(&g->running.lines);
+    uint64_t blocks_ns = shared_set_next_end(g->live.blocks), lines_ns = set_lines_next_end(&g->lines);
     return blocks_ns == 0 || (lines_ns > 0 && lines_ns < blocks_ns) ? lines_ns : blocks_ns;
 }
 
 static void end_lines(struct governor *g, uint64_t now_ns)
 {
-    uint64_t next_ns = set_lines_next_end(&g->running.lines);
+    uint64_t next_ns = set_lines_next_end(&g->lines);
     if (next_ns == 0 || next_ns > now_ns)
         return;
-    struct draft draft = running_draft(&g->running);
+    struct draft draft = draft_new(&g->file, &g->lines);
     set_lines_end(&draft.lines, now_ns, g->journal);
-    free(running_use(&g->running, &draft));
+    free(use_draft(g, &draft));
 }
 
 void governor_end(struct governor *g, uint64_t now_ns)
 {
     if (!has_memory(g, 0))
         return;
-    order_blocks_end(&g->running.live, now_ns);
+    order_blocks_end(&g->live, now_ns);
     end_lines(g, now_ns);
 }
 
 size_t governor_blocks(const struct governor *g, bool *has_been, uint16_t *id)
 {
-    *has_been = g->running.live.has_block;
-    *id = g->running.live.block.id;
-    return shared_set_count(g->running.live.blocks);
+    *has_been = g->live.has_block;
+    *id = g->live.block.id;
+    return shared_set_count(g->live.blocks);
 }
 
 bool governor_set_password(struct governor *g, char *password)
 {
     if (!has_memory_for(g, ORDER_SET_KEY, 1))
         return false;
-    live_rules_set_password(&g->running.live, password);
+    live_rules_set_password(&g->live, password);
     return true;
 }
 
@@ -255,19 +392,19 @@ char *governor_hand_over(const struct governor *g)
 {
     if (!has_memory(g, 0))
         return NULL;
-    return handover_write(&(struct handover){.running = &g->running.file,
-                                             .loaded = &g->running.loaded,
-                                             .lines = &g->running.lines,
-                                             .named = g->running.live.rules->named,
-                                             .blocks = g->running.live.blocks});
+    return handover_write(&(struct handover){.running = &g->file,
+                                             .loaded = &g->loaded,
+                                             .lines = &g->lines,
+                                             .named = g->live.rules->named,
+                                             .blocks = g->live.blocks});
 }
 
 static char *compare(struct governor *g, struct order *order)
 {
     struct differences differences;
-    if (g->running.path == NULL)
+    if (g->path == NULL)
         return order_error("weir was started without a file (-c FILE): there is nothing to compare with");
-    char *why = running_compare(&g->running, &differences);
+    char *why = compare_file(g, &differences);
     if (why == NULL) {
         order->differences = differences.at;
         order->n_differences = differences.count;
@@ -338,18 +475,30 @@ struct governor *governor_new(const struct config *config, const struct config_f
     struct governor *g = mem_zalloc(1, sizeof *g);
     g->bytes = mem_given(); /* the file has been read, and little else been done */
     g->journal = journal;
-    running_init(&g->running, config, file, builtin, journal);
+    g->path = file->path;
+    g->builtin = command_table_get(builtin);
+    live_rules_init(&g->live, config, builtin, journal);
+    config_file_copy(&g->loaded, file);
+    config_file_copy(&g->file, file);
+    if (!live_rules_adopt(&g->live, config, &(struct variants){0}, true)) {
+        log_error("the configuration has more limits than weir can hold");
+        exit(EXIT_CONFIG);
+    }
     return g;
 }
 
 struct record *governor_unlimited(const struct governor *g)
 {
-    return g->running.live.unlimited;
+    return g->live.unlimited;
 }
 
 void governor_free(struct governor *g)
 {
-    running_fini(&g->running);
+    command_table_put(g->builtin);
+    drop_file(&g->loaded);
+    drop_file(&g->file);
+    set_lines_fini(&g->lines);
+    live_rules_fini(&g->live);
     free(g);
 }
 
@@ -360,26 +509,26 @@ void governor_on_table(struct governor *g, struct command_table *commands)
         command_table_put(commands);
         return;
     }
-    live_rules_rebind(&g->running.live, commands);
+    live_rules_rebind(&g->live, commands);
 }
 
 void governor_watch(struct governor *g, void (*on_change)(void *arg), void *arg)
 {
-    g->running.live.on_change = on_change;
-    g->running.live.arg = arg;
+    g->live.on_change = on_change;
+    g->live.arg = arg;
 }
 
 void governor_settle(struct governor *g, struct subjects *const tables[2])
 {
-    live_rules_settle(&g->running.live, tables);
+    live_rules_settle(&g->live, tables);
 }
 
 struct command_table *governor_commands(const struct governor *g)
 {
-    return g->running.live.commands;
+    return g->live.commands;
 }
 
 struct rules *governor_rules(const struct governor *g)
 {
-    return g->running.live.rules;
+    return g->live.rules;
 }

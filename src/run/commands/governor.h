@@ -82,8 +82,8 @@ size_t governor_blocks(const struct governor *governor, bool *has_been, uint16_t
 /* Every worker has what was changed last: bring the debts of the subjects in these tables to its rates. */
 void governor_settle(struct governor *governor, struct subjects *const tables[2]);
 
-/* What workers should have now; the references stay the governor's. */ struct command_table *governor_commands(
-    const struct governor *governor);
+/* What workers should have now; the references stay the governor's. */
+struct command_table *governor_commands(const struct governor *governor);
 struct rules *governor_rules(const struct governor *governor);
 
 #endif

@@ -12,7 +12,6 @@
 #include "base/num.h"
 #include "base/split.h"
 #include "run/config/config_edit.h"
-#include "run/config/log_event.h"
 
 #define KIND "weir orders 1\n"
 #define BETWEEN '\x1f'
@@ -251,7 +250,7 @@ static void log_dropped(const struct line *line, const char *why, struct journal
 {
     char shown[SHOWN_ROOM] = "";
     show(line, shown);
-    log_event(journal, LOG_WARN, "upgrade", "upgrade: dropped: %.300s: %s", shown, why);
+    journal_log(journal, LOG_WARN, "upgrade", "upgrade: dropped: %.300s: %s", shown, why);
 }
 
 /* Returns NULL, or why it is dropped. */
@@ -312,8 +311,8 @@ bool handover_read(const char *text, struct journal *journal,
     carry_out(arg, found.orders, found.n);
     size_t n_taken = log_outcome(&found, journal);
     if (n_taken > 0)
-        log_event(journal, LOG_INFO, "upgrade", "upgrade: %zu order%s of operators taken over", n_taken,
-                  n_taken == 1 ? "" : "s");
+        journal_log(journal, LOG_INFO, "upgrade", "upgrade: %zu order%s of operators taken over", n_taken,
+                    n_taken == 1 ? "" : "s");
     found_fini(&found);
     return true;
 }
@@ -343,6 +342,6 @@ void handover_log(const char *text, const char *other, const char *what, const c
         if (has_line(others, &next, one))
             continue;
         show(&line, shown);
-        log_event(journal, LOG_WARN, "upgrade", "upgrade: %s: %.300s: %s", what, shown, why);
+        journal_log(journal, LOG_WARN, "upgrade", "upgrade: %s: %.300s: %s", what, shown, why);
     }
 }

@@ -2,15 +2,57 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "admin/http.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "limit/gate.h"
-#include "run/descriptors.h"
-#include "run/config/log_event.h"
 #include "run/commands/order_key.h"
+
+/* ---- how many clients the limit on open files leaves room for ---- */
+
+#define PROCESS_FILES 32 /* for the main thread's loop and connections, the log, files being read */
+#define WORKER_FILES 24  /* for each worker: its loop; shared lanes of a few users, auth lanes, spares, scripts */
+#define PRIVATE_SHARE 8  /* with shared lanes: one in so many clients has a private lane at a time */
+
+/* How many files that many clients need, beside what weir needs itself. */
+static rlim_t files_for(const struct config *config, rlim_t clients)
+{
+    rlim_t lanes = config->lanes_private ? clients : clients / PRIVATE_SHARE;
+    rlim_t operators = config->admin_listen.host != NULL ? HTTP_GUESTS : 0;
+    return clients + lanes + operators + PROCESS_FILES + config->workers * (WORKER_FILES + config->n_listens);
+}
+
+/* Raise the limit as far as needed and possible. Returns `clients`, or less if only so many fit; that is logged. */
+static unsigned fit(const struct config *config, unsigned clients)
+{
+    rlim_t most = files_for(config, clients);
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= most)
+        return clients;
+    limit.rlim_cur = limit.rlim_max < most ? limit.rlim_max : most;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= most)
+        return clients;
+    rlim_t fixed = files_for(config, 0), room = limit.rlim_cur > fixed ? limit.rlim_cur - fixed : 0;
+    rlim_t fits = config->lanes_private ? room / 2 : room * PRIVATE_SHARE / (PRIVATE_SHARE + 1);
+    fits = fits > 0 ? fits : 1;
+    log_warn("max-clients is lowered from %u to %lu: the system allows this process %lu open files (ulimit -n)",
+             clients, (unsigned long)fits, (unsigned long)limit.rlim_cur);
+    return (unsigned)fits;
+}
+
+/* The limit on open files is asked for again only when max-clients changes, so that its warning is not repeated. */
+static unsigned fit_clients(struct live_rules *live, unsigned asked)
+{
+    if (live->asked_clients != asked)
+        live->max_clients = fit(live->start, asked);
+    live->asked_clients = asked;
+    return live->max_clients;
+}
+
+/* ---- new rules in the place of the old ---- */
 
 static void install(struct live_rules *live, struct rules *rules)
 {
@@ -42,22 +84,6 @@ static void renew(struct live_rules *live, const struct rules *model, struct pol
     rules.block_id = live->has_block ? live->block.id : TOP_NO_LIMIT;
     install(live, rules_new(&rules, policies));
     exceptions_put(rules.exceptions);
-}
-
-/* The limit on open files is asked for again only when max-clients changes, so that its warning is not repeated. */
-static unsigned fit_clients(struct live_rules *live, unsigned asked)
-{
-    const struct descriptors wanted = {
-        .max_clients = asked,
-        .lanes_private = live->start->lanes_private,
-        .workers = live->start->workers,
-        .listens = (unsigned)live->start->n_listens,
-        .others = live->start->admin_listen.host != NULL ? HTTP_GUESTS : 0,
-    };
-    if (live->asked_clients != asked)
-        live->max_clients = descriptors_fit(&wanted);
-    live->asked_clients = asked;
-    return live->max_clients;
 }
 
 /* `newest` is the password now, and what was it until now the one before. Of strings that others own. */
@@ -96,8 +122,8 @@ static void inherit(struct live_rules *live, struct named *fresh, bool is_reload
         const struct named_limit *limit = named_at(fresh, i);
         const struct named_limit *before = named_find(live->rules->named, slice_str(limit->name));
         if (before != NULL && before->rule.kind != limit->rule.kind)
-            log_event(live->journal, LOG_WARN, "limit", "[limit %s] is %s now and was %s: its keys begin anew",
-                      limit->name, quota_algorithm(limit->rule.kind)->name, quota_algorithm(before->rule.kind)->name);
+            journal_log(live->journal, LOG_WARN, "limit", "[limit %s] is %s now and was %s: its keys begin anew",
+                        limit->name, quota_algorithm(limit->rule.kind)->name, quota_algorithm(before->rule.kind)->name);
     }
 }
 

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/why.h"
+#include "limit/figures/journal.h"
 #include "limit/policy/named_subject.h"
-#include "run/config/log_event.h"
 #include "run/commands/order_line.h"
 
 #define WHY_ROOM 512
@@ -76,12 +76,12 @@ static void log_ended(const struct shared_set *blocks, uint64_t now_ns, struct j
     for (size_t i = 0; i < shared_set_count(blocks); i++) {
         const struct block *one = blocks_at(blocks, i);
         if (block_is_over(one, now_ns) && ++ended <= ENDED_NAMED)
-            log_event(journal, LOG_INFO, "unblock", "%.*s is no longer blocked: its time is over",
-                      WHY_SLICE(one->subject));
+            journal_log(journal, LOG_INFO, "unblock", "%.*s is no longer blocked: its time is over",
+                        WHY_SLICE(one->subject));
     }
     if (ended > ENDED_NAMED)
-        log_event(journal, LOG_INFO, "unblock", "%zu more subjects are no longer blocked: their time is over",
-                  ended - ENDED_NAMED);
+        journal_log(journal, LOG_INFO, "unblock", "%zu more subjects are no longer blocked: their time is over",
+                    ended - ENDED_NAMED);
 }
 
 /* Takes over `next`. */

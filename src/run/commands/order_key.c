@@ -9,7 +9,6 @@
 #include "base/why.h"
 #include "limit/policy/rate.h"
 #include "quota/ask.h"
-#include "run/config/log_event.h"
 #include "run/commands/order_line.h"
 
 #define WHY_ROOM 256
@@ -123,13 +122,14 @@ static void name_dropped(const struct named_limit *before, const struct shared_s
         if (override_is_over(one, now_ns) || overrides_find(kept, one->key, now_ns) != NULL ||
             ++dropped > NAMED_DROPPED)
             continue;
-        log_event(journal, LOG_WARN, "reload", "dropped, for it was only SET: [limit %s] %s = %.*s for %.*s",
-                  before->name, quota_algorithm(before->rule.kind)->name, WHY_SLICE(one->rates), shown(one->key),
-                  one->key.at);
+        journal_log(journal, LOG_WARN, "reload", "dropped, for it was only SET: [limit %s] %s = %.*s for %.*s",
+                    before->name, quota_algorithm(before->rule.kind)->name, WHY_SLICE(one->rates), shown(one->key),
+                    one->key.at);
     }
     if (dropped > NAMED_DROPPED)
-        log_event(journal, LOG_WARN, "reload", "dropped, for they were only SET: rates of %zu more keys of [limit %s]",
-                  dropped - NAMED_DROPPED, before->name);
+        journal_log(journal, LOG_WARN, "reload",
+                    "dropped, for they were only SET: rates of %zu more keys of [limit %s]", dropped - NAMED_DROPPED,
+                    before->name);
 }
 
 void order_key_inherit(struct named *fresh, const struct named *before, bool is_reload, uint64_t now_ns,

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -40,6 +41,16 @@ char *order_told(const char *format, ...)
     char *text = print("", format, args);
     va_end(args);
     return text;
+}
+
+void log_order(struct journal *journal, const struct order *order, const char *kind, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = print("", format, args);
+    va_end(args);
+    journal_log(journal, LOG_INFO, kind, "%s%s%s", text, order->by[0] ? ", by " : "", order->by);
+    free(text);
 }
 
 static struct slice policy_name(const void *arg, size_t i)

@@ -1,5 +1,6 @@
 /*
- * Which line of the configuration an order is about, and the errors for its client.
+ * What orders have in common: which line of the configuration one is about, when it ends, and what its client and the
+ * log are told.
  */
 #ifndef WEIR_RUN_ORDER_LINE_H
 #define WEIR_RUN_ORDER_LINE_H
@@ -8,6 +9,7 @@
 #include <stdint.h>
 
 #include "front/commands/order.h"
+#include "limit/figures/journal.h"
 #include "limit/policy/policy.h"
 #include "quota/named.h"
 #include "run/config/config_edit.h"
@@ -17,6 +19,10 @@ __attribute__((format(printf, 1, 2))) char *order_error(const char *format, ...)
 
 /* What the log is to say of it, heap. */
 __attribute__((format(printf, 1, 2))) char *order_told(const char *format, ...);
+
+/* Log that the order was carried out, and who gave it; printf's format. `kind` is one word, for the journal. */
+__attribute__((format(printf, 4, 5))) void log_order(struct journal *journal, const struct order *order,
+                                                     const char *kind, const char *format, ...);
 
 /* That there is no such policy, and which one may be meant. */
 char *order_no_policy(const struct policies *policies, struct slice name);

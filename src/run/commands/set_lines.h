@@ -1,8 +1,6 @@
 /*
  * Lines of policies that an operator has set for one subject (LIMIT SET ... FOR), or for a time (EX): they stand over
- * what the configuration in memory says, whatever becomes of that.
- *
- * The main thread.
+ * what the configuration in memory says, whatever becomes of that. With the orders about them. The main thread.
  */
 #ifndef WEIR_RUN_SET_LINES_H
 #define WEIR_RUN_SET_LINES_H
@@ -13,6 +11,7 @@
 
 #include "front/commands/order.h"
 #include "limit/figures/journal.h"
+#include "limit/policy/identity.h"
 #include "limit/policy/variant.h"
 #include "run/config/config_edit.h"
 
@@ -51,8 +50,7 @@ uint64_t set_lines_next_end(const struct set_lines *lines);
 
 /*
  * Put them into the policies, which nobody else has yet; those of single subjects into *variants. Returns NULL, or
- * what is
- * wrong with the first that does not fit (heap); with a journal, those that do not are taken out and logged instead.
+ * what is wrong with the first that does not fit (heap); with a journal, those that do not are taken out and logged.
  */
 char *set_lines_apply(struct set_lines *lines, struct policies *policies, const struct command_table *table,
                       struct journal *journal, struct variants *variants);
@@ -60,5 +58,21 @@ char *set_lines_apply(struct set_lines *lines, struct policies *policies, const 
 /* Add all of them to the differences from the file. */
 void set_lines_differences(const struct set_lines *lines, const struct config_file *file, uint64_t now_ns,
                            struct differences *differences);
+
+/* True if the order is about such a line. */
+bool order_is_special(const struct order *order);
+
+/*
+ * Carry out the order on `lines`. `name` is the line's (order_line). Returns NULL, or an error ("ERR ...", heap), and
+ * nothing has changed.
+ */
+__attribute__((warn_unused_result)) char *order_lines_set(const struct order *order, const struct line_name *name,
+                                                          const struct identity *identity, struct set_lines *lines,
+                                                          uint64_t now_ns);
+__attribute__((warn_unused_result)) char *order_lines_unset(const struct order *order, const struct line_name *name,
+                                                            struct set_lines *lines);
+
+/* What the log is to say, heap. `before`: what stood there, `now`: what holds for all of the policy; NULL: nothing. */
+char *order_lines_told(const struct order *order, const struct line_name *name, const char *before, const char *now);
 
 #endif

@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/split.h"
 #include "run/config/config_keys.h"
-#include "run/config/log_event.h"
 
 struct line_name line_name_of(const struct config_file *file, const struct entry *entry)
 {
@@ -262,7 +261,7 @@ void config_diff_name_dropped(struct journal *journal, const struct config_file 
     for (size_t i = 0; i < set.count; i++)
         for (size_t j = 0; j < gone.count; j++)
             if (strcmp(set.at[i].section, gone.at[j].section) == 0 && strcmp(set.at[i].what, gone.at[j].what) == 0)
-                log_event(journal, LOG_WARN, "reload", "dropped, for it was only SET: [%s] %s%s%s", gone.at[j].section,
+                journal_log(journal, LOG_WARN, "reload", "dropped, for it was only SET: [%s] %s%s%s", gone.at[j].section,
                           gone.at[j].what, gone.at[j].running[0] ? " = " : " removed", gone.at[j].running);
     differences_fini(&set);
     differences_fini(&gone);
@@ -300,6 +299,6 @@ char *config_diff_keep_settings(struct journal *journal, const struct config_fil
     differences_fini(&d);
     if (names[0] == '\0')
         return NULL;
-    log_event(journal, LOG_WARN, "reload", "changed in the file, but needs a restart: %s", names);
+    journal_log(journal, LOG_WARN, "reload", "changed in the file, but needs a restart: %s", names);
     return mem_strndup(names, strlen(names));
 }

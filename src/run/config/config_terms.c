@@ -6,7 +6,6 @@
 #include "base/glob.h"
 #include "base/split.h"
 #include "base/why.h"
-#include "limit/policy/identity.h"
 
 #define SUGGESTED_MAX 64
 #define TERM_ROOM 128

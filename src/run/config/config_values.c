@@ -10,7 +10,6 @@
 #include "base/choice.h"
 #include "base/mem.h"
 #include "base/split.h"
-#include "base/why.h"
 #include "limit/figures/slowlog.h"
 #include "limit/policy/rate.h"
 #include "quota/prefix.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "run/config/log_event.h"
+#include "limit/figures/journal.h"
 #include "run/config/secret.h"
 
 #define EVERY_NS (10 * NS_PER_S)
@@ -26,7 +26,7 @@ static bool doubt(struct password_watch *watch, const char *why)
     if (strncmp(watch->why, why, sizeof watch->why - 1) == 0)
         return true;
     snprintf(watch->why, sizeof watch->why, "%s", why);
-    log_event(watch->journal, LOG_WARN, "upstream", "upstream-password-file: %s: the password from before is used",
+    journal_log(watch->journal, LOG_WARN, "upstream", "upstream-password-file: %s: the password from before is used",
               why);
     return true;
 }
@@ -36,7 +36,7 @@ static void use(struct password_watch *watch, char *secret)
     watch->why[0] = '\0';
     watch->is_doubted = false;
     if (strcmp(secret, present(watch)->newest) != 0 && governor_set_password(watch->governor, secret))
-        log_event(watch->journal, LOG_INFO, "upstream",
+        journal_log(watch->journal, LOG_INFO, "upstream",
                   "upstream-password-file has another password: it is used from now on");
 }
 
