@@ -58,7 +58,7 @@ struct snapshot_limit {
     uint64_t subjects; /* of its policy, in the table now */
     uint16_t id;       /* limit.id */
     double
-        used; /* 0 to 1: of the fullest subject that is known, or with one holder by its rate (run/census_limits.h) */
+        used; /* 0 to 1: of the fullest subject that is known, or with one holder by its rate (run/census_limits.c) */
     char fullest[SUBJECT_NAME_MAX + 1];               /* that subject; "": none */
     struct snapshot_holder holders[SNAPSHOT_HOLDERS]; /* `per subject`: the fullest, fullest first */
     size_t n_holders;

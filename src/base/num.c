@@ -1,5 +1,7 @@
 #include "base/num.h"
 
+#include <stdlib.h>
+
 const uint64_t num_least[NUM_DIGITS_MAX + 1] = {
     UINT64_MAX,
     0,
@@ -53,4 +55,11 @@ bool num_parse(struct slice text, int64_t *out)
         return false;
     *out = negative ? (int64_t)(UINT64_C(0) - value) : (int64_t)value;
     return true;
+}
+
+int64_t num_of_environment(const char *name, int64_t most)
+{
+    const char *text = getenv(name);
+    int64_t number;
+    return text != NULL && num_parse(slice_str(text), &number) && number > 0 && number <= most ? number : 0;
 }

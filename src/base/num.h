@@ -18,4 +18,7 @@ extern const uint64_t num_least[NUM_DIGITS_MAX + 1];
 /* False, and *out untouched, unless the whole slice is one such number. */
 __attribute__((warn_unused_result)) bool num_parse(struct slice text, int64_t *out);
 
+/* The value of a variable of the environment, from 1 to `most`; 0: not set, or not such a number. */
+int64_t num_of_environment(const char *name, int64_t most);
+
 #endif

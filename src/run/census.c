@@ -7,8 +7,6 @@
 #include <uv.h>
 
 #include "base/clock.h"
-#include "run/census_limits.h"
-#include "run/census_nodes.h"
 #include "run/topology/cluster.h"
 
 #define NS_IN_S 1e9

@@ -1,4 +1,5 @@
-#include "run/census_limits.h"
+/* The limits that operators see in a snapshot: what they have done, and how full they are. */
+#include "run/census.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-#include "run/census_nodes.h"
+/* The servers that operators see in a snapshot. */
+#include "run/census.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,8 +10,7 @@
 
 #include "front/front.h"
 #include "run/config/config.h"
-#include "run/inherit.h"
-#include "run/upgrade.h"
+#include "run/succession.h"
 
 /* A socket on which a worker accepts, and how clients come in there (front/front.h). */
 struct opening {

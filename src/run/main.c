@@ -20,8 +20,8 @@
 #include "run/config/config_file.h"
 #include "run/config/config_keys.h"
 #include "run/config/config_lint.h"
-#include "run/last_words.h"
 #include "run/proxy.h"
+#include "run/succession.h"
 #include "upstream/control.h"
 
 struct options {
@@ -249,7 +249,7 @@ static int run(const struct options *options, struct command_table *builtin, con
     struct remarks remarks = {0};
     struct config_file file = {.path = options->file, .report = note_remark, .arg = &remarks};
     signals_keep(); /* what comes while the file is read is carried out later */
-    last_words_open();
+    succession_tell_reasons();
     struct config *config = config_read(&file, builtin);
     int status = config != NULL ? EXIT_SYSTEM : EXIT_CONFIG;
     if (config != NULL && open_log(config)) {
@@ -259,7 +259,7 @@ static int run(const struct options *options, struct command_table *builtin, con
         status = proxy_run(config, &file, builtin, program);
         log_close();
     }
-    tell_remarks(&remarks, last_words_are_heard());
+    tell_remarks(&remarks, succession_tells_reasons());
     config_file_fini(&file);
     config_free(config);
     return status;

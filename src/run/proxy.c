@@ -11,26 +11,22 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/signals.h"
 #include "limit/figures/journal.h"
 #include "net/tcp_peer.h"
 #include "run/commands/governor.h"
 #include "run/commands/handover.h"
 #include "run/commands/order_report.h"
+#include "run/commands/upkeep.h"
 #include "run/config/address.h"
 #include "run/crew.h"
 #include "run/drain.h"
-#include "run/ending.h"
-#include "run/environment.h"
-#include "run/inherit.h"
 #include "run/listening.h"
 #include "run/reporter.h"
 #include "run/sd_notify.h"
 #include "run/topology/controls.h"
-#include "run/topology/password_watch.h"
-#include "run/topology/replacement.h"
 #include "run/watch.h"
-#include "run/watchdog.h"
 
 #define LOOK_MS 1000               /* between two looks at the limits' tallies, and between two snapshots */
 #define GIVE_UP_NS (30 * NS_PER_S) /* a process that takes over is ready after so long, or ends */
@@ -60,23 +56,22 @@ struct proxy {
     struct controls *controls; /* NULL: not yet */
     uv_signal_t signals[SIGNALS];
     uv_timer_t look;
-    struct ending ending;
     struct sd_notify service;
     struct watchdog watchdog;
     struct drain drain;
     struct memory memory;
-    struct password_watch password_watch;
-    struct replacement replacement; /* by a process that takes over from this one */
-    struct succession succession;   /* taking over from an older process */
-    char *nodes;                    /* that the older process knew; heap; NULL: none */
-    bool has_been_ready;            /* the log has said so ... */
-    bool has_told_why;              /* ... or at first why it is not */
-    bool is_settled;                /* each node has been tried once */
-    bool is_wait_over;              /* for the upstream, at the start */
-    bool is_upgrade_kept;           /* SIGUSR2 came before weir served: carried out once it does */
-    unsigned reloads_untold;        /* by SIGHUP, which not every worker has adopted yet */
-    bool is_stopping;               /* a signal or a successor has asked for it */
-    bool is_closing;                /* close_main has begun */
+    struct upkeep upkeep;
+    struct upgrade upgrade;       /* by a process that takes over from this one */
+    struct succession succession; /* taking over from an older process */
+    char *nodes;                  /* that the older process knew; heap; NULL: none */
+    bool has_been_ready;          /* the log has said so ... */
+    bool has_told_why;            /* ... or at first why it is not */
+    bool is_settled;              /* each node has been tried once */
+    bool is_wait_over;            /* for the upstream, at the start */
+    bool is_upgrade_kept;         /* SIGUSR2 came before weir served: carried out once it does */
+    unsigned reloads_untold;      /* by SIGHUP, which not every worker has adopted yet */
+    bool is_stopping;             /* a signal or a successor has asked for it */
+    bool is_closing;              /* close_main has begun */
 };
 
 /* ---- the upstream ---- */
@@ -95,7 +90,7 @@ static void set_upstream(struct proxy *proxy)
     const struct config *config = proxy->config;
     upstream_init(&proxy->upstream);
     upstream_set_tls(&proxy->upstream, config->rules.upstream_tls);
-    proxy->upstream.hurry = (uint32_t)environment_number("WEIR_HURRY", 1000);
+    proxy->upstream.hurry = (uint32_t)num_of_environment("WEIR_HURRY", 1000);
     tcp_peer_hurry(proxy->upstream.hurry);
     atomic_store(&proxy->upstream.room.descriptors, files_allowed());
     proxy->upstream.connect_timeout_ns = config->connect_timeout_ns;
@@ -253,12 +248,12 @@ static void on_said(void *arg, enum log_level level, const char *kind, const cha
     journal_add_about(proxy->journal, clock_unix_ms(), kind, about, line);
 }
 
-static void upgrade(struct proxy *proxy)
+static void begin_upgrade(struct proxy *proxy)
 {
     proxy->is_upgrade_kept = false;
     char nodes[NODES_LISTED];
     controls_list_nodes(proxy->controls, nodes);
-    replacement_start(&proxy->replacement, &proxy->loop, nodes);
+    upgrade_start(&proxy->upgrade, &proxy->loop, nodes);
 }
 
 /* Once, in the log: the line that people and scripts wait for. */
@@ -304,7 +299,7 @@ static void report(struct proxy *proxy)
     sd_notify_tell(&proxy->service, &census);
     tell_ready(proxy, &census);
     if (proxy->crew != NULL && !proxy->is_stopping && !census_is_ready(&census, why))
-        replacement_let_serve(&proxy->replacement);
+        upgrade_let_serve(&proxy->upgrade);
 }
 
 static void look_at_limits(struct proxy *proxy)
@@ -344,12 +339,11 @@ static void close_main(void *arg)
     for (size_t i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&proxy->signals[i], NULL);
     uv_close((uv_handle_t *)&proxy->look, NULL);
-    ending_close(&proxy->ending);
     watchdog_close(&proxy->watchdog);
     memory_close(&proxy->memory);
-    password_watch_close(&proxy->password_watch);
+    upkeep_close(&proxy->upkeep);
     drain_close(&proxy->drain);
-    replacement_close(&proxy->replacement);
+    upgrade_close(&proxy->upgrade);
     succession_close(&proxy->succession);
     loop_close(&proxy->loop);
 }
@@ -376,7 +370,7 @@ static void on_stop(uv_signal_t *handle, int number)
     struct proxy *proxy = handle->data;
     bool is_at_once = number == SIGINT || proxy->is_stopping;
     log_info("stopping%s: %s", is_at_once ? " at once" : "", number == SIGTERM ? "SIGTERM" : "SIGINT");
-    replacement_call_off(&proxy->replacement);
+    upgrade_call_off(&proxy->upgrade);
     stop(proxy, is_at_once, false);
 }
 
@@ -419,7 +413,7 @@ static void on_usr2(uv_signal_t *handle, int number)
     if (proxy->is_stopping) {
         log_info("upgrade: SIGUSR2 is not carried out, as weir stops");
     } else if (proxy->crew != NULL) {
-        upgrade(proxy);
+        begin_upgrade(proxy);
     } else {
         proxy->is_upgrade_kept = true;
         log_info("upgrade: SIGUSR2 is kept until weir serves");
@@ -458,10 +452,9 @@ static void watch_signals(struct proxy *proxy)
     uv_timer_init(&proxy->loop.uv, &proxy->look);
     proxy->look.data = proxy;
     uv_timer_start(&proxy->look, on_look, 0, LOOK_MS);
-    ending_open(&proxy->ending, &proxy->loop, proxy->governor);
-    proxy->password_watch =
-        (struct password_watch){.governor = proxy->governor, .upstream = &proxy->upstream, .journal = proxy->journal};
-    password_watch_open(&proxy->password_watch, &proxy->loop);
+    proxy->upkeep =
+        (struct upkeep){.governor = proxy->governor, .upstream = &proxy->upstream, .journal = proxy->journal};
+    upkeep_open(&proxy->upkeep, &proxy->loop);
 }
 
 /* ---- the workers ---- */
@@ -521,7 +514,7 @@ static void on_order(void *arg, struct order *order)
         governor_carry_out(proxy->governor, order);
     if (order->kind == ORDER_DIFF)
         order_report_differences(order);
-    ending_await(&proxy->ending);
+    upkeep_await(&proxy->upkeep);
 }
 
 static void start_workers(struct proxy *proxy)
@@ -545,13 +538,13 @@ static void start_workers(struct proxy *proxy)
                                   .clients = &proxy->settings.clients,
                                   .on_over = close_main,
                                   .arg = proxy};
-    proxy->replacement = (struct replacement){.program = proxy->program,
-                                              .listening = proxy->listening,
-                                              .reporter = &proxy->reporter,
-                                              .governor = proxy->governor,
-                                              .journal = proxy->journal,
-                                              .on_replaced = on_replaced,
-                                              .arg = proxy};
+    proxy->upgrade = (struct upgrade){.program = proxy->program,
+                                      .listening = proxy->listening,
+                                      .reporter = &proxy->reporter,
+                                      .governor = proxy->governor,
+                                      .journal = proxy->journal,
+                                      .on_replaced = on_replaced,
+                                      .arg = proxy};
     watchdog_start(&proxy->watchdog, &proxy->loop, proxy->crew);
     memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
     apply_rules(proxy); /* a reload may have come before the workers */
@@ -559,10 +552,10 @@ static void start_workers(struct proxy *proxy)
     log_info("forwarding to %s with %u worker%s, lanes %s", text, config->workers, config->workers == 1 ? "" : "s",
              config->lanes_private ? "private" : "shared");
     report(proxy);
-    ending_await(&proxy->ending);
+    upkeep_await(&proxy->upkeep);
     succession_serve(&proxy->succession, &proxy->loop);
     if (proxy->is_upgrade_kept)
-        upgrade(proxy);
+        begin_upgrade(proxy);
 }
 
 static void end_workers(struct proxy *proxy)
@@ -626,7 +619,7 @@ static void carry_out(void *arg, struct order *const *orders, size_t n)
 /* What operators have ordered of the predecessor. */
 static void take_orders(struct proxy *proxy, const struct inherited *inherited)
 {
-    const char *orders = inherit_orders(inherited);
+    const char *orders = inherited->orders;
     proxy->succession.has_orders = orders != NULL && handover_read(orders, proxy->journal, carry_out, proxy->governor);
 }
 
@@ -636,12 +629,11 @@ static int open_sockets(struct proxy *proxy)
     struct inherited *inherited = inherit_find();
     if (inherited == NULL)
         return EXIT_CONFIG;
-    proxy->succession.has_answers = inherit_has_answers(inherited);
-    proxy->succession.fd = inherit_predecessor(inherited);
+    proxy->succession.has_answers = inherited->has_answers;
+    proxy->succession.fd = inherited->predecessor;
     take_orders(proxy, inherited);
-    proxy->nodes = inherit_nodes(inherited) != NULL
-                       ? mem_strndup(inherit_nodes(inherited), strlen(inherit_nodes(inherited)))
-                       : NULL;
+    proxy->nodes = inherited->nodes;
+    inherited->nodes = NULL;
     sd_notify_hold(proxy->succession.fd >= 0);
     proxy->listening = listening_open(proxy->config, inherited);
     int status = EXIT_SYSTEM;
@@ -680,7 +672,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     governor_free(proxy->governor);
     topology_put(proxy->topology);
     upstream_fini(&proxy->upstream);
-    replacement_fini(&proxy->replacement);
+    upgrade_fini(&proxy->upgrade);
     history_free(proxy->history);
     journal_free(proxy->journal);
     free(proxy->nodes);

@@ -9,7 +9,7 @@
 #include "run/census.h"
 #include "run/config/config.h"
 #include "run/config/address.h"
-#include "run/inherit.h"
+#include "run/succession.h"
 
 struct http;
 

@@ -1,6 +1,5 @@
 #include "run/upgrade.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,8 +10,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "run/commands/governor.h"
+#include "run/commands/handover.h"
+#include "run/listening.h"
+#include "run/reporter.h"
+#include "run/sd_notify.h"
 
-#define STANDARD_FDS LAST_WORDS_FD /* descriptors 0 to 2 stay; then the socket pair, then the listening sockets */
+#define STANDARD_FDS UPGRADE_FD /* descriptors 0 to 2 stay; then the socket pair, then the listening sockets */
 
 /* ---- what the new process gets ---- */
 
@@ -20,7 +24,7 @@
 static bool is_ours(const char *variable)
 {
     static const char *const names[] = {"WATCHDOG_PID=",    UPGRADE_PID "=",   UPGRADE_SOCKETS "=", UPGRADE_ORDERS "=",
-                                        UPGRADE_OFFERS "=", UPGRADE_NODES "=", LAST_WORDS_TO "="};
+                                        UPGRADE_OFFERS "=", UPGRADE_NODES "=", UPGRADE_REASONS "="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
             return true;
@@ -121,21 +125,36 @@ static void close_both(struct upgrade *upgrade)
 }
 
 /* A line that the new process has logged itself is only remembered. */
-static void on_words(void *arg, bool is_logged, enum log_level level, const char *text)
+static void take_line(struct upgrade *upgrade)
 {
-    struct upgrade *upgrade = arg;
-    if (!is_logged)
+    const char *text = upgrade->line + 1;
+    enum log_level level = upgrade->line[0] == 'e' ? LOG_ERROR : LOG_WARN;
+    upgrade->line[upgrade->len] = '\0';
+    if (upgrade->len == 0)
+        return;
+    if (upgrade->mark != UPGRADE_LOGGED)
         log_line(level, "upgrade: process %d: %s", upgrade->process.pid, text);
     if (level == LOG_ERROR && upgrade->reason[0] == '\0')
         snprintf(upgrade->reason, sizeof upgrade->reason, "%s", text);
 }
 
-/* False: the new process serves. */
+/* False: the byte belongs to no line, so the new process serves. */
 static bool take(struct upgrade *upgrade, char byte)
 {
-    if (byte != UPGRADE_OFFER || upgrade->words.mark != 0)
-        return last_words_read(&upgrade->words, byte, on_words, upgrade);
-    upgrade->has_offer = true;
+    if (byte == UPGRADE_OFFER && upgrade->mark == 0) {
+        upgrade->has_offer = true;
+    } else if (byte == UPGRADE_TOLD || byte == UPGRADE_LOGGED) {
+        upgrade->mark = byte;
+        upgrade->len = 0;
+    } else if (upgrade->mark == 0) {
+        return false;
+    } else if (byte != '\n') {
+        if (upgrade->len < sizeof upgrade->line - 1)
+            upgrade->line[upgrade->len++] = byte;
+    } else {
+        take_line(upgrade);
+        upgrade->mark = 0;
+    }
     return true;
 }
 
@@ -174,6 +193,36 @@ static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
     *buf = uv_buf_init(upgrade->room, sizeof upgrade->room);
 }
 
+/* What has been ordered while the new process started, or all of it where that one takes no orders. */
+static void tell_lost_orders(const struct upgrade *upgrade)
+{
+    const char *taken = upgrade->has_orders ? upgrade->orders : NULL;
+    char *orders = governor_hand_over(upgrade->governor);
+    if (orders == NULL)
+        return;
+    handover_log(orders, taken, "dropped",
+                 taken != NULL ? "it was given while the new process started: give it again"
+                               : "the new process takes no orders over: give it again",
+                 upgrade->journal);
+    if (taken != NULL)
+        handover_log(taken, orders, "holds on", "it was taken back while the new process started: take it back again",
+                     upgrade->journal);
+    free(orders);
+}
+
+static void hand_over(struct upgrade *upgrade)
+{
+    int pid = upgrade->process.pid;
+    log_info("upgrade: process %d has taken over from %d, which stops", pid, getpid());
+    tell_lost_orders(upgrade);
+    sd_notify_send("MAINPID=%d", pid);
+    sd_notify_hold(true);
+    listening_hand_over(upgrade->listening);
+    reporter_quiesce(upgrade->reporter);
+    close_handle((uv_handle_t *)&upgrade->answer); /* from now on the new process notifies the service manager */
+    upgrade->on_replaced(upgrade->arg);
+}
+
 static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct upgrade *upgrade = stream->data;
@@ -188,7 +237,7 @@ static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         uv_read_stop(stream);
         upgrade->state = UPGRADE_DONE;
         upgrade->has_orders = upgrade->orders != NULL && upgrade->room[i] == UPGRADE_HAS_ORDERS;
-        upgrade->on_served(upgrade->arg, upgrade->process.pid);
+        hand_over(upgrade);
         return;
     }
 }
@@ -211,14 +260,23 @@ static void spawn(struct upgrade *upgrade, struct loop *loop, const uv_process_o
     uv_read_start((uv_stream_t *)&upgrade->answer, on_room, on_answer);
 }
 
-void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n, char *orders,
-                   const char *nodes)
+/* The listening sockets, to be freed. NULL: out of memory. */
+static struct heirloom *list_sockets(const struct upgrade *upgrade, size_t *n)
 {
-    if (upgrade->open > 0) {
-        log_warn("upgrade: one is under way already");
-        free(orders);
-        return;
-    }
+    for (*n = 0; listening_socket(upgrade->listening, *n).fd >= 0; ++*n)
+        ;
+    struct heirloom *sockets = calloc(*n + 1, sizeof *sockets);
+    for (size_t i = 0; sockets != NULL && i < *n; i++)
+        sockets[i] = listening_socket(upgrade->listening, i);
+    if (sockets != NULL && upgrade->reporter->fd >= 0)
+        sockets[(*n)++] = (struct heirloom){.fd = upgrade->reporter->fd};
+    return sockets;
+}
+
+static void start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n,
+                  const char *nodes)
+{
+    char *orders = governor_hand_over(upgrade->governor);
     char pid[64], reasons[64], offers[64], which[64] = UPGRADE_ORDERS "=";
     int file = orders != NULL ? file_of(orders) : -1;
     free(upgrade->orders);
@@ -229,7 +287,7 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
         snprintf(which, sizeof which, UPGRADE_ORDERS "=%zu", STANDARD_FDS + 1 + n);
     char *kinds = letters(sockets, n), *known = known_nodes(nodes);
     snprintf(pid, sizeof pid, UPGRADE_PID "=%d", getpid());
-    snprintf(reasons, sizeof reasons, LAST_WORDS_TO "=%d", getpid());
+    snprintf(reasons, sizeof reasons, UPGRADE_REASONS "=%d", getpid());
     snprintf(offers, sizeof offers, UPGRADE_OFFERS "=%d", getpid());
     char *const more[] = {pid, which, reasons, offers, known, kinds};
     uv_process_options_t options = {
@@ -240,7 +298,7 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
         .stdio_count = (int)(STANDARD_FDS + 1 + n + (file >= 0)),
         .stdio = descriptors(upgrade, sockets, n, file),
     };
-    upgrade->words = (struct last_words){0};
+    upgrade->mark = 0;
     upgrade->reason[0] = '\0';
     upgrade->has_offer = false;
     if (options.env != NULL && options.stdio != NULL)
@@ -255,9 +313,19 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
         close(file);
 }
 
-void upgrade_let_go(struct upgrade *upgrade)
+void upgrade_start(struct upgrade *upgrade, struct loop *loop, const char *nodes)
 {
-    close_handle((uv_handle_t *)&upgrade->answer);
+    size_t n;
+    if (upgrade->open > 0) {
+        log_warn("upgrade: one is under way already");
+        return;
+    }
+    struct heirloom *sockets = list_sockets(upgrade, &n);
+    if (sockets != NULL)
+        start(upgrade, loop, sockets, n, nodes);
+    else
+        log_error("upgrade: cannot start %s: out of memory", upgrade->program->path);
+    free(sockets);
 }
 
 /* A byte finds room in the socket pair. */
@@ -287,62 +355,7 @@ void upgrade_close(struct upgrade *upgrade)
         close_both(upgrade);
 }
 
-/* ---- the new process' side ---- */
-
-/* The old process lets this one serve, or has ended the connection. */
-static void on_word(uv_poll_t *poll, int status, int events)
+void upgrade_fini(struct upgrade *upgrade)
 {
-    struct succession *succession = poll->data;
-    char word;
-    ssize_t n = recv(succession->fd, &word, 1, MSG_DONTWAIT);
-    bool is_end = status != 0 || n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-    (void)events;
-    if (succession->is_serving && is_end) {
-        succession_close(succession);
-        succession->on_alone(succession->arg);
-    } else if (!succession->is_serving && (is_end || n > 0)) {
-        uv_poll_stop(poll);
-        succession->may_serve = true;
-        succession->on_may_serve(succession->arg);
-    }
-}
-
-static void listen_to(struct succession *succession, struct loop *loop)
-{
-    if (!succession->is_waiting)
-        uv_poll_init(&loop->uv, &succession->poll, succession->fd);
-    succession->poll.data = succession;
-    succession->is_waiting = true;
-    uv_poll_start(&succession->poll, UV_READABLE | UV_DISCONNECT, on_word);
-}
-
-void succession_offer(struct succession *succession, struct loop *loop)
-{
-    if (succession->is_waiting)
-        return;
-    if (succession->has_answers)
-        (void)!write(succession->fd, &(const char){UPGRADE_OFFER}, 1);
-    listen_to(succession, loop);
-}
-
-void succession_serve(struct succession *succession, struct loop *loop)
-{
-    last_words_close();
-    if (succession->fd < 0)
-        return;
-    (void)!write(succession->fd, &(const char){succession->has_orders ? UPGRADE_HAS_ORDERS : '\0'},
-                 1); /* the old process may have gone: then the end comes at once */
-    succession->is_serving = true;
-    listen_to(succession, loop);
-}
-
-void succession_close(struct succession *succession)
-{
-    last_words_close();
-    if (succession->is_waiting)
-        uv_close((uv_handle_t *)&succession->poll, NULL);
-    succession->is_waiting = false;
-    if (succession->fd >= 0)
-        close(succession->fd);
-    succession->fd = -1;
+    free(upgrade->orders);
 }

@@ -1,22 +1,23 @@
-#include "run/inherit.h"
+#include "run/succession.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "run/config/address.h"
-#include "run/environment.h"
-#include "run/upgrade.h"
 
-#define FIRST_FD 3
 #define SOCKETS_MAX 65536
 
 struct found {
@@ -25,21 +26,13 @@ struct found {
     struct endpoint at;
 };
 
-struct inherited {
-    struct found *sockets;
-    size_t n;
-    int predecessor; /* the socket to the old process; -1: there is none */
-    bool has_answers;
-    char *orders; /* heap; NULL: none */
-    char *nodes;  /* heap; NULL: none */
-};
-
 /* ---- the environment ---- */
 
 static void forget_environment(void)
 {
-    static const char *const names[] = {"LISTEN_PID",   "LISTEN_FDS",   "LISTEN_FDNAMES", UPGRADE_PID,  UPGRADE_SOCKETS,
-                                        UPGRADE_ORDERS, UPGRADE_OFFERS, UPGRADE_NODES,    LAST_WORDS_TO};
+    static const char *const names[] = {"LISTEN_PID",   "LISTEN_FDS",    "LISTEN_FDNAMES",
+                                        UPGRADE_PID,    UPGRADE_SOCKETS, UPGRADE_ORDERS,
+                                        UPGRADE_OFFERS, UPGRADE_NODES,   UPGRADE_REASONS};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
 }
@@ -90,21 +83,21 @@ static char *read_all(int fd)
 struct inherited *inherit_find(void)
 {
     struct inherited *inherited = mem_zalloc(1, sizeof *inherited);
-    bool is_upgrade = environment_number(UPGRADE_PID, INT32_MAX) == getppid();
-    bool is_activated = !is_upgrade && environment_number("LISTEN_PID", INT32_MAX) == getpid();
+    bool is_upgrade = num_of_environment(UPGRADE_PID, INT32_MAX) == getppid();
+    bool is_activated = !is_upgrade && num_of_environment("LISTEN_PID", INT32_MAX) == getpid();
     const char *letters = is_upgrade ? getenv(UPGRADE_SOCKETS) : NULL;
-    size_t n = is_activated      ? (size_t)environment_number("LISTEN_FDS", SOCKETS_MAX)
+    size_t n = is_activated      ? (size_t)num_of_environment("LISTEN_FDS", SOCKETS_MAX)
                : letters != NULL ? strlen(letters)
                                  : 0;
-    inherited->predecessor = is_upgrade ? FIRST_FD : -1;
-    inherited->has_answers = is_upgrade && environment_number(UPGRADE_OFFERS, INT32_MAX) == getppid();
+    inherited->predecessor = is_upgrade ? UPGRADE_FD : -1;
+    inherited->has_answers = is_upgrade && num_of_environment(UPGRADE_OFFERS, INT32_MAX) == getppid();
     if (is_upgrade)
-        fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);
-    bool is_good = adopt_all(inherited, FIRST_FD + is_upgrade, n);
+        fcntl(UPGRADE_FD, F_SETFD, FD_CLOEXEC);
+    bool is_good = adopt_all(inherited, UPGRADE_FD + is_upgrade, n);
     for (size_t i = 0; i < inherited->n; i++)
         inherited->sockets[i].is_systemds = is_activated || letters[i] == UPGRADE_SYSTEMD;
-    long orders = is_upgrade ? environment_number(UPGRADE_ORDERS, SOCKETS_MAX) : 0;
-    if (orders == (long)(FIRST_FD + 1 + n))
+    long orders = is_upgrade ? num_of_environment(UPGRADE_ORDERS, SOCKETS_MAX) : 0;
+    if (orders == (long)(UPGRADE_FD + 1 + n))
         inherited->orders = read_all((int)orders);
     const char *nodes = is_upgrade ? getenv(UPGRADE_NODES) : NULL;
     inherited->nodes = nodes != NULL ? mem_strndup(nodes, strlen(nodes)) : NULL;
@@ -153,26 +146,6 @@ int inherit_take(struct inherited *inherited, struct endpoint *at, bool *is_syst
     return -1;
 }
 
-int inherit_predecessor(const struct inherited *inherited)
-{
-    return inherited->predecessor;
-}
-
-bool inherit_has_answers(const struct inherited *inherited)
-{
-    return inherited->has_answers;
-}
-
-const char *inherit_orders(const struct inherited *inherited)
-{
-    return inherited->orders;
-}
-
-const char *inherit_nodes(const struct inherited *inherited)
-{
-    return inherited->nodes;
-}
-
 bool inherit_check(const struct inherited *inherited)
 {
     for (size_t i = 0; i < inherited->n && inherited->predecessor < 0; i++)
@@ -198,4 +171,106 @@ void inherit_free(struct inherited *inherited)
     free(inherited->nodes);
     free(inherited->sockets);
     free(inherited);
+}
+
+/* ---- why this process does not serve ---- */
+
+static bool is_heard; /* the main thread's */
+static pthread_t main_thread;
+
+/* What does not fit into the socket pair is lost: the old process must not be waited for. */
+static void tell_reason(enum log_level level, const char *text, bool is_logged)
+{
+    char line[UPGRADE_LINE_MAX + 2];
+    if (level < LOG_WARN || !pthread_equal(pthread_self(), main_thread))
+        return; /* another thread may log when the socket pair is closed already */
+    int printed = snprintf(line, sizeof line - 1, "%c%c%s", is_logged ? UPGRADE_LOGGED : UPGRADE_TOLD,
+                           level >= LOG_ERROR ? 'e' : 'w', text);
+    size_t len = (size_t)printed < sizeof line - 2 ? (size_t)printed : sizeof line - 2;
+    for (size_t i = 2; i < len; i++)
+        if ((unsigned char)line[i] < ' ')
+            line[i] = ' ';
+    line[len++] = '\n';
+    (void)!send(UPGRADE_FD, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void succession_tell_reasons(void)
+{
+    if (num_of_environment(UPGRADE_REASONS, INT32_MAX) != getppid())
+        return;
+    is_heard = true;
+    main_thread = pthread_self();
+    log_set_witness(tell_reason);
+}
+
+bool succession_tells_reasons(void)
+{
+    return is_heard;
+}
+
+/* This process serves, or is about to. */
+static void end_reasons(void)
+{
+    is_heard = false;
+    log_set_witness(NULL);
+}
+
+/* ---- that it listens, or serves ---- */
+
+/* The old process lets this one serve, or has ended the connection. */
+static void on_word(uv_poll_t *poll, int status, int events)
+{
+    struct succession *succession = poll->data;
+    char word;
+    ssize_t n = recv(succession->fd, &word, 1, MSG_DONTWAIT);
+    bool is_end = status != 0 || n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    (void)events;
+    if (succession->is_serving && is_end) {
+        succession_close(succession);
+        succession->on_alone(succession->arg);
+    } else if (!succession->is_serving && (is_end || n > 0)) {
+        uv_poll_stop(poll);
+        succession->may_serve = true;
+        succession->on_may_serve(succession->arg);
+    }
+}
+
+static void listen_to(struct succession *succession, struct loop *loop)
+{
+    if (!succession->is_waiting)
+        uv_poll_init(&loop->uv, &succession->poll, succession->fd);
+    succession->poll.data = succession;
+    succession->is_waiting = true;
+    uv_poll_start(&succession->poll, UV_READABLE | UV_DISCONNECT, on_word);
+}
+
+void succession_offer(struct succession *succession, struct loop *loop)
+{
+    if (succession->is_waiting)
+        return;
+    if (succession->has_answers)
+        (void)!write(succession->fd, &(const char){UPGRADE_OFFER}, 1);
+    listen_to(succession, loop);
+}
+
+void succession_serve(struct succession *succession, struct loop *loop)
+{
+    end_reasons();
+    if (succession->fd < 0)
+        return;
+    (void)!write(succession->fd, &(const char){succession->has_orders ? UPGRADE_HAS_ORDERS : '\0'},
+                 1); /* the old process may have gone: then the end comes at once */
+    succession->is_serving = true;
+    listen_to(succession, loop);
+}
+
+void succession_close(struct succession *succession)
+{
+    end_reasons();
+    if (succession->is_waiting)
+        uv_close((uv_handle_t *)&succession->poll, NULL);
+    succession->is_waiting = false;
+    if (succession->fd >= 0)
+        close(succession->fd);
+    succession->fd = -1;
 }

@@ -1,0 +1,128 @@
+#include "run/commands/upkeep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "run/config/secret.h"
+
+#define AGAIN_MS 1000 /* until what could not end, for there was no memory, is tried again */
+#define EVERY_NS (10 * NS_PER_S)
+#define LEAST_NS (100 * NS_PER_MS)   /* between two looks, however often a login is refused */
+#define SETTLED_NS (200 * NS_PER_MS) /* a file that was changed later than that may still be being written */
+
+/* ---- what ends ---- */
+
+static void on_end(uv_timer_t *timer);
+
+/* What has ended already is looked at after late_ms. */
+static void await(struct upkeep *upkeep, uint64_t late_ms)
+{
+    uint64_t now_ns = clock_ns(), next_ns = governor_next_end(upkeep->governor);
+    if (next_ns == 0 || uv_is_closing((uv_handle_t *)&upkeep->ending))
+        return;
+    uv_update_time(upkeep->ending.loop);
+    uv_timer_start(&upkeep->ending, on_end, next_ns > now_ns ? ns_to_ms_up(next_ns - now_ns) : late_ms, 0);
+}
+
+static void on_end(uv_timer_t *timer)
+{
+    struct upkeep *upkeep = timer->data;
+    governor_end(upkeep->governor, clock_ns());
+    await(upkeep, AGAIN_MS);
+}
+
+/* ---- the password ---- */
+
+static const struct own_password *present(const struct upkeep *upkeep)
+{
+    return &governor_rules(upkeep->governor)->upstream_password;
+}
+
+/* Once for each reason, until the file can be used. False: it may be being written, so look again first. */
+static bool doubt(struct upkeep *upkeep, const char *why)
+{
+    if (!upkeep->is_doubted) {
+        upkeep->is_doubted = true;
+        return false;
+    }
+    if (strncmp(upkeep->why, why, sizeof upkeep->why - 1) == 0)
+        return true;
+    snprintf(upkeep->why, sizeof upkeep->why, "%s", why);
+    journal_log(upkeep->journal, LOG_WARN, "upstream", "upstream-password-file: %s: the password from before is used",
+                why);
+    return true;
+}
+
+static void use(struct upkeep *upkeep, char *secret)
+{
+    upkeep->why[0] = '\0';
+    upkeep->is_doubted = false;
+    if (strcmp(secret, present(upkeep)->newest) != 0 && governor_set_password(upkeep->governor, secret))
+        journal_log(upkeep->journal, LOG_INFO, "upstream",
+                    "upstream-password-file has another password: it is used from now on");
+}
+
+/* False: the file is to be looked at again, when it is written. */
+static bool look(struct upkeep *upkeep)
+{
+    char *secret = NULL;
+    char why[UPKEEP_WHY];
+    uint64_t age_ns;
+    enum secret_result result = secret_look(present(upkeep)->path, &secret, &age_ns, why, sizeof why);
+    if (result == SECRET_BAD)
+        return doubt(upkeep, why);
+    bool is_settled = age_ns >= SETTLED_NS;
+    if (is_settled)
+        use(upkeep, secret);
+    secret_forget(secret);
+    return is_settled;
+}
+
+static void on_password(uv_timer_t *timer);
+
+static void look_in(struct upkeep *upkeep, uint64_t ns)
+{
+    uv_timer_start(&upkeep->password, on_password, ns / NS_PER_MS, 0);
+}
+
+static void on_password(uv_timer_t *timer)
+{
+    struct upkeep *upkeep = timer->data;
+    upkeep->looked_ns = clock_ns();
+    look_in(upkeep, look(upkeep) ? upstream_time(upkeep->upstream, EVERY_NS) : SETTLED_NS);
+}
+
+static void on_refused(uv_async_t *async)
+{
+    struct upkeep *upkeep = async->data;
+    uint64_t since_ns = clock_ns() - upkeep->looked_ns;
+    look_in(upkeep, since_ns < LEAST_NS ? LEAST_NS - since_ns : 0);
+}
+
+/* ---- its life ---- */
+
+void upkeep_open(struct upkeep *upkeep, struct loop *loop)
+{
+    uv_timer_init(&loop->uv, &upkeep->ending);
+    uv_timer_init(&loop->uv, &upkeep->password);
+    uv_async_init(&loop->uv, &upkeep->refused, on_refused);
+    upkeep->ending.data = upkeep->password.data = upkeep->refused.data = upkeep;
+    if (present(upkeep)->path == NULL)
+        return;
+    look_in(upkeep, upstream_time(upkeep->upstream, EVERY_NS));
+    upstream_set_on_refusal(upkeep->upstream, &upkeep->refused);
+}
+
+void upkeep_await(struct upkeep *upkeep)
+{
+    await(upkeep, 0);
+}
+
+void upkeep_close(struct upkeep *upkeep)
+{
+    upstream_set_on_refusal(upkeep->upstream, NULL);
+    uv_close((uv_handle_t *)&upkeep->ending, NULL);
+    uv_close((uv_handle_t *)&upkeep->password, NULL);
+    uv_close((uv_handle_t *)&upkeep->refused, NULL);
+}
