@@ -2,7 +2,9 @@
 #include "base/mem.h"
 
 #include <malloc.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +67,19 @@ char *mem_strndup(const char *text, size_t len)
         memcpy(copy, text, len);
     copy[len] = '\0';
     return copy;
+}
+
+char *mem_print(const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    size_t room = (size_t)vsnprintf(NULL, 0, format, args) + 1;
+    char *text = mem_alloc(room);
+    vsnprintf(text, room, format, again);
+    va_end(again);
+    va_end(args);
+    return text;
 }
 
 size_t mem_given(void)

@@ -23,6 +23,10 @@ __attribute__((returns_nonnull, warn_unused_result)) void *mem_realloc(void *old
 /* A NUL-terminated copy of `len` bytes. */
 __attribute__((malloc, returns_nonnull, warn_unused_result)) char *mem_strndup(const char *text, size_t len);
 
+/* A text as printf would print it; heap. */
+__attribute__((format(printf, 1, 2), malloc, returns_nonnull, warn_unused_result)) char *mem_print(const char *format,
+                                                                                                   ...);
+
 /* How many bytes this thread has allocated here so far; what was freed since still counts. */
 size_t mem_given(void);
 

@@ -157,8 +157,8 @@ static char *set(struct draft *draft, const struct order *order, const struct li
     char *expression = mem_strndup(value.at, value.len);
     char *before = config_file_value(&draft->file, &name);
     replace(draft, &name, expression);
-    *told = order_told("[policy %.*s] %s = %s (before: %s)", WHY_SLICE(name.section), order->what, expression,
-                       or_none(before));
+    *told = mem_print("[policy %.*s] %s = %s (before: %s)", WHY_SLICE(name.section), order->what, expression,
+                      or_none(before));
     free(before);
     free(expression);
     return NULL;
@@ -176,8 +176,7 @@ static char *unset(struct draft *draft, const struct order *order, const struct 
     if (before == NULL)
         return order_error("policy %.*s has no limit %s", WHY_SLICE(name.section), order->what);
     replace(draft, &name, NULL);
-    *told =
-        order_told("[policy %.*s] %s removed (before: %s; now: none)", WHY_SLICE(name.section), order->what, before);
+    *told = mem_print("[policy %.*s] %s removed (before: %s; now: none)", WHY_SLICE(name.section), order->what, before);
     free(before);
     return NULL;
 }
@@ -206,7 +205,7 @@ static char *set_limit(struct draft *draft, const struct order *order, const str
     char *text = mem_strndup(value.at, value.len);
     char *before = config_file_value(&draft->file, &name);
     replace_named(&draft->file, &name, text);
-    *told = order_told("[limit %s] %.*s = %s (before: %s)", order->policy, WHY_SLICE(name.key), text, or_none(before));
+    *told = mem_print("[limit %s] %.*s = %s (before: %s)", order->policy, WHY_SLICE(name.key), text, or_none(before));
     free(before);
     free(text);
     return NULL;
@@ -220,7 +219,7 @@ static char *set_mode(struct draft *draft, const struct order *order, const stru
         return order_error("a mode is enforce or shadow");
     config_file_replace(&draft->file, &name, order->expression);
     bool is_shadow = slice_eq_nocase(split_trim(slice_str(order->expression)), SLICE("shadow"));
-    *told = order_told("mode = %s", is_shadow ? "shadow" : "enforce");
+    *told = mem_print("mode = %s", is_shadow ? "shadow" : "enforce");
     return NULL;
 }
 

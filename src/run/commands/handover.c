@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/split.h"
+#include "base/text.h"
 #include "run/config/config_edit.h"
 
 #define KIND "weir orders 1\n"
@@ -20,29 +21,12 @@
 
 /* ---- writing ---- */
 
-struct text {
-    char *at;
-    size_t len, room;
-};
-
-static void add(struct text *text, struct slice bytes)
-{
-    if (text->len + bytes.len + 1 > text->room) {
-        text->room = 2 * (text->len + bytes.len + 1);
-        text->at = mem_realloc(text->at, text->room, 1);
-    }
-    if (bytes.len > 0)
-        memcpy(text->at + text->len, bytes.at, bytes.len);
-    text->len += bytes.len;
-    text->at[text->len] = '\0';
-}
-
 /* A line of n words. */
 static void add_line(struct text *text, size_t n, const struct slice *words)
 {
     for (size_t i = 0; i < n; i++) {
-        add(text, words[i]);
-        add(text, i + 1 < n ? slice_of(&(const char){BETWEEN}, 1) : SLICE("\n"));
+        text_add(text, words[i]);
+        text_add(text, i + 1 < n ? slice_of(&(const char){BETWEEN}, 1) : SLICE("\n"));
     }
 }
 
@@ -93,7 +77,7 @@ char *handover_write(const struct handover *from)
 {
     char ns[24];
     struct text text = {0};
-    add(&text, SLICE(KIND));
+    text_add(&text, SLICE(KIND));
     struct differences set = config_diff(from->running, from->loaded);
     for (size_t i = 0; i < set.count; i++)
         write_difference(&text, &set.at[i]);
@@ -106,6 +90,9 @@ char *handover_write(const struct handover *from)
         add_line(&text, 4,
                  (struct slice[]){SLICE("block"), one->subject, one->reason, print_ns(one->until_ns, ns, sizeof ns)});
     }
+    text_add(&text, slice_of("", 1)); /* the end of a string */
+    if (text.is_broken)
+        text_fini(&text);
     return text.at;
 }
 
@@ -170,15 +157,6 @@ static void set_key(struct order *order, struct slice key)
     order->key_len = key.len;
 }
 
-/* "sliding = 5/60s" */
-static char *joined(struct slice key, struct slice value)
-{
-    size_t room = key.len + value.len + 4;
-    char *text = mem_alloc(room);
-    snprintf(text, room, "%.*s = %.*s", (int)key.len, key.at, (int)value.len, value.at);
-    return text;
-}
-
 /* False: it is none that this weir knows. */
 static bool fill(struct order *order, const struct line *line)
 {
@@ -198,7 +176,7 @@ static bool fill(struct order *order, const struct line *line)
     } else if ((is_limit && line->n == 4) || (is_key && line->n == 6)) {
         order->kind = is_key ? ORDER_SET_KEY : ORDER_SET_LIMIT;
         order->policy = copy(words[1]);
-        order->expression = joined(words[2], words[3]);
+        order->expression = mem_print("%.*s = %.*s", (int)words[2].len, words[2].at, (int)words[3].len, words[3].at);
         if (is_key)
             order->key = mem_strndup(words[4].at, words[4].len), order->key_len = words[4].len;
     } else if (slice_eq(words[0], SLICE("mode")) && line->n == 2) {

@@ -25,7 +25,7 @@ struct handover {
     const struct shared_set *blocks;
 };
 
-/* NUL-terminated; heap. "" but for its first line where there are none. */
+/* NUL-terminated; heap. Only its first line where there are none. NULL: out of memory. */
 char *handover_write(const struct handover *from);
 
 /*

@@ -117,23 +117,19 @@ void order_blocks_end(struct live_rules *live, uint64_t now_ns)
 
 static char *text_of(const struct block *one, uint64_t now_ns)
 {
-    size_t room = 64 + one->reason.len;
-    char *text = mem_alloc(room);
     char end[32] = "";
     if (one->until_ns > 0)
         snprintf(end, sizeof end, " ex %" PRIu64 "s",
                  one->until_ns > now_ns ? (one->until_ns - now_ns) / NS_PER_S + 1 : 0);
-    snprintf(text, room, "blocked%s%s%.*s", end, one->reason.len > 0 ? " reason " : "", (int)one->reason.len,
-             one->reason.at);
-    return text;
+    return mem_print("blocked%s%s%.*s", end, one->reason.len > 0 ? " reason " : "", (int)one->reason.len,
+                     one->reason.at);
 }
 
 void order_block_differences(const struct shared_set *blocks, uint64_t now_ns, struct differences *d)
 {
     for (size_t i = 0; i < shared_set_count(blocks); i++) {
         const struct block *one = blocks_at(blocks, i);
-        d->at = mem_realloc(d->at, d->count + 1, sizeof *d->at);
-        d->at[d->count++] = (struct difference){mem_strndup("block", 5), mem_strndup(one->subject.at, one->subject.len),
-                                                text_of(one, now_ns), mem_strndup("", 0)};
+        differences_add(d, (struct difference){mem_strndup("block", 5), mem_strndup(one->subject.at, one->subject.len),
+                                               text_of(one, now_ns), mem_strndup("", 0)});
     }
 }

@@ -155,21 +155,17 @@ void order_key_inherit(struct named *fresh, const struct named *before, bool is_
 static void add_difference(struct differences *d, const struct named_limit *limit, const struct override *one,
                            uint64_t now_ns)
 {
-    char *texts[3];
     char end[32] = "";
-    size_t rooms[3] = {sizeof "limit " + strlen(limit->name), 32 + one->key.len, sizeof end + one->rates.len};
     if (one->until_ns > 0)
         snprintf(end, sizeof end, " ex %" PRIu64 "s", (one->until_ns - now_ns) / NS_PER_S + 1);
-    for (size_t i = 0; i < 3; i++)
-        texts[i] = mem_alloc(rooms[i]);
-    snprintf(texts[0], rooms[0], "limit %s", limit->name);
-    for (char *c = texts[0]; *c; c++)
+    char *section = mem_print("limit %s", limit->name);
+    for (char *c = section; *c; c++)
         *c = ascii_lower(*c);
-    snprintf(texts[1], rooms[1], "%s for %.*s", quota_algorithm(limit->rule.kind)->name, (int)one->key.len,
-             one->key.at);
-    snprintf(texts[2], rooms[2], "%.*s%s", (int)one->rates.len, one->rates.at, end);
-    d->at = mem_realloc(d->at, d->count + 1, sizeof *d->at);
-    d->at[d->count++] = (struct difference){texts[0], texts[1], texts[2], mem_strndup("", 0)};
+    differences_add(d, (struct difference){section,
+                                           mem_print("%s for %.*s", quota_algorithm(limit->rule.kind)->name,
+                                                     (int)one->key.len, one->key.at),
+                                           mem_print("%.*s%s", (int)one->rates.len, one->rates.at, end),
+                                           mem_strndup("", 0)});
 }
 
 void order_key_differences(const struct named *named, uint64_t now_ns, struct differences *differences)

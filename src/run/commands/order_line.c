@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -17,40 +16,25 @@
 #define WHY_ROOM 256
 #define NAMES_ROOM 256 /* of all policies; where there is no room for them none is told */
 
-__attribute__((format(printf, 2, 0))) static char *print(const char *start, const char *format, va_list args)
-{
-    char text[TEXT_ROOM];
-    size_t len = (size_t)snprintf(text, sizeof text, "%s", start);
-    vsnprintf(text + len, sizeof text - len, format, args);
-    return mem_strndup(text, strlen(text));
-}
-
 char *order_error(const char *format, ...)
 {
+    char text[TEXT_ROOM] = "ERR ";
+    size_t len = strlen(text);
     va_list args;
     va_start(args, format);
-    char *text = print("ERR ", format, args);
+    vsnprintf(text + len, sizeof text - len, format, args);
     va_end(args);
-    return text;
-}
-
-char *order_told(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    char *text = print("", format, args);
-    va_end(args);
-    return text;
+    return mem_strndup(text, strlen(text));
 }
 
 void log_order(struct journal *journal, const struct order *order, const char *kind, const char *format, ...)
 {
+    char text[TEXT_ROOM];
     va_list args;
     va_start(args, format);
-    char *text = print("", format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
     journal_log(journal, LOG_INFO, kind, "%s%s%s", text, order->by[0] ? ", by " : "", order->by);
-    free(text);
 }
 
 static struct slice policy_name(const void *arg, size_t i)

@@ -17,9 +17,6 @@
 /* An error for the client, heap; printf's format, which begins with "ERR". */
 __attribute__((format(printf, 1, 2))) char *order_error(const char *format, ...);
 
-/* What the log is to say of it, heap. */
-__attribute__((format(printf, 1, 2))) char *order_told(const char *format, ...);
-
 /* Log that the order was carried out, and who gave it; printf's format. `kind` is one word, for the journal. */
 __attribute__((format(printf, 4, 5))) void log_order(struct journal *journal, const struct order *order,
                                                      const char *kind, const char *format, ...);

@@ -160,13 +160,6 @@ static bool apply(const struct set_line *line, struct policies *policies, const 
                                                  slice_str(line->expression), &span, why, WHY_ROOM);
 }
 
-static char *refused(const struct set_line *line, const char *why)
-{
-    char text[2 * WHY_ROOM];
-    snprintf(text, sizeof text, "[policy %s] %s: %s", line->policy, line->what, why);
-    return copy_text(text);
-}
-
 /* Those for all first: variants are made from what they leave. */
 char *set_lines_apply(struct set_lines *lines, struct policies *policies, const struct command_table *table,
                       struct journal *journal, struct variants *variants)
@@ -180,7 +173,7 @@ char *set_lines_apply(struct set_lines *lines, struct policies *policies, const 
                 continue;
             }
             if (journal == NULL)
-                return refused(line, why);
+                return mem_print("[policy %s] %s: %s", line->policy, line->what, why);
             journal_log(journal, LOG_WARN, "reload", "dropped: " SHOWN ": %s", SHOW(line), why);
             take_out(lines, i);
         }
@@ -191,36 +184,23 @@ char *set_lines_apply(struct set_lines *lines, struct policies *policies, const 
 
 static char *running_text(const struct set_line *line, uint64_t now_ns)
 {
-    size_t room = strlen(line->expression) + 32;
-    char *text = mem_alloc(room);
     uint64_t left_ns = line->until_ns > now_ns ? line->until_ns - now_ns : 0;
-    if (line->until_ns > 0)
-        snprintf(text, room, "%s ex %" PRIu64 "s", line->expression, (left_ns + NS_PER_S - 1) / NS_PER_S);
-    else
-        snprintf(text, room, "%s", line->expression);
-    return text;
-}
-
-/* "policy free", "write for user:ann" */
-static char *joined(const char *first, const char *second, const char *third)
-{
-    size_t room = strlen(first) + strlen(second) + strlen(third) + 1;
-    char *text = mem_alloc(room);
-    snprintf(text, room, "%s%s%s", first, second, third);
-    return text;
+    if (line->until_ns == 0)
+        return copy_text(line->expression);
+    return mem_print("%s ex %" PRIu64 "s", line->expression, (left_ns + NS_PER_S - 1) / NS_PER_S);
 }
 
 static void add(struct differences *d, const struct set_line *line, const struct config_file *file, uint64_t now_ns)
 {
     const struct line_name name = {SECTION_POLICY, slice_str(line->policy), slice_str(line->what)};
     char *in_file = line->subject == NULL ? config_file_value(file, &name) : NULL;
-    d->at = mem_realloc(d->at, d->count + 1, sizeof *d->at);
-    d->at[d->count++] = (struct difference){
-        joined("policy ", line->policy, ""),
-        line->subject != NULL ? joined(line->what, " for ", line->subject) : copy_text(line->what),
-        running_text(line, now_ns),
-        in_file != NULL ? in_file : copy_text(""),
-    };
+    differences_add(
+        d, (struct difference){
+               mem_print("policy %s", line->policy),
+               line->subject != NULL ? mem_print("%s for %s", line->what, line->subject) : copy_text(line->what),
+               running_text(line, now_ns),
+               in_file != NULL ? in_file : copy_text(""),
+           });
 }
 
 /* What was SET before for good has a row already. */
@@ -299,8 +279,8 @@ char *order_lines_told(const struct order *order, const struct line_name *name, 
     char end[ORDER_END_ROOM];
     before = before != NULL ? before : "none";
     if (order->kind == ORDER_UNSET)
-        return order_told("[policy %.*s] %s%s%s removed (before: %s; now: %s)", WHY_SLICE(name->section), order->what,
-                          for_word, subject, before, now != NULL ? now : "none");
-    return order_told("[policy %.*s] %s = %s%s%s%s (before: %s)", WHY_SLICE(name->section), order->what,
-                      order->expression, for_word, subject, order_print_end(order, ", ends in ", end), before);
+        return mem_print("[policy %.*s] %s%s%s removed (before: %s; now: %s)", WHY_SLICE(name->section), order->what,
+                         for_word, subject, before, now != NULL ? now : "none");
+    return mem_print("[policy %.*s] %s = %s%s%s%s (before: %s)", WHY_SLICE(name->section), order->what,
+                     order->expression, for_word, subject, order_print_end(order, ", ends in ", end), before);
 }

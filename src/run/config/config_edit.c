@@ -65,37 +65,35 @@ void config_file_copy(struct config_file *copy, const struct config_file *file)
 
 /* ---- finding ---- */
 
-/* `text`, a comma if there is anything before, and `more`. */
-static char *join(char *text, struct slice more)
-{
-    size_t len = text != NULL ? strlen(text) : 0;
-    size_t room = len + sizeof ", " + more.len;
-    char *joined = mem_realloc(text, room, 1);
-    snprintf(joined + len, room - len, "%s%.*s", text != NULL ? ", " : "", (int)more.len, more.at);
-    return joined;
-}
-
 char *config_file_value(const struct config_file *file, const struct line_name *name)
 {
     char *value = NULL;
     const struct entry *e = NULL;
-    while ((e = config_file_next_line(file, name, e)) != NULL)
-        value = join(value, split_trim(slice_str(e->value)));
+    while ((e = config_file_next_line(file, name, e)) != NULL) {
+        struct slice more = split_trim(slice_str(e->value));
+        char *before = value;
+        value = before == NULL ? mem_strndup(more.at, more.len) : mem_print("%s, %.*s", before, (int)more.len, more.at);
+        free(before);
+    }
     return value;
 }
 
 /* ---- replacing ---- */
+
+/* The heading of a section: "policy free", "weir". Heap. */
+static char *title_of(const struct line_name *name)
+{
+    struct slice word = section_word(name->kind);
+    return mem_print("%.*s%s%.*s", (int)word.len, word.at, name->section.len > 0 ? " " : "", (int)name->section.len,
+                     name->section.at);
+}
 
 static size_t section_index(struct config_file *file, const struct line_name *name)
 {
     const struct section *known = config_file_section(file, name->kind, name->section);
     if (known != NULL)
         return (size_t)(known - file->sections);
-    struct slice word = section_word(name->kind);
-    size_t room = word.len + 1 + name->section.len + 1;
-    char *title = mem_alloc(room);
-    snprintf(title, room, "%.*s%s%.*s", (int)word.len, word.at, name->section.len > 0 ? " " : "",
-             (int)name->section.len, name->section.at);
+    char *title = title_of(name);
     struct slice in_title = slice_str(title);
     file->sections = mem_realloc(file->sections, file->n_sections + 1, sizeof *file->sections);
     file->sections[file->n_sections] = (struct section){
@@ -183,17 +181,18 @@ static char *lower(struct slice text)
     return copy;
 }
 
-/* "policy free", "weir" */
+/* "policy free", "weir", in lower case. Heap. */
 static char *section_text(const struct line_name *name)
 {
-    struct slice word = section_word(name->kind);
-    size_t room = word.len + 1 + name->section.len + 1;
-    char *text = mem_alloc(room);
-    int len = snprintf(text, room, "%.*s%s", (int)word.len, word.at, name->section.len > 0 ? " " : "");
-    for (size_t i = 0; i < name->section.len; i++)
-        text[len++] = ascii_lower(name->section.at[i]);
-    text[len] = '\0';
+    char *title = title_of(name), *text = lower(slice_str(title));
+    free(title);
     return text;
+}
+
+void differences_add(struct differences *d, struct difference one)
+{
+    d->at = mem_realloc(d->at, d->count + 1, sizeof *d->at);
+    d->at[d->count++] = one;
 }
 
 static void compare(struct differences *d, const struct config_file *running, const struct config_file *file,
@@ -206,8 +205,7 @@ static void compare(struct differences *d, const struct config_file *running, co
         free(theirs);
         return;
     }
-    d->at = mem_realloc(d->at, d->count + 1, sizeof *d->at);
-    d->at[d->count++] = (struct difference){section_text(name), lower(name->key), mine, theirs};
+    differences_add(d, (struct difference){section_text(name), lower(name->key), mine, theirs});
 }
 
 struct differences config_diff(const struct config_file *running, const struct config_file *file)
@@ -261,8 +259,9 @@ void config_diff_name_dropped(struct journal *journal, const struct config_file 
     for (size_t i = 0; i < set.count; i++)
         for (size_t j = 0; j < gone.count; j++)
             if (strcmp(set.at[i].section, gone.at[j].section) == 0 && strcmp(set.at[i].what, gone.at[j].what) == 0)
-                journal_log(journal, LOG_WARN, "reload", "dropped, for it was only SET: [%s] %s%s%s", gone.at[j].section,
-                          gone.at[j].what, gone.at[j].running[0] ? " = " : " removed", gone.at[j].running);
+                journal_log(journal, LOG_WARN, "reload", "dropped, for it was only SET: [%s] %s%s%s",
+                            gone.at[j].section, gone.at[j].what, gone.at[j].running[0] ? " = " : " removed",
+                            gone.at[j].running);
     differences_fini(&set);
     differences_fini(&gone);
 }

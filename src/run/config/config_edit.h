@@ -45,6 +45,9 @@ struct differences {
 struct differences config_diff(const struct config_file *running, const struct config_file *file);
 void differences_fini(struct differences *differences);
 
+/* Add one; its texts, heap, are taken over. */
+void differences_add(struct differences *differences, struct difference one);
+
 /* The name of the line; it points into `difference`. */
 struct line_name difference_line(const struct difference *difference);
 

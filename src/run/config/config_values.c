@@ -212,12 +212,10 @@ bool key_admin_socket(const struct setting *s)
 
 static void add_host(struct config *config, struct slice name)
 {
-    struct slice before = slice_str(config->admin_hosts != NULL ? config->admin_hosts : "");
-    char *hosts = mem_zalloc(before.len + name.len + 2, 1);
-    snprintf(hosts, before.len + name.len + 2, "%s%s%.*s", before.at, before.len > 0 ? "," : "", (int)name.len,
-             name.at);
-    free(config->admin_hosts);
-    config->admin_hosts = hosts;
+    char *before = config->admin_hosts;
+    config->admin_hosts =
+        mem_print("%s%s%.*s", before != NULL ? before : "", before != NULL ? "," : "", (int)name.len, name.at);
+    free(before);
 }
 
 bool key_admin_host(const struct setting *s)
