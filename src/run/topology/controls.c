@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/topology/controls_state.h"
+#include "run/topology/cost_poll.h"
 #include "run/topology/replica_poll.h"
 
 #define POLL_NS (250 * NS_PER_MS) /* in a hurry servers are asked for their roles so often, ... */
@@ -207,17 +208,6 @@ static void on_claims(void *arg)
 
 static const struct sentinels_ops sentinels_ops = {.on_claims = on_claims, .on_news = controls_tell};
 
-static struct finder *finder_of(void *arg, size_t row, bool *is_row, size_t *master)
-{
-    const struct controls *controls = arg;
-    *is_row = row < controls->topology->n_rows;
-    if (*is_row)
-        *master = controls->topology->rows[row].master;
-    return *is_row && controls->rows[row] != NULL ? controls->rows[row]->finder : NULL;
-}
-
-static const struct replica_poll_ops poll_ops = {.finder = finder_of};
-
 /* ---- its life ---- */
 
 static void on_asked(uv_async_t *async)
@@ -317,7 +307,7 @@ struct controls *controls_open(struct loop *loop, const struct controls_settings
     } else if (!controls->is_replicated)
         controls_publish_home(controls, controls->members.all[0]);
     init_handles(controls);
-    controls->costs = cost_poll_open(loop, controls->upstream, &poll_ops, controls);
+    controls->costs = cost_poll_open(controls);
     return controls;
 }
 
@@ -331,7 +321,7 @@ void controls_start(struct controls *controls)
     if (controls->cluster != NULL)
         cluster_start(controls->cluster);
     if (controls->upstream->reads.reads != READS_MASTER)
-        controls->poll = replica_poll_open(controls->loop, controls->upstream, &poll_ops, controls);
+        controls->poll = replica_poll_open(controls);
     if (has_several(controls))
         uv_timer_start(&controls->timers[POLL], on_poll, every_ms, every_ms > 0 ? every_ms : 1);
 }

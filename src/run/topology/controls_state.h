@@ -1,8 +1,7 @@
 /*
  * What the files of run/topology/controls.h share: controls.c wires, controls_home.c chooses the master of a
- * replicated upstream, controls_cluster.c follows a cluster.
- *
- * Main thread.
+ * replicated upstream, controls_cluster.c follows a cluster; the polls (cost_poll.c, replica_poll.c) only read it. Main
+ * thread.
  */
 #ifndef WEIR_RUN_CONTROLS_STATE_H
 #define WEIR_RUN_CONTROLS_STATE_H
@@ -11,11 +10,9 @@
 #include <uv.h>
 
 #include "run/topology/cluster.h"
-#include "run/topology/cost_poll.h"
 #include "run/topology/failover_story.h"
 #include "run/topology/mastership.h"
 #include "run/topology/members.h"
-#include "run/topology/replica_poll.h"
 #include "run/topology/sentinels.h"
 #include "upstream/node/topology.h"
 

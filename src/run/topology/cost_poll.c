@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "limit/command/command_costs.h"
+#include "run/topology/controls_state.h"
 #include "upstream/control_reply.h"
 #include "upstream/lane/own_words.h"
 
@@ -21,9 +22,7 @@ struct costed {
 
 struct cost_poll {
     uv_timer_t timer;
-    const struct upstream *upstream;
-    const struct replica_poll_ops *ops;
-    void *arg;
+    const struct controls *controls;
     struct command_costs *costs; /* NULL: nothing is asked */
     struct costed *rows;         /* heap */
     size_t n_rows;
@@ -42,17 +41,16 @@ static void set_node(struct costed *row, struct node *node)
     *row = (struct costed){.node = node != NULL ? node_get(node) : NULL};
 }
 
-/* The finder of this row; its node has the place then. NULL: there is none, or *is_row is false. */
-static struct finder *finder_at(struct cost_poll *poll, size_t i, bool *is_row)
+/* The finder of this row; its node has the place then. NULL: there is none. */
+static struct finder *finder_at(struct cost_poll *poll, size_t i)
 {
-    size_t master;
-    struct finder *finder = poll->ops->finder(poll->arg, i, is_row, &master);
-    if (*is_row && i == poll->n_rows) {
+    const struct member *member = poll->controls->rows[i];
+    struct finder *finder = member != NULL ? member->finder : NULL;
+    for (; poll->n_rows <= i; poll->n_rows++) {
         poll->rows = mem_realloc(poll->rows, poll->n_rows + 1, sizeof *poll->rows);
-        poll->rows[poll->n_rows++] = (struct costed){0};
+        poll->rows[poll->n_rows] = (struct costed){0};
     }
-    if (i < poll->n_rows)
-        set_node(&poll->rows[i], finder != NULL ? finder_node(finder) : NULL);
+    set_node(&poll->rows[i], finder != NULL ? finder_node(finder) : NULL);
     return finder;
 }
 
@@ -126,7 +124,6 @@ static void on_cpu(void *arg, struct node *node, struct slice frame, uint64_t as
     struct cost_poll *poll = arg;
     const struct control_question question = {on_stats, poll, "INFO commandstats"};
     size_t i;
-    bool is_row = false;
     struct slice text;
     struct costed *row = row_of(poll, node, &i);
     (void)asked_ns;
@@ -136,7 +133,8 @@ static void on_cpu(void *arg, struct node *node, struct slice frame, uint64_t as
     if (row != NULL && verdict == CONTROL_GOOD)
         row->cpu_ns = command_costs_read_cpu(text);
     note_lack(node, verdict);
-    struct finder *finder = verdict == CONTROL_GOOD ? finder_at(poll, i, &is_row) : NULL;
+    bool is_row = i < poll->controls->topology->n_rows;
+    struct finder *finder = verdict == CONTROL_GOOD && is_row ? finder_at(poll, i) : NULL;
     if (finder == NULL || finder_node(finder) != node || !ask(finder, SLICE("commandstats"), &question))
         end_if_all(poll);
 }
@@ -171,13 +169,12 @@ static bool ask_row(struct cost_poll *poll, struct finder *finder)
 static void on_timer(uv_timer_t *timer)
 {
     struct cost_poll *poll = timer->data;
-    bool is_row = true;
     size_t i = 0;
     if (poll->n_waiting > 0)
         end(poll);
     poll->n_polls++;
-    for (; is_row; i++) {
-        struct finder *finder = finder_at(poll, i, &is_row);
+    for (; i < poll->controls->topology->n_rows; i++) {
+        struct finder *finder = finder_at(poll, i);
         if (finder == NULL)
             continue;
         poll->n_waiting += ask_row(poll, finder);
@@ -188,14 +185,11 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- its life ---- */
 
-struct cost_poll *cost_poll_open(struct loop *loop, const struct upstream *upstream, const struct replica_poll_ops *ops,
-                                 void *arg)
+struct cost_poll *cost_poll_open(const struct controls *controls)
 {
     struct cost_poll *poll = mem_zalloc(1, sizeof *poll);
-    poll->upstream = upstream;
-    poll->ops = ops;
-    poll->arg = arg;
-    uv_timer_init(&loop->uv, &poll->timer);
+    poll->controls = controls;
+    uv_timer_init(&controls->loop->uv, &poll->timer);
     poll->timer.data = poll;
     return poll;
 }
@@ -213,7 +207,7 @@ static void forget(struct cost_poll *poll)
 
 void cost_poll_set_table(struct cost_poll *poll, struct command_table *table)
 {
-    uint64_t every_ms = upstream_time(poll->upstream, EVERY_NS) / NS_PER_MS;
+    uint64_t every_ms = upstream_time(poll->controls->upstream, EVERY_NS) / NS_PER_MS;
     if (table == NULL) {
         forget(poll);
     } else if (poll->costs != NULL) {

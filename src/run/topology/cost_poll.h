@@ -11,16 +11,12 @@
 #ifndef WEIR_RUN_COST_POLL_H
 #define WEIR_RUN_COST_POLL_H
 
-#include "limit/command/command.h"
-#include "net/loop.h"
-#include "run/topology/replica_poll.h"
-#include "upstream/upstream.h"
-
+struct command_table;
+struct controls;
 struct cost_poll;
 
-/* It asks nothing yet. The upstream and ops outlive it. Out of memory ends the process. */
-struct cost_poll *cost_poll_open(struct loop *loop, const struct upstream *upstream, const struct replica_poll_ops *ops,
-                                 void *arg);
+/* Of the rows of the controls' topology; the controls outlive it. It asks nothing yet. Out of memory ends the process. */
+struct cost_poll *cost_poll_open(const struct controls *controls);
 
 /* Ask from now on, and write costs into this table. NULL: ask no more. */
 void cost_poll_set_table(struct cost_poll *poll, struct command_table *table);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "run/topology/controls_state.h"
 #include "upstream/control_reply.h"
 #include "upstream/node/offsets.h"
 #include "upstream/node/topology.h"
@@ -25,33 +26,33 @@ struct replica_poll {
     uv_async_t wanted;
     unsigned n_handles; /* not closed in full */
     struct upstream *upstream;
-    const struct replica_poll_ops *ops;
-    void *arg;
+    const struct controls *controls;
     struct shard *shards; /* by the row of the master; heap */
     size_t n_shards;
     uint64_t began_ns;  /* the present round */
     uint64_t wanted_ns; /* when a worker has wanted one last */
 };
 
-static struct finder *finder_at(const struct replica_poll *poll, size_t row, bool *is_row, size_t *master)
+static const struct topology *topology_of(const struct replica_poll *poll)
 {
-    return poll->ops->finder(poll->arg, row, is_row, master);
+    return poll->controls->topology;
 }
 
-static struct node *node_at(const struct replica_poll *poll, size_t row, bool *is_row, size_t *master)
+/* NULL: the row is the home's while there is no master. */
+static struct finder *finder_at(const struct replica_poll *poll, size_t row)
 {
-    struct finder *finder = finder_at(poll, row, is_row, master);
-    return finder != NULL ? finder_node(finder) : NULL;
+    const struct member *member = poll->controls->rows[row];
+    return member != NULL ? member->finder : NULL;
 }
 
 /* NULL: the node has no row behind a master's. *master is the row of that. */
 static struct node *replica_of(const struct replica_poll *poll, const struct node *node, size_t *master)
 {
-    bool is_row = true;
-    for (size_t row = 0; is_row; row++) {
-        struct node *at = node_at(poll, row, &is_row, master);
-        if (is_row && at == node && *master != row && *master < poll->n_shards)
-            return at;
+    for (size_t row = 0; row < topology_of(poll)->n_rows; row++) {
+        const struct finder *finder = finder_at(poll, row);
+        *master = topology_of(poll)->rows[row].master;
+        if (finder != NULL && finder_node(finder) == node && *master != row && *master < poll->n_shards)
+            return finder_node(finder);
     }
     return NULL;
 }
@@ -64,11 +65,9 @@ static struct node *replica_of(const struct replica_poll *poll, const struct nod
  */
 static void ask_roles(const struct replica_poll *poll, size_t master_row, struct node *promoted)
 {
-    bool is_row;
-    size_t unused;
-    struct node *master = node_at(poll, master_row, &is_row, &unused);
-    if (is_row && master != NULL)
-        node_ask(master);
+    const struct finder *master = master_row < topology_of(poll)->n_rows ? finder_at(poll, master_row) : NULL;
+    if (master != NULL)
+        node_ask(finder_node(master));
     if (promoted != NULL)
         node_ask(promoted);
 }
@@ -117,15 +116,11 @@ static void ask_replica(struct replica_poll *poll, struct finder *finder)
         reach_end(reach);
 }
 
-static void ask_replicas_of(struct replica_poll *poll, size_t master_row)
+static void ask_replicas_of(struct replica_poll *poll, size_t master)
 {
-    bool is_row = true;
-    size_t master;
-    for (size_t row = 0; is_row; row++) {
-        struct finder *finder = finder_at(poll, row, &is_row, &master);
-        if (is_row && master != row && master == master_row)
-            ask_replica(poll, finder);
-    }
+    for (size_t row = 0; row < topology_of(poll)->n_rows; row++)
+        if (row != master && topology_of(poll)->rows[row].master == master)
+            ask_replica(poll, finder_at(poll, row));
 }
 
 static void ask_replicas(struct replica_poll *poll)
@@ -162,8 +157,6 @@ static void add_shard(struct replica_poll *poll)
 /* What the master before told says nothing of this one. */
 static void note_master(struct replica_poll *poll, size_t master_row, const struct node *master)
 {
-    bool is_row = true;
-    size_t of;
     while (poll->n_shards <= master_row)
         add_shard(poll);
     struct shard *shard = &poll->shards[master_row];
@@ -171,23 +164,19 @@ static void note_master(struct replica_poll *poll, size_t master_row, const stru
         return;
     shard->master = master;
     offsets_forget(&shard->offsets);
-    for (size_t row = 0; is_row; row++) {
-        struct node *node = node_at(poll, row, &is_row, &of);
-        if (is_row && node != NULL && of == master_row)
-            reach_end(&node->reach);
-    }
+    for (size_t row = 0; row < topology_of(poll)->n_rows; row++)
+        if (finder_at(poll, row) != NULL && topology_of(poll)->rows[row].master == master_row)
+            reach_end(&finder_node(finder_at(poll, row))->reach);
 }
 
 /* While the master does not answer no replica gets on: what it has reached is as of an earlier time. */
 static void begin(struct replica_poll *poll)
 {
     const struct control_question question = {on_told, poll, "INFO replication"};
-    bool is_row = true;
-    size_t of;
     poll->began_ns = clock_ns();
-    for (size_t row = 0; is_row; row++) {
-        struct finder *master = finder_at(poll, row, &is_row, &of);
-        if (!is_row || of != row)
+    for (size_t row = 0; row < topology_of(poll)->n_rows; row++) {
+        struct finder *master = finder_at(poll, row);
+        if (topology_of(poll)->rows[row].master != row)
             continue;
         note_master(poll, row, master != NULL ? finder_node(master) : NULL);
         if (master == NULL || !ask(master, &question))
@@ -221,21 +210,20 @@ static void on_wanted(uv_async_t *async)
 
 /* ---- its life ---- */
 
-struct replica_poll *replica_poll_open(struct loop *loop, struct upstream *upstream, const struct replica_poll_ops *ops,
-                                       void *arg)
+struct replica_poll *replica_poll_open(const struct controls *controls)
 {
     struct replica_poll *poll = mem_zalloc(1, sizeof *poll);
-    uint64_t every_ms = upstream->reads.poll_ns / NS_PER_MS;
-    poll->upstream = upstream;
-    poll->ops = ops;
-    poll->arg = arg;
+    struct loop *loop = controls->loop;
+    uint64_t every_ms = controls->upstream->reads.poll_ns / NS_PER_MS;
+    poll->upstream = controls->upstream;
+    poll->controls = controls;
     poll->n_handles = HANDLES;
     uv_timer_init(&loop->uv, &poll->timer);
     uv_timer_init(&loop->uv, &poll->again);
     uv_async_init(&loop->uv, &poll->wanted, on_wanted);
     poll->timer.data = poll->again.data = poll->wanted.data = poll;
     uv_timer_start(&poll->timer, on_timer, every_ms, every_ms);
-    upstream_set_poll(upstream, &poll->wanted);
+    upstream_set_poll(poll->upstream, &poll->wanted);
     return poll;
 }
 

@@ -11,25 +11,11 @@
 #ifndef WEIR_RUN_REPLICA_POLL_H
 #define WEIR_RUN_REPLICA_POLL_H
 
-#include <stddef.h>
-
-#include "net/loop.h"
-#include "run/topology/finder.h"
-#include "upstream/upstream.h"
-
+struct controls;
 struct replica_poll;
 
-struct replica_poll_ops {
-    /*
-     * The finder of a row of the topology, and the row of its master; of row 0 NULL while there is no master. *is_row is
-     * false beyond the last.
-     */
-    struct finder *(*finder)(void *arg, size_t row, bool *is_row, size_t *master);
-};
-
-/* The upstream and ops outlive it. Out of memory ends the process. */
-struct replica_poll *replica_poll_open(struct loop *loop, struct upstream *upstream, const struct replica_poll_ops *ops,
-                                       void *arg);
+/* Of the rows of the controls' topology; the controls outlive it. Out of memory ends the process. */
+struct replica_poll *replica_poll_open(const struct controls *controls);
 
 /* Asynchronous; frees itself. Closed after the finders, or before these are asked anything again. */
 void replica_poll_close(struct replica_poll *poll);
