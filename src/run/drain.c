@@ -67,16 +67,11 @@ static void on_deadline(uv_timer_t *timer)
     drain->on_over(drain->arg);
 }
 
-static uint64_t tick_ms(uint64_t timeout_ns)
+/* One of so many parts of the time-out, but at most `most_ms`. */
+static uint64_t part_ms(uint64_t timeout_ns, uint64_t parts, uint64_t most_ms)
 {
-    uint64_t part_ms = timeout_ns / NS_PER_MS / TICKS_IN_TIMEOUT + 1;
-    return part_ms < TICK_MS ? part_ms : TICK_MS;
-}
-
-static uint64_t tell_ms(uint64_t timeout_ns)
-{
-    uint64_t part_ms = timeout_ns / NS_PER_MS / TELLS_IN_TIMEOUT + 1;
-    return part_ms < TELL_MS ? part_ms : TELL_MS;
+    uint64_t own_ms = timeout_ns / NS_PER_MS / parts + 1;
+    return own_ms < most_ms ? own_ms : most_ms;
 }
 
 void drain_begin(struct drain *drain, struct loop *loop, bool has_successor)
@@ -95,10 +90,11 @@ void drain_begin(struct drain *drain, struct loop *loop, bool has_successor)
     uv_timer_start(&drain->deadline, on_deadline, drain->timeout_ns / NS_PER_MS, 0);
     uv_timer_init(&loop->uv, &drain->telling);
     drain->telling.data = drain;
-    uv_timer_start(&drain->telling, on_telling, tell_ms(drain->timeout_ns), tell_ms(drain->timeout_ns));
+    uint64_t tell_ms = part_ms(drain->timeout_ns, TELLS_IN_TIMEOUT, TELL_MS);
+    uv_timer_start(&drain->telling, on_telling, tell_ms, tell_ms);
     if (!has_successor)
         listening_refuse(drain->listening);
-    crew_drain(drain->crew, tick_ms(drain->timeout_ns), has_successor, on_stage, drain);
+    crew_drain(drain->crew, part_ms(drain->timeout_ns, TICKS_IN_TIMEOUT, TICK_MS), has_successor, on_stage, drain);
 }
 
 void drain_close(struct drain *drain)

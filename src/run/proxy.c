@@ -462,7 +462,7 @@ static void watch_signals(struct proxy *proxy)
 /* Without references of its own. */
 static struct tables tables_now(const struct proxy *proxy)
 {
-    return (struct tables){.commands = governor_commands(proxy->governor),
+    return (struct tables){.commands = governor_live(proxy->governor)->commands,
                            .rules = governor_rules(proxy->governor),
                            .topology = proxy->topology};
 }
@@ -470,7 +470,7 @@ static struct tables tables_now(const struct proxy *proxy)
 static void ask_costs(const struct proxy *proxy)
 {
     bool is_shared = governor_rules(proxy->governor)->has_shares;
-    controls_ask_costs(proxy->controls, is_shared ? governor_commands(proxy->governor) : NULL);
+    controls_ask_costs(proxy->controls, is_shared ? governor_live(proxy->governor)->commands : NULL);
 }
 
 /* What the main thread itself does by the rules. */
@@ -501,7 +501,7 @@ static void settle(void *arg)
 {
     struct proxy *proxy = arg;
     struct subjects *const tables[] = {proxy->settings.subjects, proxy->settings.key_subjects};
-    governor_settle(proxy->governor, tables);
+    live_rules_settle(governor_live(proxy->governor), tables);
 }
 
 static void on_order(void *arg, struct order *order)
@@ -522,12 +522,13 @@ static void start_workers(struct proxy *proxy)
     const struct config *config = proxy->config;
     crew_settings_init(&proxy->settings, config);
     proxy->settings.journal = proxy->journal;
-    proxy->settings.unlimited = governor_unlimited(proxy->governor);
+    proxy->settings.unlimited = governor_live(proxy->governor)->unlimited;
     const struct tables tables = tables_now(proxy);
     proxy->crew = crew_start(&proxy->loop, &proxy->settings, proxy->listening, &tables);
     crew_obey(proxy->crew, on_order, proxy);
     crew_watch(proxy->crew, settle, proxy);
-    governor_watch(proxy->governor, on_change, proxy);
+    governor_live(proxy->governor)->on_change = on_change;
+    governor_live(proxy->governor)->arg = proxy;
     proxy->watch = watch_new(proxy->settings.tallies, proxy->settings.whoms, proxy->settings.stopping, config->workers,
                              on_said, proxy);
     controls_probe(proxy->controls);

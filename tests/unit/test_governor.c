@@ -59,7 +59,7 @@ static void start(const char *path)
     assert_non_null(started);
     journal = journal_new();
     governor = governor_new(started, &started_file, table, journal);
-    governor_watch(governor, on_change, NULL);
+    governor_live(governor)->on_change = on_change;
     changes = 0;
 }
 

@@ -315,19 +315,11 @@ static void change(struct governor *g, struct order *const *orders, size_t n)
 
 /* ---- orders about single keys and subjects ---- */
 
-static char *set_key(struct governor *g, struct order *order)
+static char *change_key(struct governor *g, struct order *order)
 {
     struct named *next;
-    char *error = order_key_set(order, g->live.rules->named, clock_ns(), g->journal, &next);
-    if (error == NULL)
-        live_rules_set_named(&g->live, next);
-    return error;
-}
-
-static char *unset_key(struct governor *g, struct order *order)
-{
-    struct named *next;
-    char *error = order_key_unset(order, g->live.rules->named, clock_ns(), g->journal, &next);
+    char *error = (order->kind == ORDER_SET_KEY ? order_key_set : order_key_unset)(order, g->live.rules->named,
+                                                                                   clock_ns(), g->journal, &next);
     if (error == NULL)
         live_rules_set_named(&g->live, next);
     return error;
@@ -418,8 +410,8 @@ static char *compare(struct governor *g, struct order *order)
 /* ---- orders ---- */
 
 static char *(*const kinds[])(struct governor *g, struct order *order) = {
-    [ORDER_RELOAD] = reload, [ORDER_SET_KEY] = set_key, [ORDER_UNSET_KEY] = unset_key, [ORDER_DIFF] = compare,
-    [ORDER_BLOCK] = block,   [ORDER_UNBLOCK] = block,   [ORDER_CLIENTS] = note_round,  [ORDER_KICK] = note_round,
+    [ORDER_RELOAD] = reload, [ORDER_SET_KEY] = change_key, [ORDER_UNSET_KEY] = change_key, [ORDER_DIFF] = compare,
+    [ORDER_BLOCK] = block,   [ORDER_UNBLOCK] = block,      [ORDER_CLIENTS] = note_round,   [ORDER_KICK] = note_round,
 };
 
 /* An order that draft_is_for does not take has a row. */
@@ -487,9 +479,14 @@ struct governor *governor_new(const struct config *config, const struct config_f
     return g;
 }
 
-struct record *governor_unlimited(const struct governor *g)
+struct rules *governor_rules(const struct governor *g)
 {
-    return g->live.unlimited;
+    return g->live.rules;
+}
+
+struct live_rules *governor_live(struct governor *g)
+{
+    return &g->live;
 }
 
 void governor_free(struct governor *g)
@@ -510,25 +507,4 @@ void governor_on_table(struct governor *g, struct command_table *commands)
         return;
     }
     live_rules_rebind(&g->live, commands);
-}
-
-void governor_watch(struct governor *g, void (*on_change)(void *arg), void *arg)
-{
-    g->live.on_change = on_change;
-    g->live.arg = arg;
-}
-
-void governor_settle(struct governor *g, struct subjects *const tables[2])
-{
-    live_rules_settle(&g->live, tables);
-}
-
-struct command_table *governor_commands(const struct governor *g)
-{
-    return g->live.commands;
-}
-
-struct rules *governor_rules(const struct governor *g)
-{
-    return g->live.rules;
 }

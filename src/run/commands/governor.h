@@ -11,9 +11,7 @@
 #include <stdint.h>
 
 #include "front/commands/order.h"
-#include "front/rules.h"
-#include "limit/figures/journal.h"
-#include "limit/subjects.h"
+#include "run/commands/live_rules.h"
 #include "run/config/config.h"
 #include "run/config/config_file.h"
 
@@ -33,14 +31,17 @@ struct reloads {
 struct governor *governor_new(const struct config *config, const struct config_file *file,
                               struct command_table *builtin, struct journal *journal);
 
-/* The record for subjects that no policy binds; valid as long as the governor. */
-struct record *governor_unlimited(const struct governor *governor);
+/* The rules that workers should have now; the reference stays the governor's. */
+struct rules *governor_rules(const struct governor *governor);
+
+/*
+ * With the command table and what else belongs to the rules. The owner may set on_change and arg, and settles debts once
+ * every worker has what was changed last (live_rules_settle).
+ */
+struct live_rules *governor_live(struct governor *governor);
 
 /* Nobody may hold subjects or rules any more. */
 void governor_free(struct governor *governor);
-
-/* Set the function to be called whenever governor_commands or governor_rules has changed. */
-void governor_watch(struct governor *governor, void (*on_change)(void *arg), void *arg);
 
 /* Use the command table that the upstream has reported; takes over the reference. */
 void governor_on_table(struct governor *governor, struct command_table *commands);
@@ -78,12 +79,5 @@ char *governor_hand_over(const struct governor *governor);
 
 /* How many subjects are blocked; *id: of the tallies of what that has refused, if there has been any. */
 size_t governor_blocks(const struct governor *governor, bool *has_been, uint16_t *id);
-
-/* Every worker has what was changed last: bring the debts of the subjects in these tables to its rates. */
-void governor_settle(struct governor *governor, struct subjects *const tables[2]);
-
-/* What workers should have now; the references stay the governor's. */
-struct command_table *governor_commands(const struct governor *governor);
-struct rules *governor_rules(const struct governor *governor);
 
 #endif

@@ -19,9 +19,8 @@ struct hint_check {
 };
 
 /*
- * Write "unknown key: ..." or "unknown section: ..." with the line to write into `why`. `value` is that of the line,
- * as it
- * stands in the file; a message repeats it only in a line that is accepted. False: nothing is known of such a name
+ * Write "unknown key: ..." or "unknown section: ..." with the line to write into `why`. `value` is that of the line, as
+ * it stands in the file; a message repeats it only in a line that is accepted. False: nothing is known of such a name
  * there. A section needs no check.
  */
 bool config_hint_name(enum hint_place place, const struct hint_check *check, struct slice name, struct slice value,

@@ -111,7 +111,7 @@ static void on_poll(uv_timer_t *timer)
         return;
     }
     controls->n_polls++;
-    if (controls->choice.pace == PACE_HURRY || controls->n_polls % POLLS_CALM == 0)
+    if (controls->choice.made.pace == PACE_HURRY || controls->n_polls % POLLS_CALM == 0)
         members_ask_roles(&controls->members);
     if (!controls->is_settled)
         controls_choose_home(controls);
@@ -248,11 +248,6 @@ static void init_handles(struct controls *controls)
     upstream_set_asked(controls->upstream, &controls->asked);
 }
 
-static bool reads_replicas(const struct upstream *upstream)
-{
-    return upstream->reads.reads != READS_MASTER;
-}
-
 static void open_sentinels(struct controls *controls, const struct controls_settings *settings)
 {
     const struct sentinels_settings sentinels = {
@@ -264,7 +259,7 @@ static void open_sentinels(struct controls *controls, const struct controls_sett
         .resolve_ns = settings->finder.resolve_ns,
         .user = settings->sentinel_user,
         .password_path = settings->sentinel_password_path,
-        .replicas = reads_replicas(controls->upstream) ? REPLICAS_ASKED : REPLICAS_NOT_ASKED,
+        .asks_replicas = controls->upstream->reads.reads != READS_MASTER,
     };
     controls->sentinels = sentinels_open(controls->loop, &sentinels, &sentinels_ops, controls);
 }
@@ -411,7 +406,7 @@ bool controls_server(const struct controls *controls, size_t i, struct controls_
     *out = (struct controls_server){.key = member->key,
                                     .finder = member->finder,
                                     .row = row_of(controls, member),
-                                    .epoch = member == controls_home(controls) ? controls->choice.epoch : 0,
+                                    .epoch = member == controls_home(controls) ? controls->choice.made.epoch : 0,
                                     .changed_ns = member->changed_ns};
     return true;
 }

@@ -65,7 +65,7 @@ static const char *sentinels_part(enum mastership_why why)
 
 static void explain(struct choice *choice, const struct mastership_view *view, const struct members *members)
 {
-    const char *part = sentinels_part(choice->why);
+    const char *part = sentinels_part(choice->made.why);
     choice->text[0] = '\0';
     if (choice->home != NULL)
         return;
@@ -98,19 +98,15 @@ static void choose(struct choice *choice, const struct members *members, const s
         .claims = told->claims,
         .n_claims = told->n,
         .n_sentinels = told->n_sentinels,
-        .before = {choice->named[0] != '\0' ? choice->named : NULL, choice->epoch, choice->changed_ns},
+        .before = {choice->named[0] != '\0' ? choice->named : NULL, choice->made.epoch, choice->made.changed_ns},
         .now_ns = now_ns,
     };
-    struct mastership_choice made = mastership_choose(&view);
+    const struct mastership_choice made = mastership_choose(&view);
     choice->home = members_find(members, made.home);
     choice->asked = members_find(members, made.ask);
     if (made.named != choice->named)
         snprintf(choice->named, sizeof choice->named, "%s", made.named != NULL ? made.named : "");
-    choice->epoch = made.epoch;
-    choice->changed_ns = made.changed_ns;
-    choice->again_ns = made.again_ns;
-    choice->pace = made.pace;
-    choice->why = made.why;
+    choice->made = made;
     explain(choice, &view, members);
     free(servers);
 }
@@ -280,10 +276,10 @@ static void make_choice(struct controls *controls, uint64_t now_ns)
     view.n_replicas = sentinels_replicas(sentinels, view.replicas);
     admit_told(&view, members);
     choose(choice, members, &view, now_ns);
-    if (choice->why == MASTERSHIP_NO_CLAIM)
+    if (choice->made.why == MASTERSHIP_NO_CLAIM)
         sentinels_explain(sentinels, choice->text, sizeof choice->text);
     dismiss_untold(&view, members, choice);
-    sentinels_set_pace(controls->sentinels, choice->pace);
+    sentinels_set_pace(controls->sentinels, choice->made.pace);
 }
 
 /* A master with a lost connection is missed, though nothing is known to be in its place. */
@@ -316,7 +312,7 @@ void controls_choose_home(struct controls *controls)
 {
     const struct choice *choice = &controls->choice;
     struct member *before = controls_home(controls);
-    enum mastership_why why = choice->why;
+    enum mastership_why why = choice->made.why;
     uint64_t now_ns = clock_ns();
     make_choice(controls, now_ns);
     if (choice->home != before)
@@ -326,11 +322,11 @@ void controls_choose_home(struct controls *controls)
     ask_beside_polls(controls, now_ns);
     follow_story(controls, before, now_ns);
     controls_drop_leaving(controls);
-    bool is_news = choice->home != before || (choice->home == NULL && choice->why != why);
+    bool is_news = choice->home != before || (choice->home == NULL && choice->made.why != why);
     if (is_news && (controls->is_settled || are_heard(controls)))
         tell_home(controls);
-    if (choice->again_ns > now_ns)
-        uv_timer_start(&controls->timers[CHOOSE], on_choose, (choice->again_ns - now_ns) / NS_PER_MS + 1, 0);
+    if (choice->made.again_ns > now_ns)
+        uv_timer_start(&controls->timers[CHOOSE], on_choose, (choice->made.again_ns - now_ns) / NS_PER_MS + 1, 0);
     if (choice->home != NULL ? choice->home->is_settled : are_heard(controls))
         controls_settle(controls);
 }

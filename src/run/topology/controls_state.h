@@ -42,14 +42,11 @@ struct shard_stories {
 /* Which member is the master of a replicated upstream. */
 struct choice {
     enum mastership_form form;
-    char named[ADDRESS_TEXT]; /* key of the member that is the master, or is expected to say so; "": none */
-    uint64_t epoch, changed_ns;
-    struct member *home;       /* NULL: none is, for now */
-    struct member *asked;      /* is to be asked at once what it is; NULL: none */
-    enum mastership_pace pace; /* at which all are to be asked */
-    uint64_t again_ns;         /* choose again then; 0: when something has changed */
-    enum mastership_why why;
-    char text[CHOICE_TEXT]; /* why none is, for people; "": one is */
+    char named[ADDRESS_TEXT];      /* key of the member that is the master, or is expected to say so; "": none */
+    struct member *home;           /* NULL: none is, for now */
+    struct member *asked;          /* is to be asked at once what it is; NULL: none */
+    struct mastership_choice made; /* its texts are not to be read */
+    char text[CHOICE_TEXT];        /* why none is, for people; "": one is */
 };
 
 struct controls_ops;

@@ -54,7 +54,7 @@ struct sentinel {
     uint64_t polled_ns;
     uint64_t retry_ns; /* the pause before the next attempt, where it is no back-off; 0: it is */
     enum mastership_pace pace;
-    enum sentinel_role role;
+    bool is_twin;
     struct question_budget budget;
 };
 
@@ -212,7 +212,7 @@ static void note_due(struct sentinel *sentinel, uint64_t now_ns)
     uint64_t resolve_ns = hurried(sentinel, sentinel->common->resolve_ns);
     if (resolve_ns > 0 && now_ns - sentinel->name.looked_ns >= resolve_ns)
         sentinel_name_look(&sentinel->name);
-    if (sentinel->role == SENTINEL_TWIN || now_ns - sentinel->polled_ns < pace_ns(sentinel))
+    if (sentinel->is_twin || now_ns - sentinel->polled_ns < pace_ns(sentinel))
         return;
     sentinel->polled_ns = now_ns;
     sentinel->due |= BIT(ASK_MASTER);
@@ -220,7 +220,7 @@ static void note_due(struct sentinel *sentinel, uint64_t now_ns)
         return;
     sentinel->lists_ns = now_ns;
     sentinel->due |= BIT(ASK_SENTINELS);
-    if (sentinel->common->replicas == REPLICAS_ASKED)
+    if (sentinel->common->asks_replicas)
         sentinel->due |= BIT(ASK_REPLICAS);
 }
 
@@ -239,10 +239,10 @@ static void go_on(struct sentinel *sentinel)
         return;
     sentinel->due &= ~sentinel->shunned;
     uint64_t next_ns = sentinel->polled_ns + pace_ns(sentinel);
-    uint64_t wait_ns = sentinel->due != 0                  ? question_budget_wait(&sentinel->budget, now_ns)
-                       : sentinel->role != SENTINEL_ACTIVE ? CALM_NS
-                       : next_ns > now_ns                  ? next_ns - now_ns
-                                                           : 0;
+    uint64_t wait_ns = sentinel->due != 0  ? question_budget_wait(&sentinel->budget, now_ns)
+                       : sentinel->is_twin ? CALM_NS
+                       : next_ns > now_ns  ? next_ns - now_ns
+                                           : 0;
     if (sentinel->due != 0 && wait_ns == 0)
         send_question(sentinel, (enum ask)__builtin_ctz(sentinel->due));
     else
@@ -251,7 +251,7 @@ static void go_on(struct sentinel *sentinel)
 
 void sentinel_ask(struct sentinel *sentinel)
 {
-    if (!sentinel->is_connected || sentinel->role == SENTINEL_TWIN)
+    if (!sentinel->is_connected || sentinel->is_twin)
         return;
     sentinel->due |= BIT(ASK_MASTER);
     go_on(sentinel);
@@ -584,10 +584,10 @@ void sentinel_set_pace(struct sentinel *sentinel, enum mastership_pace pace)
         go_on(sentinel);
 }
 
-void sentinel_set_role(struct sentinel *sentinel, enum sentinel_role role)
+void sentinel_set_twin(struct sentinel *sentinel, bool is_twin)
 {
-    bool is_news = sentinel->role != role;
-    sentinel->role = role;
+    bool is_news = sentinel->is_twin != is_twin;
+    sentinel->is_twin = is_twin;
     if (is_news)
         go_on(sentinel);
 }

@@ -13,6 +13,7 @@
 #ifndef WEIR_RUN_SENTINEL_H
 #define WEIR_RUN_SENTINEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,8 +25,6 @@
 
 struct sentinel;
 
-enum sentinels_replicas { REPLICAS_NOT_ASKED, REPLICAS_ASKED };
-
 /* What all sentinels have in common. */
 struct sentinels_settings {
     struct upstream *upstream;       /* for TLS and connect-timeout; lives longer */
@@ -36,7 +35,7 @@ struct sentinels_settings {
     uint64_t resolve_ns;             /* how often names are looked up; 0: only when there is a reason to */
     const char *user;                /* lives longer; NULL: only a password */
     const char *password_path;       /* the file that has the password; lives longer; NULL: none */
-    enum sentinels_replicas replicas;
+    bool asks_replicas;
 };
 
 struct sentinel_ops {
@@ -71,8 +70,7 @@ void sentinel_set_pace(struct sentinel *sentinel, enum mastership_pace pace);
 void sentinel_ask(struct sentinel *sentinel);
 
 /* It is connected a second time, as another: nothing is asked here as long as that one answers. */
-enum sentinel_role { SENTINEL_ACTIVE, SENTINEL_TWIN };
-void sentinel_set_role(struct sentinel *sentinel, enum sentinel_role role);
+void sentinel_set_twin(struct sentinel *sentinel, bool is_twin);
 
 /*
  * For the next login; where the last was refused, or none was known, that is now. Lives until the

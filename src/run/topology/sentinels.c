@@ -385,7 +385,7 @@ static void find_twins(struct sentinels *sentinels)
             slot->is_twin = word->has_id && other->has_id && other->answered_ns != 0 &&
                             other->trouble == TROUBLE_NONE && strcmp(word->id, other->id) == 0;
         }
-        sentinel_set_role(slot->sentinel, slot->is_twin ? SENTINEL_TWIN : SENTINEL_ACTIVE);
+        sentinel_set_twin(slot->sentinel, slot->is_twin);
     }
 }
 
