@@ -31,7 +31,7 @@ static int set_variables(void **state)
 static void assert_expands(const char *text, const char *expected)
 {
     char why[CONFIG_WHY_ROOM] = "", *out = NULL;
-    if (!config_expand(slice_str(text), &out, why, sizeof why))
+    if (!config_expand(slice_str(text), &out, (struct why){why, sizeof why}))
         fail_msg("%s: %s", text, why);
     assert_string_equal(out, expected);
     free(out);

@@ -69,8 +69,7 @@ static bool look(struct upkeep *upkeep)
     char *secret = NULL;
     char why[UPKEEP_WHY];
     uint64_t age_ns;
-    enum secret_result result = secret_look(present(upkeep)->path, &secret, &age_ns, why, sizeof why);
-    if (result == SECRET_BAD)
+    if (!secret_read(present(upkeep)->path, &secret, &age_ns, (struct why){why, sizeof why}))
         return doubt(upkeep, why);
     bool is_settled = age_ns >= SETTLED_NS;
     if (is_settled)

@@ -91,7 +91,7 @@ static void say_unknown_key(struct loading *l, enum section_kind section, const 
     struct slice near = near_name(name, config_keys_count(), key_name, &section);
     bool is_of_policy = section == SECTION_WEIR && (unit_find(name) != UNIT_COMMANDS ||
                                                     class_find(l->classes, name, unused, sizeof unused) != NULL);
-    if (config_hint_name(place_of(section), &l->check, name, value, why, sizeof why))
+    if (config_hint_name(place_of(section), &l->check, name, value, (struct why){why, sizeof why}))
         ;
     else if (is_of_policy)
         snprintf(why, sizeof why,
@@ -132,9 +132,9 @@ static void set_key(struct loading *l, enum section_kind section, const struct e
         return;
     bool is_good = value.len > 0 ? key->set(&(struct setting){key, l->config, value, {why, sizeof why}})
                                  : why_set(why, sizeof why, "a value is missing");
-    bool has_quotes = config_hint_quotes(name, as_written(entry), is_good, why, sizeof why);
+    bool has_quotes = config_hint_quotes(name, as_written(entry), is_good, (struct why){why, sizeof why});
     if (!is_good && !has_quotes)
-        (void)config_hint_comment(place_of(section), &l->check, name, as_written(entry), why, sizeof why);
+        (void)config_hint_comment(place_of(section), &l->check, name, as_written(entry), (struct why){why, sizeof why});
     if (why[0] != '\0')
         entry_says(l->file, !is_good, entry, why);
 }
@@ -383,17 +383,17 @@ bool config_is_limit_line(struct slice key)
 }
 
 /* Say it better than `why` does, where it is known what is meant. */
-static void hint_policy_line(const struct loading *l, const struct entry *entry, char *why, size_t why_size)
+static void hint_policy_line(const struct loading *l, const struct entry *entry, struct why why)
 {
     char unused[CONFIG_WHY_ROOM];
     struct slice key = slice_str(entry->key), value = as_written(entry);
     bool is_class = !config_is_limit_line(key) || unit_find(key) != UNIT_COMMANDS ||
                     class_find(l->classes, key, unused, sizeof unused) != NULL;
-    if (!is_class && (config_hint_spelling(&l->check, key, value, why, why_size) ||
-                      config_hint_name(HINT_IN_POLICY, &l->check, key, value, why, why_size)))
+    if (!is_class && (config_hint_spelling(&l->check, key, value, why) ||
+                      config_hint_name(HINT_IN_POLICY, &l->check, key, value, why)))
         return;
-    if (!config_hint_quotes(key, value, false, why, why_size))
-        (void)config_hint_comment(HINT_IN_POLICY, &l->check, key, value, why, why_size);
+    if (!config_hint_quotes(key, value, false, why))
+        (void)config_hint_comment(HINT_IN_POLICY, &l->check, key, value, why);
 }
 
 static void load_policy_line(struct loading *l, struct policy *policy, const struct entry *entry)
@@ -417,7 +417,7 @@ static void load_policy_line(struct loading *l, struct policy *policy, const str
     else
         is_good = policy_add_match(policy, value, why, sizeof why);
     if (!is_good && value.len > 0)
-        hint_policy_line(l, entry, why, sizeof why);
+        hint_policy_line(l, entry, (struct why){why, sizeof why});
     if (!is_good)
         entry_error(l->file, entry, why);
 }

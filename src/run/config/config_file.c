@@ -149,7 +149,7 @@ static void classify(struct config_file *f, struct section *section)
     else if (form == NULL)
         section_error(
             f, section,
-            config_hint_name(HINT_IN_SECTION, NULL, word, SLICE(""), why, sizeof why)
+            config_hint_name(HINT_IN_SECTION, NULL, word, SLICE(""), (struct why){why, sizeof why})
                 ? why
                 : unknown_name(why, sizeof why, "section", near_name(word, COUNT_OF(forms), form_word, NULL)));
     else if (form->kind == SECTION_BAD)
@@ -187,7 +187,7 @@ static void on_section(void *arg, unsigned line, struct slice name)
 static void expand(struct config_file *f, struct entry *entry)
 {
     char why[CONFIG_WHY_ROOM], *meant = NULL;
-    if (!config_expand(slice_str(entry->value), &meant, why, sizeof why)) {
+    if (!config_expand(slice_str(entry->value), &meant, (struct why){why, sizeof why})) {
         entry_error(f, entry, why);
         entry->is_unusable = true;
         return;

@@ -100,12 +100,12 @@ static bool is_same_name(struct slice a, struct slice b)
 }
 
 bool config_hint_name(enum hint_place place, const struct hint_check *check, struct slice name, struct slice value,
-                      char *why, size_t why_size)
+                      struct why why)
 {
     struct hinting h = {.place = place, .check = check, .value = value};
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (hints[i].place == place && is_same_name(name, slice_str(hints[i].name))) {
-            tell(&h, place == HINT_IN_SECTION ? "section" : "key", hints[i].text, why, why_size);
+            tell(&h, place == HINT_IN_SECTION ? "section" : "key", hints[i].text, why.out, why.size);
             return true;
         }
     return false;
@@ -142,27 +142,26 @@ static bool respell(struct slice key, struct slice *value, char out[WHY_SHOWN_MA
     return has_change;
 }
 
-bool config_hint_spelling(const struct hint_check *check, struct slice key, struct slice value, char *why,
-                          size_t why_size)
+bool config_hint_spelling(const struct hint_check *check, struct slice key, struct slice value, struct why why)
 {
     char right[WHY_SHOWN_MAX + 5];
     if (!respell(key, &value, right) || !check->is_accepted(check->arg, HINT_IN_POLICY, slice_str(right), value))
         return false;
-    why_set(why, why_size, "unknown key: write %s = %.*s", right, WHY_SLICE(value));
+    why_refuse(why, "unknown key: write %s = %.*s", right, WHY_SLICE(value));
     return true;
 }
 
 /* ---- comments ---- */
 
 bool config_hint_comment(enum hint_place place, const struct hint_check *check, struct slice key, struct slice value,
-                         char *why, size_t why_size)
+                         struct why why)
 {
     struct slice rest = value, own;
     if (!split_next(&rest, ';', &own) || rest.at == NULL || (rest.len > 0 && !split_is_space(rest.at[0])) ||
         !check->is_accepted(check->arg, place, key, own))
         return false;
-    why_set(why, why_size, "a comment behind a value begins with a blank and a semicolon: write %.*s = %.*s",
-            WHY_SLICE(key), WHY_SLICE(own));
+    why_refuse(why, "a comment behind a value begins with a blank and a semicolon: write %.*s = %.*s", WHY_SLICE(key),
+               WHY_SLICE(own));
     return true;
 }
 
@@ -173,19 +172,19 @@ static bool is_quote(char c)
     return c == '"' || c == '\'' || c == '`';
 }
 
-bool config_hint_quotes(struct slice key, struct slice value, bool is_taken, char *why, size_t why_size)
+bool config_hint_quotes(struct slice key, struct slice value, bool is_taken, struct why why)
 {
     if (value.len < 2 || !is_quote(value.at[0]) || value.at[value.len - 1] != value.at[0])
         return false;
     struct slice inside = slice_of(value.at + 1, value.len - 2);
     bool is_one = memchr(inside.at, value.at[0], inside.len) == NULL;
     if (is_taken)
-        why_set(why, why_size, "the quotes are a part of the value: write %.*s = %.*s without them", WHY_SLICE(key),
-                WHY_SLICE(is_one ? inside : SLICE("...")));
+        why_refuse(why, "the quotes are a part of the value: write %.*s = %.*s without them", WHY_SLICE(key),
+                   WHY_SLICE(is_one ? inside : SLICE("...")));
     else if (is_one)
-        why_set(why, why_size, "a value stands without quotes: write %.*s = %.*s", WHY_SLICE(key), WHY_SLICE(inside));
+        why_refuse(why, "a value stands without quotes: write %.*s = %.*s", WHY_SLICE(key), WHY_SLICE(inside));
     else
-        why_set(why, why_size, "values stand without quotes: take them out");
+        why_refuse(why, "values stand without quotes: take them out");
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/slice.h"
+#include "base/why.h"
 
 /* Where a name stands that weir does not know: a key of a section, or the first word of a heading. */
 enum hint_place { HINT_IN_WEIR, HINT_IN_ADMIN, HINT_IN_POLICY, HINT_IN_SECTION };
@@ -24,18 +25,17 @@ struct hint_check {
  * there. A section needs no check.
  */
 bool config_hint_name(enum hint_place place, const struct hint_check *check, struct slice name, struct slice value,
-                      char *why, size_t why_size);
+                      struct why why);
 
 /* True if the line of a policy is a known one but for its signs: "cmd:get", "auth_failures". Then `why` names the line. */
-bool config_hint_spelling(const struct hint_check *check, struct slice key, struct slice value, char *why,
-                          size_t why_size);
+bool config_hint_spelling(const struct hint_check *check, struct slice key, struct slice value, struct why why);
 
 /* True if the value is good up to a semicolon without a blank before it. Then `why` names the line to write. */
 bool config_hint_comment(enum hint_place place, const struct hint_check *check, struct slice key, struct slice value,
-                         char *why, size_t why_size);
+                         struct why why);
 
 /* True if the value stands in quotes. Then `why` says how to write it, or with is_taken, that the quotes count. */
-bool config_hint_quotes(struct slice key, struct slice value, bool is_taken, char *why, size_t why_size);
+bool config_hint_quotes(struct slice key, struct slice value, bool is_taken, struct why why);
 
 /*
  * What the file is instead of an INI file: "YAML", "JSON" ..., as its first line that is no comment tells; NULL: it

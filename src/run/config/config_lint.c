@@ -237,8 +237,9 @@ static void check_terms(const struct subject_matter *s)
     struct slice item;
     for (size_t i = 0; i < s->policy->n_matches; i++) {
         const struct entry *e = find_item(s, true, i, &item);
-        if (e != NULL && (config_term_is_doubtful(item, what, sizeof what) ||
-                          config_term_is_unbound(s->config, &s->policy->matches[i], item, what, sizeof what)))
+        if (e != NULL &&
+            (config_term_is_doubtful(item, (struct why){what, sizeof what}) ||
+             config_term_is_unbound(s->config, &s->policy->matches[i], item, (struct why){what, sizeof what})))
             entry_says(s->file, false, e, what);
     }
 }

@@ -18,7 +18,7 @@ static bool doubt(struct why why, struct slice term, const char *what, struct sl
     int len = snprintf(right, sizeof right, "%.*s:%.*s", WHY_SLICE(kind), WHY_SLICE(meant));
     struct slice text = slice_of(right, len > 0 && (size_t)len < sizeof right ? (size_t)len : 0);
     bool is_good = meant.len > 0 && match_parse(&match, text, unused, sizeof unused) &&
-                   !config_term_is_doubtful(text, unused, sizeof unused);
+                   !config_term_is_doubtful(text, (struct why){unused, sizeof unused});
     match_fini(&match);
     why_refuse(why, is_good ? "%.*s %s: write %s" : "%.*s %s", WHY_SLICE(term), what, right);
     return true;
@@ -183,9 +183,8 @@ static bool doubt_escape(struct slice term, struct slice kind, struct slice patt
                  slice_of(text, pattern.len + 1));
 }
 
-bool config_term_is_doubtful(struct slice term, char *why_out, size_t why_size)
+bool config_term_is_doubtful(struct slice term, struct why why)
 {
-    struct why why = {why_out, why_size};
     struct slice rest = term, kind;
     if (!split_next(&rest, ':', &kind) || slice_eq_nocase(kind, SLICE("key")) || slice_eq_nocase(kind, SLICE("ip")))
         return false;
@@ -251,10 +250,8 @@ static bool is_listener_unbound(const struct config *config, const struct match 
     return true;
 }
 
-bool config_term_is_unbound(const struct config *config, const struct match *match, struct slice term, char *why_out,
-                            size_t why_size)
+bool config_term_is_unbound(const struct config *config, const struct match *match, struct slice term, struct why why)
 {
-    struct why why = {why_out, why_size};
     if (match->kind == MATCH_TLS)
         return is_tls_unbound(config, term, why);
     return match->kind == MATCH_LISTENER && is_listener_unbound(config, match, term, why);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/slice.h"
+#include "base/why.h"
 #include "limit/policy/identity.h"
 #include "run/config/config.h"
 
@@ -15,11 +16,10 @@
  * True if the term looks like several, like a regular expression, stands in quotes or has another usual slip: `why`
  * says what it matches, and what to write. Terms of keys are never doubted: a key may be any text.
  */
-bool config_term_is_doubtful(struct slice term, char *why, size_t why_size);
+bool config_term_is_doubtful(struct slice term, struct why why);
 
 /* True if no client of any address of `listen` can fit the term: `why` says so, and what to write. */
-bool config_term_is_unbound(const struct config *config, const struct match *match, struct slice term, char *why,
-                            size_t why_size);
+bool config_term_is_unbound(const struct config *config, const struct match *match, struct slice term, struct why why);
 
 /*
  * Words in errors on which client libraries act (error_words.def): no refusal should have one. REFUSED and WARNED say

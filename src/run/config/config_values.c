@@ -255,7 +255,7 @@ bool key_user(const struct setting *s)
 static bool take_password(const struct setting *s, char **secret, char **kept)
 {
     char *path = mem_strndup(s->value.at, s->value.len);
-    if (secret_read(path, secret, s->why.out, s->why.size) == SECRET_BAD) {
+    if (!secret_read(path, secret, NULL, s->why)) {
         free(path);
         return false;
     }

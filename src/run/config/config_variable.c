@@ -119,9 +119,8 @@ static bool add_variable(struct expansion *e, const struct reference *reference,
     return add(e, text, why);
 }
 
-bool config_expand(struct slice text, char **out, char *why_out, size_t why_size)
+bool config_expand(struct slice text, char **out, struct why why)
 {
-    const struct why why = {why_out, why_size};
     struct expansion e = {0};
     struct slice rest = text, before;
     struct reference reference;

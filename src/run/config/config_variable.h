@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/slice.h"
+#include "base/why.h"
 
 #define CONFIG_EXPANDED_MAX (64 << 10) /* bytes of a value with what its variables hold */
 
@@ -15,7 +16,7 @@
 bool config_has_variable(struct slice text);
 
 /* *out is the text with what its variables hold (heap). False: `why` says what is wrong; no variable's value is in it. */
-__attribute__((warn_unused_result)) bool config_expand(struct slice text, char **out, char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool config_expand(struct slice text, char **out, struct why why);
 
 /*
  * Write a message about the expanded value of `text` into `out`, without what the variables hold: a piece in quotation

@@ -25,29 +25,29 @@ static ssize_t read_all(int fd, char *out, size_t size)
     return (ssize_t)len;
 }
 
-static bool check_line(const char *line, size_t len, char *why, size_t why_size)
+static bool check_line(const char *line, size_t len, struct why why)
 {
     if (len == 0)
-        return why_set(why, why_size, "the file is empty: put the password in it");
+        return why_refuse(why, "the file is empty: put the password in it");
     if (len > SECRET_MAX)
-        return why_set(why, why_size, "the password is longer than %d bytes", SECRET_MAX);
+        return why_refuse(why, "the password is longer than %d bytes", SECRET_MAX);
     if (memchr(line, '\0', len) != NULL)
-        return why_set(why, why_size, "the password holds a NUL byte");
+        return why_refuse(why, "the password holds a NUL byte");
     if (memchr(line, '\n', len) != NULL)
-        return why_set(why, why_size, "the file has more than one line: put only the password in it");
+        return why_refuse(why, "the file has more than one line: put only the password in it");
     return true;
 }
 
-static bool read_line(int fd, char **secret, char *why, size_t why_size)
+static bool read_line(int fd, char **secret, struct why why)
 {
     char text[SECRET_MAX + 3]; /* the longest password, its CRLF, and a byte to notice that it is too long */
     ssize_t got = read_all(fd, text, sizeof text);
     if (got < 0)
-        return why_set(why, why_size, "the file cannot be read: %s", strerror(errno));
+        return why_refuse(why, "the file cannot be read: %s", strerror(errno));
     size_t len = (size_t)got;
     if (len > 0 && text[len - 1] == '\n')
         len -= len > 1 && text[len - 2] == '\r' ? 2 : 1;
-    bool is_good = check_line(text, len, why, why_size);
+    bool is_good = check_line(text, len, why);
     if (is_good)
         *secret = mem_strndup(text, len);
     explicit_bzero(text, sizeof text);
@@ -68,31 +68,24 @@ void secret_forget(char *secret)
     free(secret);
 }
 
-enum secret_result secret_read(const char *path, char **secret, char *why, size_t why_size)
-{
-    uint64_t age_ns;
-    return secret_look(path, secret, &age_ns, why, why_size);
-}
-
-enum secret_result secret_look(const char *path, char **secret, uint64_t *age_ns, char *why, size_t why_size)
+bool secret_read(const char *path, char **secret, uint64_t *age_ns, struct why why)
 {
     struct stat status;
-    *age_ns = UINT64_MAX;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (age_ns != NULL)
+        *age_ns = UINT64_MAX;
     if (fd < 0 || fstat(fd, &status) != 0) {
-        why_set(why, why_size, "%s cannot be opened: %s", path, strerror(errno));
+        why_refuse(why, "%s cannot be opened: %s", path, strerror(errno));
         if (fd >= 0)
             close(fd);
-        return SECRET_BAD;
+        return false;
     }
-    *age_ns = age_of(&status);
-    bool is_good = S_ISREG(status.st_mode) ? read_line(fd, secret, why, why_size)
-                                           : why_set(why, why_size, "%s is not a regular file", path);
+    if (age_ns != NULL)
+        *age_ns = age_of(&status);
+    bool is_good =
+        S_ISREG(status.st_mode) ? read_line(fd, secret, why) : why_refuse(why, "%s is not a regular file", path);
     close(fd);
-    if (!is_good)
-        return SECRET_BAD;
-    if ((status.st_mode & (S_IRWXG | S_IRWXO)) == 0)
-        return SECRET_READ;
-    why_set(why, why_size, "other users can read %s: chmod 600 it", path);
-    return SECRET_READ_BY_OTHERS;
+    if (is_good && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        why_refuse(why, "other users can read %s: chmod 600 it", path);
+    return is_good;
 }

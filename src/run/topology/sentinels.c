@@ -214,7 +214,7 @@ static bool look_at_password(struct sentinels *sentinels)
     char *password = NULL;
     char why[sizeof sentinels->password_why];
     uint64_t age_ns;
-    if (secret_look(sentinels->settings.password_path, &password, &age_ns, why, sizeof why) == SECRET_BAD) {
+    if (!secret_read(sentinels->settings.password_path, &password, &age_ns, (struct why){why, sizeof why})) {
         if (strcmp(why, sentinels->password_why) != 0)
             tell(sentinels, LOG_WARN, why, "sentinel-password-file: %s", why);
         snprintf(sentinels->password_why, sizeof sentinels->password_why, "%s", why);
