@@ -222,6 +222,19 @@ const char *dialling_refusal(const struct dialling *dialling, const struct endpo
     return is_allowed ? NULL : "upstream-allow does not hold its address";
 }
 
+struct resolved dialling_allowed(const struct dialling *dialling, const struct resolved *found)
+{
+    struct resolved left = {.why = found->why};
+    for (unsigned i = 0; i < found->n; i++) {
+        const char *refusal = dialling_refusal(dialling, &found->endpoints[i]);
+        if (refusal == NULL)
+            left.endpoints[left.n++] = found->endpoints[i];
+        else
+            left.why = refusal;
+    }
+    return left;
+}
+
 void dialling_free(struct dialling *dialling)
 {
     if (dialling != NULL)

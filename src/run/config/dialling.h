@@ -15,6 +15,7 @@
 #include "base/why.h"
 #include "limit/policy/networks.h"
 #include "net/link.h"
+#include "net/resolver.h"
 #include "run/config/address.h"
 
 #define ADDRESS_MAP_MOST 64
@@ -54,6 +55,9 @@ const struct address *dialling_target(const struct dialling *dialling, const str
 
 /* NULL: it may be dialled. Else why not (static). */
 const char *dialling_refusal(const struct dialling *dialling, const struct endpoint *endpoint);
+
+/* Those of the addresses found that may be dialled; with none `why` says why. */
+struct resolved dialling_allowed(const struct dialling *dialling, const struct resolved *found);
 
 /*
  * True if a connection to `to` comes to a listener at `own`, also by another address of this machine. `is_dual`: the

@@ -572,24 +572,10 @@ static void take_error(struct finder *finder, const char *why)
         settle(finder); /* weir starts without */
 }
 
-/* Those that may be dialled. */
-static struct resolved allowed(const struct finder *finder, const struct resolved *found)
-{
-    struct resolved left = {.why = found->why};
-    for (unsigned i = 0; i < found->n; i++) {
-        const char *refusal = dialling_refusal(finder->settings.dialling, &found->endpoints[i]);
-        if (refusal == NULL)
-            left.endpoints[left.n++] = found->endpoints[i];
-        else
-            left.why = refusal;
-    }
-    return left;
-}
-
 static void on_resolved(void *arg, const struct resolved *all)
 {
     struct finder *finder = arg;
-    const struct resolved left = allowed(finder, all), *found = &left;
+    const struct resolved left = dialling_allowed(finder->settings.dialling, all), *found = &left;
     uint64_t every_ns = finder->settings.resolve_ns;
     if (found->n > 0)
         take_found(finder, found);

@@ -20,16 +20,9 @@ static unsigned find_known(const struct sentinel_name *name, const struct endpoi
 /* Keep those that weir may dial. NULL: there are some; else why not, and those before stay. */
 static const char *take_known(struct sentinel_name *name, const struct resolved *found)
 {
-    const char *why = found->why;
-    struct resolved left = {.n = 0};
-    for (unsigned i = 0; i < found->n; i++) {
-        const char *refusal = dialling_refusal(name->dialling, &found->endpoints[i]);
-        why = refusal != NULL ? refusal : why;
-        if (refusal == NULL)
-            left.endpoints[left.n++] = found->endpoints[i];
-    }
+    struct resolved left = dialling_allowed(name->dialling, found);
     if (left.n == 0)
-        return why != NULL ? why : "it has no address";
+        return left.why != NULL ? left.why : "it has no address";
     name->known = left;
     return NULL;
 }
