@@ -270,12 +270,10 @@ static void define_class(struct loading *l, struct section *section)
 static struct section *next_class(const struct loading *l, bool is_ready)
 {
     const struct section *other;
-    for (size_t i = 0; i < l->file->n_sections; i++) {
-        struct section *section = &l->file->sections[i];
-        bool is_first = section == config_file_section(l->file, SECTION_CLASS, section->name);
-        if (is_first && !section->is_done && !(is_ready && awaiting_entry(l, section, &other) != NULL))
+    struct section *section = NULL;
+    while ((section = config_file_next_section(l->file, SECTION_CLASS, section)) != NULL)
+        if (!section->is_done && !(is_ready && awaiting_entry(l, section, &other) != NULL))
             return section;
-    }
     return NULL;
 }
 
@@ -442,11 +440,9 @@ static void load_policy(struct loading *l, const struct section *section)
 
 static void load_policies(struct loading *l)
 {
-    for (size_t i = 0; i < l->file->n_sections; i++) {
-        const struct section *section = &l->file->sections[i];
-        if (section == config_file_section(l->file, SECTION_POLICY, section->name))
-            load_policy(l, section);
-    }
+    const struct section *section = NULL;
+    while ((section = config_file_next_section(l->file, SECTION_POLICY, section)) != NULL)
+        load_policy(l, section);
     policies_set_shadow(l->config->rules.policies, l->config->is_shadow);
     policies_bind(l->config->rules.policies, l->table);
 }
@@ -476,10 +472,8 @@ static void load_costs(struct loading *l)
 static void want_rates(struct loading *l)
 {
     char why[CONFIG_WHY_ROOM];
-    for (size_t i = 0; i < l->file->n_sections; i++) {
-        const struct section *section = &l->file->sections[i];
-        if (section->kind != SECTION_LIMIT || section != config_file_section(l->file, SECTION_LIMIT, section->name))
-            continue;
+    const struct section *section = NULL;
+    while ((section = config_file_next_section(l->file, SECTION_LIMIT, section)) != NULL) {
         const struct named_limit *limit = named_find(l->config->rules.named, section->name);
         if (limit != NULL && !named_is_whole(limit, why, sizeof why))
             section_error(l->file, section, why);
@@ -490,10 +484,8 @@ static void want_rates(struct loading *l)
 static void want_keys_apart(struct loading *l)
 {
     char why[CONFIG_WHY_ROOM];
-    for (size_t i = 0; i < l->file->n_sections; i++) {
-        const struct section *section = &l->file->sections[i];
-        if (section->kind != SECTION_LIMIT || section != config_file_section(l->file, SECTION_LIMIT, section->name))
-            continue;
+    const struct section *section = NULL;
+    while ((section = config_file_next_section(l->file, SECTION_LIMIT, section)) != NULL)
         for (size_t n = 1; n < section->name.len; n++) {
             struct slice other = slice_of(section->name.at, n);
             if (section->name.at[n] != ':' || named_find(l->config->rules.named, other) == NULL)
@@ -503,7 +495,6 @@ static void want_keys_apart(struct loading *l)
                      other.at, (int)n, other.at);
             section_error(l->file, section, why);
         }
-    }
 }
 
 static void load_named(struct loading *l)

@@ -116,19 +116,11 @@ static void write_keys(FILE *out, const struct config_file *file, enum section_k
 
 /* ---- sections of text ---- */
 
-/* The section of that name for the first time. */
-static bool is_first(const struct config_file *file, const struct section *section, enum section_kind kind)
-{
-    return section->kind == kind && section == config_file_section(file, kind, section->name);
-}
-
 static void write_classes(FILE *out, const struct config_file *file)
 {
-    for (size_t i = 0; i < file->n_sections; i++) {
-        const struct section *section = &file->sections[i];
+    const struct section *section = NULL;
+    while ((section = config_file_next_section(file, SECTION_CLASS, section)) != NULL) {
         const struct entry *e = NULL;
-        if (!is_first(file, section, SECTION_CLASS))
-            continue;
         write_heading(out, SECTION_CLASS, section->name);
         while ((e = config_file_next_of(file, SECTION_CLASS, section->name, e)) != NULL)
             write_entry(out, e, true);
@@ -152,11 +144,9 @@ static bool has_line(const struct config_file *file, struct slice name, const ch
 
 static void write_named(FILE *out, const struct config *config, const struct config_file *file)
 {
-    for (size_t i = 0; i < file->n_sections; i++) {
-        const struct section *section = &file->sections[i];
+    const struct section *section = NULL;
+    while ((section = config_file_next_section(file, SECTION_LIMIT, section)) != NULL) {
         const struct entry *e = NULL;
-        if (!is_first(file, section, SECTION_LIMIT))
-            continue;
         write_heading(out, SECTION_LIMIT, section->name);
         while ((e = config_file_next_of(file, SECTION_LIMIT, section->name, e)) != NULL)
             write_entry(out, e, quota_named_kind(slice_str(e->key)) != QUOTA_KINDS);

@@ -490,6 +490,15 @@ struct section *config_file_section(const struct config_file *f, enum section_ki
     return spot != NULL && *spot != 0 ? &f->sections[*spot - 1] : NULL;
 }
 
+struct section *config_file_next_section(const struct config_file *f, enum section_kind kind,
+                                         const struct section *previous)
+{
+    for (size_t i = previous != NULL ? (size_t)(previous - f->sections) + 1 : 0; i < f->n_sections; i++)
+        if (f->sections[i].kind == kind && f->sections[i].first == i)
+            return &f->sections[i];
+    return NULL;
+}
+
 const struct entry *config_file_next_of(const struct config_file *f, enum section_kind kind, struct slice name,
                                         const struct entry *previous)
 {

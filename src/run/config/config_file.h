@@ -99,6 +99,10 @@ const struct entry *config_file_entry(const struct config_file *file, enum secti
 /* The first section of that kind and name; NULL if there is none. */
 struct section *config_file_section(const struct config_file *file, enum section_kind kind, struct slice name);
 
+/* The first section of each name of this kind, after `previous` or the first of all; NULL after the last. */
+struct section *config_file_next_section(const struct config_file *file, enum section_kind kind,
+                                         const struct section *previous);
+
 /* The word that sections of this kind begin with: "weir", "policy". */
 struct slice section_word(enum section_kind kind);
 
