@@ -69,6 +69,11 @@ char *mem_strndup(const char *text, size_t len)
     return copy;
 }
 
+char *mem_strdup(const char *text)
+{
+    return text != NULL ? mem_strndup(text, strlen(text)) : NULL;
+}
+
 char *mem_print(const char *format, ...)
 {
     va_list args, again;

@@ -23,6 +23,9 @@ __attribute__((returns_nonnull, warn_unused_result)) void *mem_realloc(void *old
 /* A NUL-terminated copy of `len` bytes. */
 __attribute__((malloc, returns_nonnull, warn_unused_result)) char *mem_strndup(const char *text, size_t len);
 
+/* A copy of the text; NULL: of NULL. */
+__attribute__((malloc, warn_unused_result)) char *mem_strdup(const char *text);
+
 /* A text as printf would print it; heap. */
 __attribute__((format(printf, 1, 2), malloc, returns_nonnull, warn_unused_result)) char *mem_print(const char *format,
                                                                                                    ...);

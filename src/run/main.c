@@ -226,7 +226,7 @@ static void note_remark(void *arg, bool is_error, const char *line)
 {
     struct remarks *remarks = arg;
     remarks->at = mem_realloc(remarks->at, remarks->n + 1, sizeof *remarks->at);
-    remarks->at[remarks->n++] = (struct remark){is_error, mem_strndup(line, strlen(line))};
+    remarks->at[remarks->n++] = (struct remark){is_error, mem_strdup(line)};
 }
 
 /* To the log, or to stderr as text if there is none. Empties them. */

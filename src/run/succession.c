@@ -100,7 +100,7 @@ struct inherited *inherit_find(void)
     if (orders == (long)(UPGRADE_FD + 1 + n))
         inherited->orders = read_all((int)orders);
     const char *nodes = is_upgrade ? getenv(UPGRADE_NODES) : NULL;
-    inherited->nodes = nodes != NULL ? mem_strndup(nodes, strlen(nodes)) : NULL;
+    inherited->nodes = mem_strdup(nodes);
     forget_environment();
     if (is_good)
         return inherited;

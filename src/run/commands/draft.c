@@ -99,8 +99,7 @@ static const char *or_none(const char *text)
 static char *value_for_all(const struct draft *draft, const struct line_name *name)
 {
     const struct set_line *line = set_lines_find(&draft->lines, name->section, name->key, NULL);
-    return line != NULL ? mem_strndup(line->expression, strlen(line->expression))
-                        : config_file_value(&draft->file, name);
+    return line != NULL ? mem_strdup(line->expression) : config_file_value(&draft->file, name);
 }
 
 /* Could it have an effect? What replaces a line that is there needs no command that is known. */
@@ -122,7 +121,7 @@ static char *change_lines(struct draft *draft, const struct order *order, const 
                           const struct identity *identity, char **told)
 {
     const struct set_line *known = set_lines_find(&draft->lines, name->section, name->key, order->key);
-    char *before = known != NULL        ? mem_strndup(known->expression, strlen(known->expression))
+    char *before = known != NULL        ? mem_strdup(known->expression)
                    : order->key == NULL ? config_file_value(&draft->file, name)
                                         : NULL;
     char *error = order->kind == ORDER_SET ? order_lines_set(order, name, identity, &draft->lines, clock_ns())

@@ -33,11 +33,6 @@ struct governor {
     struct reloads reloads;
 };
 
-static char *copy_text(const char *text)
-{
-    return mem_strndup(text, strlen(text));
-}
-
 /* Collects what building a configuration reports; the client gets only the first error. */
 struct complaints {
     bool is_logged;
@@ -50,7 +45,7 @@ static void on_complaint(void *arg, bool is_error, const char *line)
     if (complaints->is_logged)
         log_line(is_error ? LOG_ERROR : LOG_WARN, "%s", line);
     if (is_error && complaints->first == NULL)
-        complaints->first = copy_text(line);
+        complaints->first = mem_strdup(line);
 }
 
 /* ---- what runs ---- */
@@ -64,7 +59,7 @@ static char *adopt_or_say(struct governor *g, const struct config *config, struc
     struct variants variants = {0};
     char *why = set_lines_apply(lines, config->rules.policies, g->builtin, is_reload ? g->journal : NULL, &variants);
     if (why == NULL && !live_rules_adopt(&g->live, config, &variants, is_reload))
-        why = copy_text("there have been too many different limits since the start: restart weir");
+        why = mem_strdup("there have been too many different limits since the start: restart weir");
     if (why != NULL)
         variants_fini(&variants);
     return why;
@@ -104,7 +99,7 @@ static char *read_file(struct governor *g, char **unchanged)
     struct complaints complaints = {.is_logged = true};
     struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
     if (g->path == NULL)
-        return copy_text("weir was started without a file (-c FILE)");
+        return mem_strdup("weir was started without a file (-c FILE)");
     struct config *config = config_read(&file, g->builtin);
     struct set_lines kept = set_lines_copy(&g->lines);
     if (config != NULL)

@@ -24,7 +24,7 @@ char *order_error(const char *format, ...)
     va_start(args, format);
     vsnprintf(text + len, sizeof text - len, format, args);
     va_end(args);
-    return mem_strndup(text, strlen(text));
+    return mem_strdup(text);
 }
 
 void log_order(struct journal *journal, const struct order *order, const char *kind, const char *format, ...)

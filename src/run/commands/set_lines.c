@@ -23,15 +23,10 @@
 
 /* ---- the list ---- */
 
-static char *copy_text(const char *text)
-{
-    return text != NULL ? mem_strndup(text, strlen(text)) : NULL;
-}
-
 static struct set_line copy_line(const struct set_line *line)
 {
-    return (struct set_line){copy_text(line->policy), copy_text(line->what), copy_text(line->expression),
-                             copy_text(line->subject), line->until_ns};
+    return (struct set_line){mem_strdup(line->policy), mem_strdup(line->what), mem_strdup(line->expression),
+                             mem_strdup(line->subject), line->until_ns};
 }
 
 static void line_fini(struct set_line *line)
@@ -186,7 +181,7 @@ static char *running_text(const struct set_line *line, uint64_t now_ns)
 {
     uint64_t left_ns = line->until_ns > now_ns ? line->until_ns - now_ns : 0;
     if (line->until_ns == 0)
-        return copy_text(line->expression);
+        return mem_strdup(line->expression);
     return mem_print("%s ex %" PRIu64 "s", line->expression, (left_ns + NS_PER_S - 1) / NS_PER_S);
 }
 
@@ -197,9 +192,9 @@ static void add(struct differences *d, const struct set_line *line, const struct
     differences_add(
         d, (struct difference){
                mem_print("policy %s", line->policy),
-               line->subject != NULL ? mem_print("%s for %s", line->what, line->subject) : copy_text(line->what),
+               line->subject != NULL ? mem_print("%s for %s", line->what, line->subject) : mem_strdup(line->what),
                running_text(line, now_ns),
-               in_file != NULL ? in_file : copy_text(""),
+               in_file != NULL ? in_file : mem_strdup(""),
            });
 }
 

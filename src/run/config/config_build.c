@@ -169,7 +169,7 @@ static void rename_old_keys(struct loading *l)
         snprintf(why, sizeof why, "an old name: write %s = %.*s", name, WHY_SLICE(value));
         entry_says(l->file, false, entry, why);
         free(entry->key);
-        entry->key = mem_strndup(name, strlen(name));
+        entry->key = mem_strdup(name);
     }
 }
 

@@ -26,11 +26,6 @@ const struct entry *config_file_next_line(const struct config_file *file, const 
 
 /* ---- copying ---- */
 
-static char *copy_text(const char *text)
-{
-    return mem_strndup(text, strlen(text));
-}
-
 void config_file_copy(struct config_file *copy, const struct config_file *file)
 {
     *copy = (struct config_file){
@@ -41,7 +36,7 @@ void config_file_copy(struct config_file *copy, const struct config_file *file)
     copy->sources = mem_zalloc(file->n_sources, sizeof *copy->sources);
     for (size_t i = 0; i < file->n_sources; i++) {
         copy->sources[i] = file->sources[i];
-        copy->sources[i].path = copy_text(file->sources[i].path);
+        copy->sources[i].path = mem_strdup(file->sources[i].path);
     }
     copy->sections = mem_zalloc(file->n_sections, sizeof *copy->sections);
     copy->entries = mem_zalloc(file->n_entries, sizeof *copy->entries);
@@ -49,16 +44,15 @@ void config_file_copy(struct config_file *copy, const struct config_file *file)
         const struct section *from = &file->sections[i];
         struct section *to = &copy->sections[i];
         *to = *from;
-        to->title = copy_text(from->title);
+        to->title = mem_strdup(from->title);
         if (from->name.len > 0)
             to->name.at = to->title + (from->name.at - from->title);
     }
     for (size_t i = 0; i < file->n_entries; i++) {
         copy->entries[i] = file->entries[i];
-        copy->entries[i].key = copy_text(file->entries[i].key);
-        copy->entries[i].value = copy_text(file->entries[i].value);
-        if (file->entries[i].raw != NULL)
-            copy->entries[i].raw = copy_text(file->entries[i].raw);
+        copy->entries[i].key = mem_strdup(file->entries[i].key);
+        copy->entries[i].value = mem_strdup(file->entries[i].value);
+        copy->entries[i].raw = mem_strdup(file->entries[i].raw);
     }
     config_file_index(copy);
 }
@@ -111,7 +105,7 @@ static void append(struct config_file *file, const struct line_name *name, const
     file->entries[file->n_entries++] = (struct entry){
         .section = section,
         .key = mem_strndup(name->key.at, name->key.len),
-        .value = copy_text(value),
+        .value = mem_strdup(value),
     };
 }
 
@@ -119,7 +113,7 @@ static void set_value(struct entry *entry, const char *value)
 {
     free(entry->value);
     free(entry->raw);
-    entry->value = copy_text(value);
+    entry->value = mem_strdup(value);
     entry->raw = NULL;
 }
 
@@ -170,7 +164,7 @@ static char *value_of(const struct config_file *file, const struct line_name *na
         return value;
     const struct config_key *key = config_key_find(name->kind, name->key);
     const char *initial = key != NULL && key->initial != NULL ? key->initial : "";
-    return mem_strndup(initial, strlen(initial));
+    return mem_strdup(initial);
 }
 
 static char *lower(struct slice text)
@@ -299,5 +293,5 @@ char *config_diff_keep_settings(struct journal *journal, const struct config_fil
     if (names[0] == '\0')
         return NULL;
     journal_log(journal, LOG_WARN, "reload", "changed in the file, but needs a restart: %s", names);
-    return mem_strndup(names, strlen(names));
+    return mem_strdup(names);
 }

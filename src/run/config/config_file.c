@@ -274,7 +274,7 @@ static unsigned add_source(struct config_file *f, const char *path, struct place
 {
     f->sources = mem_realloc(f->sources, f->n_sources + 1U, sizeof *f->sources);
     f->sources[f->n_sources] = (struct source){
-        .path = mem_strndup(path, strlen(path)),
+        .path = mem_strdup(path),
         .from = from,
         .device = status->st_dev,
         .inode = status->st_ino,
@@ -363,7 +363,7 @@ static void include_fitting(struct reading *r, size_t entry, struct slice patter
 /* The entries move while more are added. */
 static void include(struct reading *r, size_t entry)
 {
-    char *value = mem_strndup(r->file->entries[entry].value, strlen(r->file->entries[entry].value));
+    char *value = mem_strdup(r->file->entries[entry].value);
     struct slice rest = slice_str(value), pattern;
     while (split_next(&rest, ',', &pattern))
         if (pattern.len > 0)

@@ -695,7 +695,7 @@ static void keep(char **kept, const char *password)
     if (*kept != NULL)
         explicit_bzero(*kept, strlen(*kept));
     free(*kept);
-    *kept = password != NULL ? mem_strndup(password, strlen(password)) : NULL;
+    *kept = mem_strdup(password);
 }
 
 void finder_set_password(struct finder *finder, const struct credentials *credentials)

@@ -39,7 +39,7 @@ struct member *members_add(struct members *members, const char *key, const struc
     member->members = members;
     snprintf(member->key, sizeof member->key, "%s", key);
     member->address = *dialled;
-    member->address.host = mem_strndup(dialled->host, strlen(dialled->host));
+    member->address.host = mem_strdup(dialled->host);
     settings.address = &member->address;
     member->finder = finder_open(members->loop, &settings, members->ops, member);
     members->all = mem_realloc(members->all, members->n + 1, sizeof(struct member *));

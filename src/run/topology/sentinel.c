@@ -545,8 +545,7 @@ struct sentinel *sentinel_open(struct loop *loop, const struct sentinel_settings
     struct sentinel *sentinel = mem_zalloc(1, sizeof *sentinel);
     sentinel->loop = loop;
     sentinel->common = settings->common;
-    sentinel->address =
-        (struct address){.host = mem_strndup(settings->host, strlen(settings->host)), .port = settings->port};
+    sentinel->address = (struct address){.host = mem_strdup(settings->host), .port = settings->port};
     address_print(&sentinel->address, sentinel->text, sizeof sentinel->text);
     snprintf(sentinel->word.id, sizeof sentinel->word.id, "%.*s", SENTINEL_ID - 1, sentinel->text);
     sentinel->word.trouble = TROUBLE_UNTRIED;
