@@ -203,7 +203,8 @@ static void every_row_is_well_formed(void **state)
             char kind[65];
             const char *name_end = strstr(type, " type ");
             assert_non_null(name_end);
-            assert_null(memchr(type, ':', (size_t)(name_end - type))); /* a name has no types in it */
+            /* A name has no types in it. */
+            assert_null(memchr(type, ':', (size_t)(name_end - type)));
             assert_int_equal(sscanf(name_end, " type %64[^ }]", kind), 1);
             static const char known[] = " key string integer double pure-token ";
             const char *found = strstr(known, kind);

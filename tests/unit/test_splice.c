@@ -56,7 +56,7 @@ static bool splice(const char *line, struct slice reply, bool is_resp3, struct b
     return splice_command(request_of(line), placed, true, out);
 }
 
-/* Bytes, and between \1s an entry of one of weir's commands: I in COMMAND INFO, D in DOCS, L in LIST. */
+/* Bytes, and between \1s an entry of weir's: I in COMMAND INFO, D in DOCS, L in LIST. */
 static void expect(struct build *build, const char *pattern)
 {
     for (const char *at = pattern; *at != '\0';) {
@@ -122,7 +122,7 @@ static size_t top_count(void)
     return count;
 }
 
-/* The reply of `count` elements, or pairs, is followed by an entry of each command, or of each but subcommands. */
+/* A reply of `count` elements, or pairs, is followed by each command, in LIST also by subcommands. */
 static void assert_all(const char *line, const char *before, size_t count, const char *body, bool is_resp3, char kind)
 {
     char reply[1024];
