@@ -56,8 +56,7 @@ static bool take_rate(struct reading *reading, struct slice word)
         return option_error(reading, "too many rates: at most %d in one call", QUOTA_PARTS_RATES_MAX);
     if (reading->n_drafts == QUOTA_RATES_MAX)
         return option_error(reading, "too many rates: at most %d", QUOTA_RATES_MAX);
-    struct quota_draft *draft = &reading->drafts[reading->n_drafts];
-    if (!quota_draft_parse(word, draft, what, sizeof what))
+    if (!rate_parse(word, RATE_OF_CALENDAR, &reading->drafts[reading->n_drafts], what, sizeof what))
         return option_error(reading, "%s", what);
     reading->n_drafts++;
     reading->seen &= ~(unsigned)OPTION_BURST;

@@ -55,11 +55,9 @@ bool option_parse_within(const struct reading *reading, struct slice word, int64
 
 static bool option_burst(struct reading *reading, struct slice value)
 {
-    struct quota_draft *draft = &reading->drafts[reading->n_drafts - 1];
+    struct rate_text *draft = &reading->drafts[reading->n_drafts - 1];
     char unused[8];
-    if (!rate_parse_count(value, &draft->burst, unused, sizeof unused) || draft->burst == 0)
-        return option_no_integer(reading);
-    return true;
+    return rate_parse_burst(value, RATE_OF_UNITS, &draft->burst, unused, sizeof unused) || option_no_integer(reading);
 }
 
 static bool option_cost(struct reading *reading, struct slice value)

@@ -19,7 +19,7 @@ struct reading {
     struct quota_ask *part;  /* the ask about the current key: COST, APPROX, rates and their BURST belong to it */
     struct quota_ask *parts; /* room for QUOTA_PARTS_MAX, of which ask->n_parts are used */
     struct argv_walk walk;   /* the words not read yet */
-    struct quota_draft drafts[QUOTA_RATES_MAX]; /* rates of the current part */
+    struct rate_text drafts[QUOTA_RATES_MAX]; /* rates of the current part */
     unsigned n_drafts;
     unsigned n_rates; /* of the earlier parts, in all */
     unsigned seen;    /* options seen, as bits; options of a part only of the current one */

@@ -32,20 +32,11 @@ bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b)
 
 /* ---- one rate ---- */
 
-bool quota_draft_parse(struct slice text, struct quota_draft *draft, char *why, size_t why_size)
-{
-    *draft = (struct quota_draft){0};
-    if (!rate_parse_calendar(text, &draft->count, &draft->calendar, why, why_size))
-        return false;
-    return draft->calendar != CALENDAR_NONE ||
-           rate_parse_amount(text, false, &draft->count, &draft->period_ns, why, why_size);
-}
-
-static bool make_funnel(const struct quota_draft *draft, struct quota_rate *made, char *why, size_t why_size)
+static bool make_funnel(const struct rate_text *text, struct quota_rate *made, char *why, size_t why_size)
 {
     struct rate rate;
-    uint64_t burst = draft->burst > 0 ? draft->burst : draft->count;
-    if (!rate_init(&rate, draft->count, draft->period_ns, burst) || rate.burst_ns >= QUOTA_MOST - 1)
+    uint64_t burst = text->burst > 0 ? text->burst : text->count;
+    if (!rate_init(&rate, text->count, text->period_ns, burst) || rate.burst_ns >= QUOTA_MOST - 1)
         return why_set(why, why_size,
                        "a burst of %" PRIu64 " at this rate takes more than 104 days to drain: give a smaller burst",
                        burst);
@@ -57,33 +48,33 @@ static bool make_funnel(const struct quota_draft *draft, struct quota_rate *made
     return true;
 }
 
-static bool make_window(enum quota_kind kind, const struct quota_draft *draft, struct quota_rate *made, char *why,
+static bool make_window(enum quota_kind kind, const struct rate_text *text, struct quota_rate *made, char *why,
                         size_t why_size)
 {
-    if (draft->burst > 0)
+    if (text->burst > 0)
         return why_set(why, why_size, "%s has no burst: the count itself passes at once",
                        quota_algorithm((uint8_t)kind)->name);
-    if (kind == QUOTA_SLIDING && draft->count > QUOTA_LOG_MAX)
+    if (kind == QUOTA_SLIDING && text->count > QUOTA_LOG_MAX)
         return why_set(why, why_size, "an exact sliding window counts at most %d units: more of them take APPROX",
                        QUOTA_LOG_MAX);
-    if (draft->count >= QUOTA_MOST)
+    if (text->count >= QUOTA_MOST)
         return why_set(why, why_size, "the count is too large");
-    *made = (struct quota_rate){.limit = (int64_t)draft->count,
-                                .step = (int64_t)(draft->period_ns / NS_PER_US),
-                                .calendar = (uint8_t)draft->calendar};
+    *made = (struct quota_rate){.limit = (int64_t)text->count,
+                                .step = (int64_t)(text->period_ns / NS_PER_US),
+                                .calendar = (uint8_t)text->calendar};
     return true;
 }
 
-bool quota_rule_add(struct quota_rule *rule, const struct quota_draft *draft, char *why, size_t why_size)
+bool quota_rule_add(struct quota_rule *rule, const struct rate_text *text, char *why, size_t why_size)
 {
     if (rule->n_rates == QUOTA_RATES_MAX)
         return why_set(why, why_size, "too many rates: at most %d", QUOTA_RATES_MAX);
-    if (draft->calendar != CALENDAR_NONE && rule->kind != QUOTA_FIXED)
+    if (text->calendar != CALENDAR_NONE && rule->kind != QUOTA_FIXED)
         return why_set(why, why_size, "day, week and month are for FIXED, not %s", quota_algorithm(rule->kind)->name);
     struct quota_rate *rate = &rule->rates[rule->n_rates];
     bool is_window = quota_algorithm(rule->kind)->family == FAMILY_WINDOW;
-    bool is_made = is_window ? make_window((enum quota_kind)rule->kind, draft, rate, why, why_size)
-                             : make_funnel(draft, rate, why, why_size);
+    bool is_made = is_window ? make_window((enum quota_kind)rule->kind, text, rate, why, why_size)
+                             : make_funnel(text, rate, why, why_size);
     rule->n_rates = (uint8_t)(rule->n_rates + is_made);
     return is_made;
 }
@@ -118,31 +109,22 @@ static bool find_algorithm(struct slice name, enum quota_kind *kind, char *why, 
                    WHY_SLICE(name));
 }
 
-static bool take_burst(struct slice *rest, struct quota_draft *draft, char *why, size_t why_size)
+/* "5/60s burst 10" */
+static bool read_rate(struct slice line, struct rate_text *rate, char *why, size_t why_size)
 {
-    struct slice value;
-    if (draft->burst > 0)
-        return why_set(why, why_size, "\"burst\" is given twice");
-    if (!split_word(rest, &value))
-        return why_set(why, why_size, "\"burst\" is the last word: its value is missing");
-    if (!rate_parse_count(value, &draft->burst, why, why_size))
-        return false;
-    if (draft->burst == 0)
-        return why_set(why, why_size, "a burst of 0 lets nothing pass, ever: give at least 1");
-    return true;
-}
-
-static bool read_rate(struct slice text, struct quota_draft *draft, char *why, size_t why_size)
-{
-    struct slice rest = text, word;
-    if (!split_word(&rest, &word))
+    struct slice word;
+    if (!split_word(&line, &word))
         return why_set(why, why_size, "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
-    if (!quota_draft_parse(word, draft, why, why_size))
+    if (!rate_parse(word, RATE_OF_CALENDAR, rate, why, why_size))
         return false;
-    while (split_word(&rest, &word)) {
+    while (split_word(&line, &word)) {
         if (!slice_eq_nocase(word, SLICE("burst")))
             return why_set(why, why_size, "unknown clause \"%.*s\": only burst may follow a rate", WHY_SLICE(word));
-        if (!take_burst(&rest, draft, why, why_size))
+        if (rate->burst > 0)
+            return why_set(why, why_size, "\"burst\" is given twice");
+        if (!split_word(&line, &word))
+            return why_set(why, why_size, "\"burst\" is the last word: its value is missing");
+        if (!rate_parse_burst(word, RATE_OF_UNITS, &rate->burst, why, why_size))
             return false;
     }
     return true;
@@ -160,8 +142,8 @@ bool quota_limit_parse(struct slice algorithm, struct slice text, struct quota_r
     read.kind = (uint8_t)kind;
     struct slice part;
     while (split_next(&text, ',', &part)) {
-        struct quota_draft draft;
-        if (!read_rate(part, &draft, why, why_size) || !quota_rule_add(&read, &draft, why, why_size))
+        struct rate_text rate;
+        if (!read_rate(part, &rate, why, why_size) || !quota_rule_add(&read, &rate, why, why_size))
             return false;
     }
     *rule = read;

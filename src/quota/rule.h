@@ -1,5 +1,5 @@
 /*
- * A rule: an algorithm and its rates, all of which must pass; and the grammar for rates, "5/60s, 100/d".
+ * A rule: an algorithm and its rates, all of which must pass.
  */
 #ifndef WEIR_QUOTA_RULE_H
 #define WEIR_QUOTA_RULE_H
@@ -11,6 +11,7 @@
 #include "base/slice.h"
 #include "base/zone.h"
 #include "limit/policy/calendar.h"
+#include "limit/policy/rate.h"
 #include "quota/algorithm.h"
 
 #define QUOTA_RATES_MAX 8
@@ -74,20 +75,9 @@ bool quota_has_calendar(const struct quota_rule *rule);
 
 bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b);
 
-/* A rate as written. */
-struct quota_draft {
-    uint64_t count, period_ns;
-    enum calendar calendar; /* if not CALENDAR_NONE, period_ns is 0 */
-    uint64_t burst;         /* 0: not given */
-};
-
-/* Parse "5/60s" or "1000/month" into count and period or calendar; burst becomes 0. */
-__attribute__((warn_unused_result)) bool quota_draft_parse(struct slice text, struct quota_draft *draft, char *why,
-                                                           size_t why_size);
-
 /* Add a rate to the rule. False: `why` says what is wrong, and the rule is unchanged. */
-__attribute__((warn_unused_result)) bool quota_rule_add(struct quota_rule *rule, const struct quota_draft *draft,
-                                                        char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool quota_rule_add(struct quota_rule *rule, const struct rate_text *text, char *why,
+                                                        size_t why_size);
 
 /*
  * Add a line of a [limit NAME]: its left side is `algorithm` (funnel, bucket, sliding, approx or fixed), its right side

@@ -163,10 +163,15 @@ static void amounts(void **state)
         {"0.5/18262d", true, 1, UINT64_C(36524) * 86400 * S},
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        uint64_t count = 77, period_ns = 77;
-        assert_true(rate_parse_amount(slice_str(good[i].text), good[i].is_bytes, &count, &period_ns, why, sizeof why));
-        assert_int_equal(count, good[i].count);
-        assert_int_equal(period_ns, good[i].period_ns);
+        struct rate_text rate;
+        enum rate_form form = good[i].is_bytes ? RATE_OF_BYTES : RATE_OF_UNITS;
+        for (int k = 0; k < 2; k++, form = good[i].is_bytes ? RATE_OF_BYTES : RATE_OF_CALENDAR) {
+            assert_true(rate_parse(slice_str(good[i].text), form, &rate, why, sizeof why));
+            assert_int_equal(rate.count, good[i].count);
+            assert_int_equal(rate.period_ns, good[i].period_ns);
+            assert_int_equal(rate.calendar, CALENDAR_NONE);
+            assert_int_equal(rate.burst, 0);
+        }
     }
     static const struct {
         const char *text;
@@ -211,14 +216,15 @@ static void amounts(void **state)
         {"0.3/36525d", false, "is 3 in more than 100 years"},
         {"5/month", false, "\"5/month\": day, week and month are for FIXED; d is any 24 hours"},
         {"5mb/Day", true, "day, week and month are for FIXED"},
-        {"5/1day", false, "is not a time"},
+        {"5/1day", false, "day, week and month are for FIXED"},
+        {"x/days", false, "d is any 24 hours"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        uint64_t count = 77, period_ns = 77;
-        if (rate_parse_amount(slice_str(bad[i].text), bad[i].is_bytes, &count, &period_ns, why, sizeof why))
+        struct rate_text rate = {.count = 77, .period_ns = 77};
+        if (rate_parse(slice_str(bad[i].text), bad[i].is_bytes ? RATE_OF_BYTES : RATE_OF_UNITS, &rate, why, sizeof why))
             fail_msg("%s passed", bad[i].text);
-        assert_int_equal(count, 77);
-        assert_int_equal(period_ns, 77);
+        assert_int_equal(rate.count, 77);
+        assert_int_equal(rate.period_ns, 77);
         assert_says(bad[i].says);
     }
 }
@@ -230,19 +236,20 @@ static void fractions(void **state)
     uint64_t seed = 1;
     for (int i = 0; i < 5000; i++) {
         char text[64];
-        uint64_t whole = dice_scale(&seed, 1000000) - 1, parts = 1, count, period_ns;
+        uint64_t whole = dice_scale(&seed, 1000000) - 1, parts = 1;
+        struct rate_text rate;
         unsigned digits = 1 + (unsigned)dice_below(&seed, RATE_DECIMALS_MAX);
         for (unsigned k = 0; k < digits; k++)
             parts *= 10;
         uint64_t decimals = dice_below(&seed, parts), written = whole * parts + decimals;
         snprintf(text, sizeof text, "%u.%0*u/s", (unsigned)whole, (int)digits, (unsigned)decimals);
-        bool is_read = rate_parse_amount(slice_str(text), false, &count, &period_ns, why, sizeof why);
+        bool is_read = rate_parse(slice_str(text), RATE_OF_UNITS, &rate, why, sizeof why);
         assert_int_equal(is_read, written > 0);
         if (!is_read)
             continue;
-        assert_true((unsigned __int128)count * parts * S == (unsigned __int128)written * period_ns);
+        assert_true((unsigned __int128)rate.count * parts * S == (unsigned __int128)written * rate.period_ns);
         for (uint64_t p = 2; p <= 5; p += 3)
-            assert_false(count % p == 0 && period_ns / S % p == 0);
+            assert_false(rate.count % p == 0 && rate.period_ns / S % p == 0);
     }
 }
 
@@ -316,16 +323,14 @@ static void calendars(void **state)
         enum calendar calendar;
         uint64_t count;
     } good[] = {
-        {"1000/month", CALENDAR_MONTH, 1000}, {"2k/WEEK", CALENDAR_WEEK, 2000}, {"1/Day", CALENDAR_DAY, 1},
-        {"1/d", CALENDAR_NONE, 77},           {"month", CALENDAR_NONE, 77},     {"", CALENDAR_NONE, 77},
-        {"x/60s", CALENDAR_NONE, 77},         {"1/days/s", CALENDAR_NONE, 77},  {"1/s", CALENDAR_NONE, 77},
-    };
+        {"1000/month", CALENDAR_MONTH, 1000}, {"2k/WEEK", CALENDAR_WEEK, 2000}, {"1/Day", CALENDAR_DAY, 1}};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        uint64_t count = 77;
-        enum calendar calendar = CALENDARS;
-        assert_true(rate_parse_calendar(slice_str(good[i].text), &count, &calendar, why, sizeof why));
-        assert_int_equal(calendar, good[i].calendar);
-        assert_int_equal(count, good[i].count);
+        struct rate_text rate = {.period_ns = 77, .burst = 77};
+        assert_true(rate_parse(slice_str(good[i].text), RATE_OF_CALENDAR, &rate, why, sizeof why));
+        assert_int_equal(rate.calendar, good[i].calendar);
+        assert_int_equal(rate.count, good[i].count);
+        assert_int_equal(rate.period_ns, 0);
+        assert_int_equal(rate.burst, 0);
     }
     static const struct {
         const char *text, *says;
@@ -337,13 +342,34 @@ static void calendars(void **state)
         {"/day", "is not a count"},
         {"0.5/day", "write a whole number"},
         {"5mb/day", "count bytes"},
+        {"month", "is not a rate"},
+        {"x/60s", "is not a count"},
+        {"1/days/s", "is not a time"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        uint64_t count;
-        enum calendar calendar;
-        assert_false(rate_parse_calendar(slice_str(bad[i].text), &count, &calendar, why, sizeof why));
+        struct rate_text rate = {.count = 77};
+        assert_false(rate_parse(slice_str(bad[i].text), RATE_OF_CALENDAR, &rate, why, sizeof why));
+        assert_int_equal(rate.count, 77);
         assert_says(bad[i].says);
     }
+}
+
+static void bursts(void **state)
+{
+    (void)state;
+    uint64_t burst = 77;
+    assert_false(rate_parse_burst(SLICE("0"), RATE_OF_UNITS, &burst, why, sizeof why));
+    assert_says("a burst of 0 lets nothing pass");
+    assert_false(rate_parse_burst(SLICE("0kb"), RATE_OF_BYTES, &burst, why, sizeof why));
+    assert_false(rate_parse_burst(SLICE("1kb"), RATE_OF_CALENDAR, &burst, why, sizeof why));
+    assert_says("count bytes");
+    assert_false(rate_parse_burst(SLICE("1k"), RATE_OF_BYTES, &burst, why, sizeof why));
+    assert_says("is not a size");
+    assert_int_equal(burst, 77);
+    assert_true(rate_parse_burst(SLICE("1k"), RATE_OF_UNITS, &burst, why, sizeof why));
+    assert_int_equal(burst, 1000);
+    assert_true(rate_parse_burst(SLICE("1kb"), RATE_OF_BYTES, &burst, why, sizeof why));
+    assert_int_equal(burst, 1024);
 }
 
 int main(void)
@@ -354,6 +380,7 @@ int main(void)
         cmocka_unit_test(sizes),
         cmocka_unit_test(amounts),
         cmocka_unit_test(calendars),
+        cmocka_unit_test(bursts),
         cmocka_unit_test(fractions),
         cmocka_unit_test(printed_as_written),
         cmocka_unit_test(what_is_printed_is_read_back),

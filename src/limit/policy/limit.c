@@ -75,32 +75,29 @@ enum unit unit_find(struct slice what)
 struct draft {
     struct slice text;
     enum unit unit;
-    uint64_t count, period_ns, burst, delay_ns;
+    struct rate_text rate;
+    uint64_t delay_ns;
     enum scope scope;
     enum action action;
-    bool has_burst;
     char *why;
     size_t why_size;
 };
 
-static bool parse_count(const struct draft *draft, struct slice text, uint64_t *count)
+static enum rate_form form_of(enum unit unit)
 {
-    if (unit_is_bytes(draft->unit))
-        return rate_parse_bytes(text, count, draft->why, draft->why_size);
-    return rate_parse_count(text, count, draft->why, draft->why_size);
+    return unit_is_bytes(unit) ? RATE_OF_BYTES : RATE_OF_UNITS;
 }
 
 static bool take_amount(struct draft *draft, struct slice word)
 {
     if (!unit_is_gauge(draft->unit))
-        return rate_parse_amount(word, unit_is_bytes(draft->unit), &draft->count, &draft->period_ns, draft->why,
-                                 draft->why_size);
+        return rate_parse(word, form_of(draft->unit), &draft->rate, draft->why, draft->why_size);
     if (word.len > 0 && memchr(word.at, '/', word.len) != NULL)
         return why_set(draft->why, draft->why_size, "\"%.*s\": %s is a number at one moment: write it without a period",
                        WHY_SLICE(word), units[draft->unit].name);
-    if (!parse_count(draft, word, &draft->count))
+    if (!rate_parse_count(word, &draft->rate.count, draft->why, draft->why_size))
         return false;
-    if (draft->count == 0)
+    if (draft->rate.count == 0)
         return why_set(draft->why, draft->why_size, "0 lets nothing pass, ever: give at least 1");
     return true;
 }
@@ -110,12 +107,7 @@ static bool take_burst(struct draft *draft, struct slice value, struct slice *re
     (void)rest;
     if (unit_is_gauge(draft->unit))
         return why_set(draft->why, draft->why_size, "%s has no rate, so no burst either", units[draft->unit].name);
-    if (!parse_count(draft, value, &draft->burst))
-        return false;
-    if (draft->burst == 0)
-        return why_set(draft->why, draft->why_size, "a burst of 0 lets nothing pass, ever: give at least 1");
-    draft->has_burst = true;
-    return true;
+    return rate_parse_burst(value, form_of(draft->unit), &draft->rate.burst, draft->why, draft->why_size);
 }
 
 /* The index of `value` among n words; n when it is none of them. */
@@ -206,13 +198,14 @@ static bool take_clause(struct draft *draft, unsigned *seen, struct slice name, 
 
 static bool make_rate(const struct draft *draft, struct rate *rate)
 {
+    const struct rate_text *text = &draft->rate;
     if (unit_is_gauge(draft->unit)) {
-        *rate = (struct rate){.count = draft->count, .burst = draft->count};
+        *rate = (struct rate){.count = text->count, .burst = text->count};
         return true;
     }
-    uint64_t burst = draft->has_burst ? draft->burst : draft->action == OVER_DELAY ? 1 : draft->count;
-    if (unit_is_bytes(draft->unit) ? rate_init_bytes(rate, draft->count, draft->period_ns, burst)
-                                   : rate_init(rate, draft->count, draft->period_ns, burst))
+    uint64_t burst = text->burst > 0 ? text->burst : draft->action == OVER_DELAY ? 1 : text->count;
+    if (unit_is_bytes(draft->unit) ? rate_init_bytes(rate, text->count, text->period_ns, burst)
+                                   : rate_init(rate, text->count, text->period_ns, burst))
         return true;
     return why_set(draft->why, draft->why_size,
                    "\"%.*s\": a burst of %" PRIu64 " at this rate takes more than 100 years to drain: give a smaller "

@@ -112,6 +112,23 @@ bool rate_parse_time(struct slice text, uint64_t *ns, char *why, size_t why_size
 
 /* ---- rates ---- */
 
+static bool parse_whole(struct slice text, enum rate_form form, uint64_t *count, char *why, size_t why_size)
+{
+    return form == RATE_OF_BYTES ? rate_parse_bytes(text, count, why, why_size)
+                                 : rate_parse_count(text, count, why, why_size);
+}
+
+bool rate_parse_burst(struct slice text, enum rate_form form, uint64_t *burst, char *why, size_t why_size)
+{
+    uint64_t parsed;
+    if (!parse_whole(text, form, &parsed, why, why_size))
+        return false;
+    if (parsed == 0)
+        return why_set(why, why_size, "a burst of 0 lets nothing pass, ever: give at least 1");
+    *burst = parsed;
+    return true;
+}
+
 static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
     while (b != 0) {
@@ -153,49 +170,21 @@ static bool parse_fraction(struct slice text, bool is_bytes, uint64_t *count, ui
     return *count <= INT64_MAX;
 }
 
-/* The count, and for how many periods it is. */
-static bool parse_amount_count(struct slice text, bool is_bytes, uint64_t *count, uint64_t *parts, char *why,
-                               size_t why_size)
+/* The count, and for how many periods it is: only a whole count is for one window of a calendar. */
+static bool parse_count(struct slice text, enum rate_form form, struct rate_text *read, uint64_t *parts, char *why,
+                        size_t why_size)
 {
     struct slice rest = text;
     take_digits(&rest);
     *parts = 1;
-    if (rest.len == 0 || rest.at[0] != '.')
-        return is_bytes ? rate_parse_bytes(text, count, why, why_size) : rate_parse_count(text, count, why, why_size);
-    return parse_fraction(text, is_bytes, count, parts) ||
+    if (rest.len == 0 || rest.at[0] != '.' || read->calendar != CALENDAR_NONE)
+        return parse_whole(text, form, &read->count, why, why_size);
+    bool is_bytes = form == RATE_OF_BYTES;
+    return parse_fraction(text, is_bytes, &read->count, parts) ||
            why_set(why, why_size,
                    "\"%.*s\" is not a count: a point has a number before it and 1 to %d digits after it, "
                    "like %s",
                    WHY_SLICE(text), RATE_DECIMALS_MAX, is_bytes ? "0.5mb" : "0.3 or 1.5k");
-}
-
-bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count, uint64_t *period_ns, char *why,
-                       size_t why_size)
-{
-    const char *slash = text.len > 0 ? memchr(text.at, '/', text.len) : NULL;
-    if (slash == NULL)
-        return why_set(why, why_size, "\"%.*s\" is not a rate: write COUNT/PERIOD, like %s", WHY_SLICE(text),
-                       is_bytes ? "10mb/s" : "1000/s or 5/60s");
-    struct slice after = text;
-    struct slice before = split_take(&after, (size_t)(slash - text.at));
-    split_take(&after, 1);
-
-    uint64_t parsed_count, parts, parsed_ns;
-    if (calendar_parse(after) != CALENDAR_NONE)
-        return why_set(why, why_size, "\"%.*s\": day, week and month are for FIXED; d is any 24 hours",
-                       WHY_SLICE(text));
-    if (!parse_amount_count(before, is_bytes, &parsed_count, &parts, why, why_size) ||
-        !rate_parse_time(after, &parsed_ns, why, why_size))
-        return false;
-    if (parsed_count == 0)
-        return why_set(why, why_size, "a rate of 0 lets nothing pass, ever: give at least 1");
-    if (parsed_ns == 0)
-        return why_set(why, why_size, "\"%.*s\": the period must be longer than 0", WHY_SLICE(text));
-    if (parsed_ns > RATE_LONGEST_NS / parts)
-        return why_set(why, why_size, "\"%.*s\" is %" PRIu64 " in more than 100 years", WHY_SLICE(text), parsed_count);
-    *count = parsed_count;
-    *period_ns = parsed_ns * parts;
-    return true;
 }
 
 /* For "1month" or "days": the calendar window that was meant. */
@@ -204,30 +193,47 @@ static enum calendar nearly_calendar(struct slice period)
     take_digits(&period);
     if (period.len < strlen("day"))
         return CALENDAR_NONE;
-    bool is_plural = period.len > 0 && ascii_lower(period.at[period.len - 1]) == 's';
+    bool is_plural = ascii_lower(period.at[period.len - 1]) == 's';
     return calendar_parse(slice_of(period.at, period.len - is_plural));
 }
 
-bool rate_parse_calendar(struct slice text, uint64_t *count, enum calendar *calendar, char *why, size_t why_size)
+static bool parse_calendar(struct slice text, struct slice period, enum rate_form form, enum calendar *calendar,
+                           char *why, size_t why_size)
+{
+    enum calendar near = nearly_calendar(period);
+    *calendar = calendar_parse(period);
+    if (near != CALENDAR_NONE && form != RATE_OF_CALENDAR)
+        return why_set(why, why_size, "\"%.*s\": day, week and month are for FIXED; d is any 24 hours",
+                       WHY_SLICE(text));
+    return *calendar == near || why_set(why, why_size,
+                                        "\"%.*s\": a period of the calendar has no number: write COUNT/%s",
+                                        WHY_SLICE(text), calendar_word(near));
+}
+
+bool rate_parse(struct slice text, enum rate_form form, struct rate_text *rate, char *why, size_t why_size)
 {
     const char *slash = text.len > 0 ? memchr(text.at, '/', text.len) : NULL;
-    struct slice period = text;
-    *calendar = CALENDAR_NONE;
     if (slash == NULL)
-        return true;
-    struct slice before = split_take(&period, (size_t)(slash - text.at));
+        return why_set(why, why_size, "\"%.*s\" is not a rate: write COUNT/PERIOD, like %s", WHY_SLICE(text),
+                       form == RATE_OF_BYTES ? "10mb/s" : "1000/s or 5/60s");
+    struct slice period = text;
+    struct slice count = split_take(&period, (size_t)(slash - text.at));
     split_take(&period, 1);
-    enum calendar near = nearly_calendar(period);
-    if (near == CALENDAR_NONE)
-        return true;
-    if (calendar_parse(period) != near)
-        return why_set(why, why_size, "\"%.*s\": a period of the calendar has no number: write COUNT/%s",
-                       WHY_SLICE(text), calendar_word(near));
-    if (!rate_parse_count(before, count, why, why_size))
+
+    struct rate_text read = {0};
+    uint64_t parts;
+    if (!parse_calendar(text, period, form, &read.calendar, why, why_size) ||
+        !parse_count(count, form, &read, &parts, why, why_size) ||
+        (read.calendar == CALENDAR_NONE && !rate_parse_time(period, &read.period_ns, why, why_size)))
         return false;
-    if (*count == 0)
+    if (read.count == 0)
         return why_set(why, why_size, "a rate of 0 lets nothing pass, ever: give at least 1");
-    *calendar = near;
+    if (read.calendar == CALENDAR_NONE && read.period_ns == 0)
+        return why_set(why, why_size, "\"%.*s\": the period must be longer than 0", WHY_SLICE(text));
+    if (read.period_ns > RATE_LONGEST_NS / parts)
+        return why_set(why, why_size, "\"%.*s\" is %" PRIu64 " in more than 100 years", WHY_SLICE(text), read.count);
+    read.period_ns *= parts;
+    *rate = read;
     return true;
 }
 

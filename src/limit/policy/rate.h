@@ -25,20 +25,30 @@ __attribute__((warn_unused_result)) bool rate_parse_time(struct slice text, uint
 __attribute__((warn_unused_result)) bool rate_parse_bytes(struct slice text, uint64_t *bytes, char *why,
                                                           size_t why_size);
 
-/*
- * "1000/s", "5/60s", and of bytes "10mb/s": a count and a period, neither of them 0. A count with a decimal point is
- * made whole, in a longer period, by the smallest factor: "0.3/s" is 3/10s, "0.25/s" 1/4s, "1.5k/s" 1500/s.
- */
-#define RATE_DECIMALS_MAX 6 /* digits behind the point */
-__attribute__((warn_unused_result)) bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count,
-                                                           uint64_t *period_ns, char *why, size_t why_size);
+/* A rate as written. */
+struct rate_text {
+    uint64_t count, period_ns; /* neither is 0, but for the period of a calendar window */
+    enum calendar calendar;    /* CALENDAR_NONE: any time as long as the period */
+    uint64_t burst;            /* 0: not given */
+};
+
+enum rate_form {
+    RATE_OF_UNITS,    /* "1000/s", "5/60s" */
+    RATE_OF_BYTES,    /* "10mb/s" */
+    RATE_OF_CALENDAR, /* as RATE_OF_UNITS, or "1000/month": a whole count, and a calendar window without a number */
+};
 
 /*
- * "1000/month": a whole count, and a calendar window, without a number in front of it. True with *calendar ==
- * CALENDAR_NONE: the text has another form (rate_parse_amount may take it). False: this form, but wrong, as `why` says.
+ * A count with a decimal point is made whole, in a longer period, by the smallest factor: "0.3/s" is
+ * 3/10s, "0.25/s" 1/4s, "1.5k/s" 1500/s. The burst becomes 0.
  */
-__attribute__((warn_unused_result)) bool rate_parse_calendar(struct slice text, uint64_t *count,
-                                                             enum calendar *calendar, char *why, size_t why_size);
+#define RATE_DECIMALS_MAX 6 /* digits behind the point */
+__attribute__((warn_unused_result)) bool rate_parse(struct slice text, enum rate_form form, struct rate_text *rate,
+                                                    char *why, size_t why_size);
+
+/* A count or a number of bytes that is not 0. */
+__attribute__((warn_unused_result)) bool rate_parse_burst(struct slice text, enum rate_form form, uint64_t *burst,
+                                                          char *why, size_t why_size);
 
 /* The shortest exact notation: "10mb", "90s", "h" for an hour. NUL-terminated; returns the length. */
 size_t rate_print_bytes(uint64_t bytes, char *out, size_t size);

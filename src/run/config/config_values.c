@@ -305,16 +305,16 @@ bool key_when_down(const struct setting *s)
 /* A tenth of what a second brings may come at once: less than Redis' tcp-backlog at the default rate. */
 bool key_dial_rate(const struct setting *s)
 {
-    uint64_t count, period_ns;
+    struct rate_text text;
     struct rate *rate = &s->config->dial_rate;
     if (slice_eq(s->value, SLICE("0"))) {
         *rate = (struct rate){0};
         return true;
     }
-    if (!rate_parse_amount(s->value, false, &count, &period_ns, s->why.out, s->why.size))
+    if (!rate_parse(s->value, RATE_OF_UNITS, &text, s->why.out, s->why.size))
         return false;
-    uint64_t burst = (uint64_t)((double)count * (double)(NS_PER_S / 10) / (double)period_ns);
-    return rate_init(rate, count, period_ns, burst > 0 ? burst : 1) ||
+    uint64_t burst = (uint64_t)((double)text.count * (double)(NS_PER_S / 10) / (double)text.period_ns);
+    return rate_init(rate, text.count, text.period_ns, burst > 0 ? burst : 1) ||
            why_refuse(s->why, "\"%.*s\" is too slow", WHY_SLICE(s->value));
 }
 
