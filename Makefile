@@ -164,9 +164,9 @@ build/$(1)/test_spread: $(call objects,$(1),src/front/route/replies.c src/front/
 build/$(1)/test_spread: LDFLAGS += -Wl,--wrap=malloc
 build/$(1)/test_not_run: $(call objects,$(1),src/upstream/node/not_run.c)
 build/$(1)/test_unanswered: $(call objects,$(1),src/front/route/unanswered.c)
-build/$(1)/test_returned: $(call objects,$(1),src/front/route/returned.c)
+build/$(1)/test_returned: $(call objects,$(1),src/front/route/unanswered.c)
 build/$(1)/test_block_time: $(call objects,$(1),src/front/route/block_time.c)
-build/$(1)/test_queue: $(call objects,$(1),src/front/session/queue.c)
+build/$(1)/test_queue: $(call objects,$(1),src/front/session/transaction.c)
 build/$(1)/test_figures: $(call objects,$(1),src/admin/figures.c)
 build/$(1)/test_proxy_header build/$(1)/fuzz_proxy_header: $(call objects,$(1),src/net/proxy_header.c)
 build/$(1)/test_docs build/$(1)/test_splice build/$(1)/fuzz_splice: $(call objects,$(1),$(DOCS))

@@ -1,5 +1,7 @@
 #include "front/front.h"
 
+#include "limit/ask.h"
+
 /* The operator's connections are not among those that there can be too many of. */
 void front_leave(struct front *front, const struct entrance *entrance)
 {
@@ -11,4 +13,32 @@ void front_leave(struct front *front, const struct entrance *entrance)
 bool front_is_before_7(const struct front *front)
 {
     return command_by_name(front->commands, SLICE("ssubscribe")) == NULL;
+}
+
+/* ---- tables ---- */
+
+struct tables tables_get(const struct tables *tables)
+{
+    command_table_get(tables->commands);
+    rules_get(tables->rules);
+    topology_get(tables->topology);
+    return *tables;
+}
+
+void tables_put(const struct tables *tables)
+{
+    if (tables->rules == NULL)
+        return;
+    command_table_put(tables->commands);
+    rules_put(tables->rules);
+    topology_put(tables->topology);
+}
+
+/* ---- for the log ---- */
+
+void front_note_stopped(struct front *front, const struct account *account, const struct limit *limit,
+                        enum whom_kind kind)
+{
+    const struct subject *subject = account->holders[PER_SUBJECT];
+    whom_note(front->whom, limit->id, kind, subject_name(subject), subject->hash);
 }

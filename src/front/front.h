@@ -15,8 +15,7 @@
 #include "base/list.h"
 #include "base/slice.h"
 #include "front/commands/order.h"
-#include "front/route/recent.h"
-#include "front/tables.h"
+#include "front/rules.h"
 #include "front/client/walk.h"
 #include "limit/attempts.h"
 #include "limit/command/command.h"
@@ -33,8 +32,9 @@
 #include "net/alarms.h"
 #include "net/loop.h"
 #include "upstream/node/nodes.h"
+#include "upstream/node/topology.h"
 
-/* Set by the main thread, see front/client/memory_pressure.h. */
+/* Set by the main thread, see front/client/feed.h. */
 struct memory_pressure {
     _Atomic unsigned step;        /* enum ladder_step */
     _Atomic uint64_t share_bytes; /* of unread replies that a client may hold */
@@ -73,6 +73,21 @@ struct front_settings {
     struct memory_pressure memory_pressure; /* the main thread sets its step; workers look */
 };
 
+/*
+ * Handed out to every worker, and may be replaced while it runs. Each part is immutable and
+ * counted.
+ */
+struct tables {
+    struct command_table *commands;
+    struct rules *rules; /* their policies are bound to `commands`; NULL: there are no tables here */
+    struct topology *topology;
+    unsigned generation; /* counts what has been handed out */
+};
+
+/* With one more reference of each part. */
+struct tables tables_get(const struct tables *tables);
+void tables_put(const struct tables *tables);
+
 #define ENTRANCES_MAX 65 /* what listen may name, and the operators' socket */
 
 /* How a client came in. */
@@ -84,6 +99,19 @@ struct entrance {
     bool is_admin;         /* the operator's socket */
     uint8_t number;        /* below ENTRANCES_MAX, and no other's */
     uint8_t index;         /* in counts.listeners, where the last is of many */
+};
+
+#define RECENT_SLOTS 64
+
+/*
+ * The commands that express.c looked up last, found by the eight bytes from their name on: a few
+ * instructions in place of a hash. Emptied with the command table.
+ */
+struct recent {
+    struct {
+        uint64_t word;                 /* the name, zeros behind it; as it was written. 0: nothing is here */
+        const struct command *command; /* NULL: it is not plain */
+    } slots[RECENT_SLOTS];
 };
 
 /* The last refusal, as text: who sends many commands at once is told the same many times. */
@@ -142,6 +170,7 @@ struct client_drain {
     struct drain_holders holders;
 };
 
+struct account;
 struct client_ops;
 
 struct front {
@@ -219,5 +248,12 @@ void front_leave(struct front *front, const struct entrance *entrance);
 
 /* Is the Redis behind older than 7.0, which words some errors otherwise? */
 bool front_is_before_7(const struct front *front);
+
+/*
+ * The limit, of this account's policy, has stopped its subject, or would have: noted by name, for
+ * the log.
+ */
+void front_note_stopped(struct front *front, const struct account *account, const struct limit *limit,
+                        enum whom_kind kind);
 
 #endif

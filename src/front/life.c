@@ -26,7 +26,6 @@
 #include "front/session/resubscribe.h"
 #include "front/client/session.h"
 #include "front/client/timeouts.h"
-#include "front/client/vanished.h"
 
 static bool is_full(struct front *front)
 {
@@ -194,7 +193,6 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     alarms_init(&front->alarms, loop, 0);
     alarms_init(&front->turns, loop, QUOTA_ALARMS);
     timeouts_init(front);
-    vanished_init(front);
     client_drain_init(front);
     nodes_init(&front->nodes, loop, front->topology, settings->lanes_private, &lanes_ops, front);
     adopt_password(front);

@@ -14,9 +14,8 @@
 #include "front/client/drain.h"
 #include "front/life.h"
 #include "front/client/login.h"
-#include "front/client/memory_pressure.h"
+#include "front/client/feed.h"
 #include "front/commands/orders.h"
-#include "front/commands/round.h"
 #include "net/listen.h"
 
 /* What the main thread has put in and the worker has not taken yet; under the lock. */

@@ -150,7 +150,7 @@ static bool will_be_sent_again(const struct client *client)
     const struct spread *spread = client_spread(client);
     if ((spread != NULL && spread->n_hops > 0) || client_extra(client)->carry != NULL)
         return true; /* which have alarms of their own */
-    if (places_are_used(client) && will_be_answered(client))
+    if (client_is_on_cluster(client) && will_be_answered(client))
         return true; /* MULTI's queue has been sent to another node */
     return client->rider.is_returning && alarm_is_set(&client_extra(client)->again->alarm);
 }
@@ -236,7 +236,7 @@ static bool is_late(const struct client *client, struct watched *at, int row)
     uint64_t most_ns = laws[row].most_s * NS_PER_S;
     if (row == WAIT_ROW_AGAIN)
         most_ns += away_most_ns();
-    if (row == WAIT_ROW_AGAIN && places_are_used(client))
+    if (row == WAIT_ROW_AGAIN && client_is_on_cluster(client))
         return false; /* hops may follow each other for as long as the client says something */
     return most_ns != 0 && now_ns - at->since_ns[row] > most_ns;
 }
@@ -256,7 +256,7 @@ static bool outlasts(const struct client *client, struct watched *at)
     }
     bool is_next =
         client_extra(client)->outage->since_ns >= at->away_ns + away_most_ns();   /* the one before was muted */
-    is_next |= places_are_used(client) && client->rider.arrived_ns > at->away_ns; /* the one before went elsewhere */
+    is_next |= client_is_on_cluster(client) && client->rider.arrived_ns > at->away_ns; /* the one before went elsewhere */
     if (at->away_ns == 0 || output != at->output || is_next) { /* the next request has its own time */
         at->away_ns = now_ns;
         at->output = output;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "front/session/queue.h"
+#include "front/session/transaction.h"
 
 static void test_the_first_key_decides_the_slot(void **state)
 {

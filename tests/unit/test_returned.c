@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "front/route/returned.h"
+#include "front/route/unanswered.h"
 
 static struct pool pool;
 

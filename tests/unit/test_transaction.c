@@ -85,8 +85,8 @@ static void test_a_nested_multi_changes_nothing(void **state)
 {
     (void)state;
     struct transaction transaction = opened();
-    transaction_note_forging(&transaction);
-    transaction_note_admission(&transaction);
+    transaction.forges = true;
+    transaction.admits = true;
     assert_int_equal(transaction_send(&transaction, EFFECT_MULTI), EFFECT_NONE);
     transaction_answered(&transaction, EFFECT_MULTI, false);
     assert_true(transaction_is_open(&transaction) && transaction.forges && transaction.admits);
@@ -96,8 +96,8 @@ static void test_what_was_queued_says_nothing_of_the_next(void **state)
 {
     (void)state;
     struct transaction transaction = opened();
-    transaction_note_forging(&transaction);
-    transaction_note_raw(&transaction);
+    transaction.forges = true;
+    transaction.is_raw = true;
     (void)transaction_send(&transaction, EFFECT_DISCARD);
     assert_true(transaction.forges && transaction.is_raw); /* Redis may refuse DISCARD */
     transaction_answered(&transaction, EFFECT_DISCARD, true);

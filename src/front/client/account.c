@@ -4,9 +4,7 @@
 
 #include "front/client/binding.h"
 #include "front/client/meter.h"
-#include "front/client/payer.h"
-#include "front/client/session.h"
-#include "front/commands/stopped.h"
+#include "front/front.h"
 #include "limit/policy/amount.h"
 
 #define TOP_BYTES_LATEST (1 << 20)
@@ -43,7 +41,7 @@ static enum gate wait(struct client *client, const struct account *whose, uint64
         client_close_starved(client);
         return GATE_CLOSE;
     }
-    stopped_note(client->front, whose, verdict->limit, WHOM_DELAYED);
+    front_note_stopped(client->front, whose, verdict->limit, WHOM_DELAYED);
     meter->headed_ns = headed_ns;
     meter->waited_for = waits_for(verdict);
     meter->turn = verdict->turn;
@@ -209,7 +207,7 @@ static uint64_t keep_virtual(struct client *client, const struct account *accoun
     uint64_t now_ns = client->front->loop->now_ns;
     struct meter *meter = verdict->virtual_ns > now_ns ? meter_make(client) : client->meter;
     if (verdict->would == GATE_WAIT)
-        stopped_note(client->front, account, verdict->limit, WHOM_DELAYED);
+        front_note_stopped(client->front, account, verdict->limit, WHOM_DELAYED);
     if (meter == NULL || verdict->virtual_ns == 0)
         return 0;
     meter->virtual_ns = verdict->virtual_ns > now_ns ? verdict->virtual_ns : 0;
@@ -305,7 +303,7 @@ static void note_refused(struct client *client, const struct account *account, c
 {
     account_count_refused(client, verdict->limit, 1);
     if (client->is_keyed)
-        stopped_note(client->front, account, verdict->limit, WHOM_REFUSED);
+        front_note_stopped(client->front, account, verdict->limit, WHOM_REFUSED);
 }
 
 enum gate account_ask(struct client *client, const struct request *request, struct verdict *verdict)
@@ -351,7 +349,7 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     if (gate == GATE_PASS && verdict->virtual_ns != 0)
         (void)keep_virtual(client, whose_would(&account, &own, verdict), verdict);
     if (gate == GATE_PASS && verdict->is_shadowed)
-        stopped_note(front, whose(&account, &own, verdict), verdict->limit, WHOM_SHADOWED);
+        front_note_stopped(front, whose(&account, &own, verdict), verdict->limit, WHOM_SHADOWED);
     return settle(client, &account, request->command, gate);
 }
 

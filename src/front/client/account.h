@@ -1,9 +1,10 @@
 /*
- * What the gate says to a client's requests, and what has passed: commands, calls in flight, bytes both ways.
+ * What the gate says to a client's requests, and what has passed: commands, calls in flight, bytes
+ * both ways.
  *
- * The connection has a subject (front/client/binding.h); where the key of a command names one instead, that command is
- * charged to it (front/client/payer.h). What is counted for the connection itself (connections, calls in flight, bytes)
- * belongs to the connection's subject always.
+ * The connection has a subject (front/client/binding.h); where the key of a command names one
+ * instead, that command is charged to it (front/client/meter.h). What is counted for the connection
+ * itself (connections, calls in flight, bytes) belongs to the connection's subject always.
  */
 #ifndef WEIR_FRONT_ACCOUNT_H
 #define WEIR_FRONT_ACCOUNT_H

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "front/client/account.h"
-#include "front/route/describe.h"
-#include "front/route/keep.h"
+#include "front/route/request.h"
 #include "front/route/lane_choice.h"
 #include "front/client/login.h"
 #include "front/route/fair_share.h"

@@ -1,11 +1,12 @@
 /*
- * Calls that Redis refused without having run them, because its server is no master any more or not yet: the client
- * waits (WAIT_AGAIN), and they are sent again, in their order, when a lane to a master can be had.
+ * Calls that Redis refused without having run them, because its server is no master any more or not
+ * yet: the client waits (WAIT_AGAIN), and they are sent again, in their order, when a lane to a
+ * master can be had.
  *
- * Problem: after a failover Redis answers READONLY to what was on its way to the old master; applications would have to
- * send it again, though Redis says that nothing was done. Mechanism:
+ * Problem: after a failover Redis answers READONLY to what was on its way to the old master;
+ * applications would have to send it again, though Redis says that nothing was done. Mechanism:
  *
- *   READONLY -----> again_take_back     the call comes back (returned.h); nothing newer is taken from the client
+ *   READONLY -----> again_take_back     the call comes back (unanswered.h); nothing newer is taken from the client
  *   other replies   again_take_bytes,   they wait in their order behind the call, as does what weir says
  *                   again_put_behind
  *   all answered    again_go_on         a lane is looked for, as for any request: proven user, connection, pause; if
@@ -13,10 +14,10 @@
  *                                       none, or Redis refuses again, once more in a moment
  *   failover-wait   again_pass_on       is over since the first refusal: the client hears the refusals
  *
- * Invariants: a call is charged once. No call is sent again that was run, nor after a lost connection, nor behind a
- * write of the same client that was run since: what stands before that write is told its refusal, or their order would
- * change. Price: a copy of each request on shared lanes of an upstream of several servers (keep.h).
- * The worker's thread.
+ * Invariants: a call is charged once. No call is sent again that was run, nor after a lost
+ * connection, nor behind a write of the same client that was run since: what stands before that
+ * write is told its refusal, or their order would change. Price: a copy of each request on shared
+ * lanes of an upstream of several servers (client_keep). The worker's thread.
  */
 #ifndef WEIR_FRONT_AGAIN_H
 #define WEIR_FRONT_AGAIN_H
@@ -25,7 +26,7 @@
 #include <stdint.h>
 
 #include "front/client/client.h"
-#include "front/route/returned.h"
+#include "front/route/unanswered.h"
 #include "net/alarms.h"
 #include "upstream/lane/calls.h"
 #include "upstream/node/not_run.h"

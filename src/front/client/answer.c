@@ -3,16 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "front/client/account.h"
 #include "front/client/binding.h"
 #include "front/cluster/carried.h"
 #include "front/route/lane_choice.h"
-#include "front/client/login_attempt.h"
+#include "front/client/login.h"
 #include "front/client/meter.h"
 #include "front/client/session.h"
 #include "front/session/special.h"
-#include "front/route/target.h"
 #include "front/client/timing.h"
 #include "limit/refusal.h"
 #include "upstream/lane/lend.h"
@@ -130,7 +128,7 @@ enum route answer_error(struct client *client, struct lane *lane, struct request
 /* Too many logins from its address have failed. */
 bool answer_is_barred(struct client *client, const struct request *request)
 {
-    return request_logs_in(request) && !login_attempt_may(client);
+    return request_logs_in(request) && !login_may(client);
 }
 
 enum route answer_barred(struct client *client, const struct request *request)
@@ -288,7 +286,7 @@ static enum route reset(struct client *client)
     reset_session(client);
     carried_forget(client);
     reply_mode_end_off(&client->reply_mode);
-    transaction_reset(&client->transaction);
+    client->transaction = (struct transaction){0};
     lane_choice_end_refused(client);
     lane_choice_note_name(client);
     (void)(had_login ? binding_unbind(client) : binding_change(client));

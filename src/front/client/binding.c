@@ -1,12 +1,11 @@
 #include "front/client/binding.h"
 
 #include "base/err.h"
-#include "front/client/facts.h"
+#include "front/client/session.h"
 #include "front/cluster/gather.h"
 #include "front/client/meter.h"
 #include "front/route/fair_share.h"
-#include "front/client/payer.h"
-#include "front/commands/stopped.h"
+#include "front/front.h"
 #include "front/client/timeouts.h"
 #include "front/client/unbound.h"
 
@@ -164,7 +163,7 @@ static bool charge_connection(struct client *client, const struct account *accou
     if (client->unbound != NULL)
         client->unbound->has_paid |= is_welcome && (units & 1U << UNIT_CONNECTS) != 0;
     if (!is_welcome || verdict.is_shadowed)
-        stopped_note(front, account, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
+        front_note_stopped(front, account, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
     return is_welcome;
 }
 

@@ -102,6 +102,19 @@ void client_note_heavy(struct client *client)
         extra->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
 }
 
+bool client_keep(struct client *client, const struct command *command, struct slice bytes, uint32_t n)
+{
+    struct extra *extra = client_want_extra(client);
+    return extra != NULL &&
+           unanswered_add(&extra->unanswered, &client->front->loop->pool, keep_kind(command), bytes, n) != NULL;
+}
+
+void client_keep_nothing(struct client *client)
+{
+    if (client->extra != NULL)
+        unanswered_clear(&client->extra->unanswered, &client->front->loop->pool);
+}
+
 static void log_closed(const struct client *client, enum log_site site, const char *why)
 {
     client->front->client_ops->log_closed(client, site, why);

@@ -37,8 +37,6 @@
 #include "base/slice.h"
 #include "front/client/client_state.h"
 #include "front/front.h"
-#include "front/client/intake.h"
-#include "front/session/pins.h"
 #include "front/route/replies.h"
 #include "front/client/reply_mode.h"
 #include "front/cluster/spread.h"
@@ -59,6 +57,51 @@
 #define SHARED_BYTES_MAX 32768
 #define SHARED_CALLS_FEW 16 /* unanswered calls that are no flood, however long it goes on */
 #define HEAVY_NS (10 * NS_PER_S)
+
+/*
+ * Why a client keeps its private lane when no request needs one: what Redis remembers of the client on that lane.
+ *
+ * A pin that lasts ends with the connection: nothing that the client sends ends it, RESET included, and no other
+ * client gets the lane afterwards. The others end with what they are about. See pin_add and so on.
+ */
+
+/* ROW(name, whether it lasts) */
+#define PINS(ROW)                                                                                                      \
+    ROW(WATCH, false)      /* keys are watched */                                                                      \
+    ROW(TRACKING, false)   /* CLIENT TRACKING */                                                                       \
+    ROW(NO_EVICT, false)   /* CLIENT NO-EVICT */                                                                       \
+    ROW(NO_TOUCH, false)   /* CLIENT NO-TOUCH */                                                                       \
+    ROW(RESET, false)      /* the lane has been reset for its owner, and RESET is not answered yet */                  \
+    ROW(ID, true)          /* other clients may name this one by its id */                                             \
+    ROW(UNKNOWN, true)     /* a command that weir does not know has done something */                                  \
+    ROW(SESSION, true)     /* a transaction may have changed name, tracking or library */                              \
+    ROW(DATABASE, true)    /* SELECT was queued in a transaction: weir does not know the database */                   \
+    ROW(WAIT, true)        /* WAIT is about what is written on this lane */                                            \
+    ROW(PASSTHROUGH, true) /* replies are not counted */
+
+#define PIN_BIT_ROW(name, lasts) PIN_BIT_##name,
+#define PIN_ROW(name, lasts) PIN_##name = 1U << PIN_BIT_##name,
+#define PIN_LASTS_ROW(name, lasts) | ((lasts) ? PIN_##name : 0U)
+enum { PINS(PIN_BIT_ROW) PIN_BITS };
+_Static_assert(PIN_BITS <= 16, "struct client has 16 bits for pins");
+enum pin { PINS(PIN_ROW) };
+enum { PINS_THAT_LAST = 0U PINS(PIN_LASTS_ROW) };
+#undef PIN_BIT_ROW
+#undef PIN_ROW
+#undef PIN_LASTS_ROW
+
+/*
+ * Request bytes that have arrived and are not yet taken. An intake may point into memory that is
+ * used up before the next read. What is left then is kept in memory of its own.
+ */
+struct intake {
+    struct request_scan scan;
+    uint32_t taken, scanned, filled, capacity; /* taken <= scanned <= filled <= capacity */
+    bool has_frame;                            /* [taken, scanned) is a whole request that could not go yet */
+    uint16_t waits;                            /* set of enum client_wait: what the next one waits for since held_ns */
+    uint64_t held_ns;                          /* since when the next one cannot go; 0: it can, as far as is known */
+    char *data;
+};
 
 /* A request that is too large to gather, on its way: from its first bytes to its last. */
 struct passage {
@@ -95,7 +138,7 @@ struct extra {
     struct login_step *login;    /* AUTH or HELLO AUTH on its way through the door; NULL: none */
     struct lease kept;           /* on the private lane that the client had last */
     struct read_side *read_side; /* where it reads; NULL: from the home node alone; see front/client/read_side.h */
-    struct unanswered unanswered; /* its requests under way on lanes that keep (keep.h) */
+    struct unanswered unanswered; /* its requests under way on lanes that keep (client_keep) */
     struct again *again;          /* of what came back to it (again.h); NULL: nothing has */
     struct link_peer reached;     /* where it connected, as its PROXY header says; family 0: it does not */
     struct proxy_header *header;  /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
@@ -173,7 +216,7 @@ struct client {
     uint16_t greeted_bytes : 13; /* bytes sent before its first command that is not of class control */
     uint16_t reader : 2;         /* enum reader: what it has read on shared lanes */
     uint16_t was_active : 1;     /* bytes have passed since the last look of front/client/timeouts.c */
-    uint16_t pins;               /* enum pin (pins.h): why it keeps its private lane */
+    uint16_t pins;               /* enum pin: why it keeps its private lane */
     uint16_t waits;              /* set of enum client_wait; written by client_wait and client_resume alone */
     struct reply_mode reply_mode;
     struct transaction transaction;
@@ -227,6 +270,12 @@ static inline bool client_is_operator(const struct client *client)
 static inline bool client_may_administer(const struct client *client)
 {
     return client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
+}
+
+/* True if masters share the slots of what the client's requests go to. */
+static inline bool client_is_on_cluster(const struct client *client)
+{
+    return client->front->nodes.commons.upstream->is_cluster;
 }
 
 /* True if a limit that binds the client is in that unit. */
@@ -341,7 +390,7 @@ static inline bool client_waits_for(const struct client *client, unsigned reason
     return (client->waits & reasons) != 0;
 }
 
-/* ---- pins (pins.h) ---- */
+/* ---- pins ---- */
 
 static inline bool pin_has(const struct client *client, enum pin pin)
 {
@@ -459,5 +508,15 @@ void client_close_starved(struct client *client);
 
 /* The client sends or reads much at a time: a private lane for HEAVY_NS, if there is memory to note that. */
 void client_note_heavy(struct client *client);
+
+/*
+ * `n` requests of this command are about to be called on a lane that keeps (lane.keeps). Empty
+ * `bytes`: they cannot be sent again. False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool client_keep(struct client *client, const struct command *command,
+                                                     struct slice bytes, uint32_t n);
+
+/* No request that is under way is kept any more. */
+void client_keep_nothing(struct client *client);
 
 #endif

@@ -16,15 +16,12 @@
 #include "front/client/feed.h"
 #include "front/cluster/gather.h"
 #include "front/client/half_close.h"
-#include "front/route/keep.h"
 #include "front/route/lane_choice.h"
-#include "front/route/lane_claim.h"
 #include "front/client/login.h"
-#include "front/client/memory_pressure.h"
 #include "front/route/outage.h"
 #include "front/route/fair_share.h"
 #include "front/route/places.h"
-#include "front/client/proxied.h"
+#include "front/client/unbound.h"
 #include "front/route/reads.h"
 #include "front/client/remains.h"
 #include "front/session/resubscribe.h"
@@ -34,7 +31,6 @@
 #include "front/route/taken.h"
 #include "front/client/timeouts.h"
 #include "front/client/timing.h"
-#include "front/client/vanished.h"
 #include "upstream/lane/raw_end.h"
 #include "upstream/lane/stall.h"
 
@@ -346,8 +342,8 @@ static const struct rider_ops rider_ops = {
     .on_lost = on_lost,
     .on_resume = on_resume,
     .may_log_in = may_log_in,
-    .share = lane_claim_share,
-    .audit = lane_claim_audit,
+    .share = session_lane_share,
+    .audit = session_audit_lane,
     .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
 };
 
@@ -368,8 +364,8 @@ static const struct rider_ops rider_ops_kept = {
     .on_lost = on_lost,
     .on_resume = on_resume,
     .may_log_in = may_log_in,
-    .share = lane_claim_share,
-    .audit = lane_claim_audit,
+    .share = session_lane_share,
+    .audit = session_audit_lane,
     .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
 };
 
@@ -458,7 +454,7 @@ static void drop_extra(struct client *client)
 {
     if (client->extra == NULL)
         return;
-    keep_nothing(client);
+    client_keep_nothing(client);
     read_side_free(client->extra->read_side);
     again_free(client);
     carry_free(client);
@@ -534,6 +530,7 @@ static void on_data(struct link *link, const char *data, size_t n)
         data += used;
         n -= used;
         if (!proxied_waits(client) && !client_is_closed(client)) {
+            timeouts_end_handshake(client);
             if (!client_entrance(client)->is_tls)
                 client_admit(client);
             n = binding_move(client) ? begin(client, data, n) : 0;
@@ -708,11 +705,10 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     list_init(&client->in_front);
     link_adopt(&client->link, front->loop, RANK_CLIENT, fd, peer, &link_ops);
     timeouts_enter(client);
-    vanished_watch(client->front);
     if (!binding_enter(client) || !reads_open(client))
         return;
-    if (entrance->has_proxy_header)
-        proxied_begin(client);
-    else
+    if (!entrance->has_proxy_header)
         begin(client, "", 0);
+    else if (proxied_begin(client))
+        timeouts_begin_handshake(client);
 }

@@ -25,7 +25,7 @@ static bool is_unfinished(const struct client *client)
     const struct extra *extra = client_extra(client);
     return client_has_calls(client) || client->waits != 0 || reply_mode_skips(&client->reply_mode) ||
            extra->n_asked > 0 || extra->passage != NULL || extra->order != NULL || replies_bytes(&extra->replies) > 0 ||
-           (client->intake != NULL && !intake_is_empty(client->intake)) || link_has_unread(&client->link);
+           (client->intake != NULL && client->intake->taken < client->intake->filled) || link_has_unread(&client->link);
 }
 
 static bool stays(const struct client *client)
@@ -90,7 +90,7 @@ static const char *occupation(const struct client *client)
         return "waits for Redis";
     if (extra->n_asked > 0)
         return "waits for Redis to decide LIMIT commands";
-    if (extra->passage != NULL || (client->intake != NULL && !intake_is_empty(client->intake)))
+    if (extra->passage != NULL || (client->intake != NULL && client->intake->taken < client->intake->filled))
         return "has sent a part of a request";
     return link_is_sending(&client->link) ? "has replies to read" : "silent";
 }

@@ -1,9 +1,12 @@
-#include "front/client/held_up.h"
 #include "front/client/feed.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/ladder.h"
+#include "front/client/client.h"
+#include "front/client/timing.h"
 #include "base/err.h"
 #include "front/client/account.h"
 #include "front/client/binding.h"
@@ -117,7 +120,7 @@ static void take_all(struct client *client, struct intake *in)
             break;
         }
         if (is_held_up && is_next && in->taken < in->filled)
-            held_up_end(client);
+            timing_share_waited(client);
         is_held_up &= !is_next;
         if (is_next && take_plain(client, in, limits, &pace) == ROUTE_STOP)
             break;
@@ -239,18 +242,82 @@ static size_t pass(struct client *client, const char *data, size_t n)
 
 /* ---- what waits in memory ---- */
 
-static void free_intake(struct client *client)
+/* All the request bytes that are kept for one client: a partial request and one read. */
+#define INTAKE_READ 69632 /* one read: a request with a value of 64 KiB comes whole */
+#define INTAKE_MAX (2 * INTAKE_READ)
+#define INTAKE_MIN_READ 4096 /* less room than this is not worth a read */
+#define FIRST_CAPACITY 1024  /* most partial requests are small */
+
+/* A copy of what is left, on the heap; NULL: out of memory. */
+static struct intake *intake_keep(const struct intake *local)
+{
+    uint32_t left = local->filled - local->taken;
+    uint32_t capacity = left > FIRST_CAPACITY ? left : FIRST_CAPACITY;
+    struct intake *in = malloc(sizeof *in);
+    char *data = malloc(capacity);
+    if (in == NULL || data == NULL) {
+        free(in);
+        free(data);
+        return NULL;
+    }
+    memcpy(data, local->data + local->taken, left);
+    *in = *local;
+    in->data = data;
+    in->capacity = capacity;
+    in->filled = left;
+    in->scanned = local->scanned - local->taken;
+    in->taken = 0;
+    return in;
+}
+
+/* Moves what is left to the front. */
+static void intake_compact(struct intake *in)
+{
+    if (in->taken == 0)
+        return;
+    memmove(in->data, in->data + in->taken, in->filled - in->taken);
+    in->filled -= in->taken;
+    in->scanned -= in->taken;
+    in->taken = 0;
+}
+
+static void grow_intake(struct intake *in)
+{
+    uint32_t least = in->filled + INTAKE_MIN_READ;
+    uint32_t capacity = in->capacity * 2 < least ? least : in->capacity * 2;
+    if (capacity > INTAKE_MAX)
+        capacity = INTAKE_MAX;
+    char *data = realloc(in->data, capacity);
+    if (data == NULL)
+        return; /* the read is small, or has no room */
+    in->data = data;
+    in->capacity = capacity;
+}
+
+/* Makes room for a read, as far as INTAKE_MAX and memory allow. Returns the room. */
+static size_t intake_make_room(struct intake *in)
+{
+    if (in->capacity - in->filled < INTAKE_MIN_READ)
+        intake_compact(in);
+    if (in->capacity - in->filled < INTAKE_MIN_READ && in->capacity < INTAKE_MAX)
+        grow_intake(in);
+    return in->capacity - in->filled;
+}
+
+void feed_free(struct client *client)
 {
     if (client->intake == NULL)
         return;
-    pool_note_less(&client->front->loop->pool, intake_free(client->intake));
+    pool_note_less(&client->front->loop->pool, client->intake->capacity);
+    free(client->intake->data);
+    free(client->intake);
     client->intake = NULL;
 }
 
 /* Keep what a local intake, which points into the loop's read buffer, has left. */
 static void keep(struct client *client, const struct intake *local)
 {
-    if (intake_is_empty(local) || client_is_leaving(client))
+    if (local->taken == local->filled || client_is_leaving(client))
         return;
     client->intake = intake_keep(local);
     if (client->intake == NULL)
@@ -262,8 +329,8 @@ static void keep(struct client *client, const struct intake *local)
 /* Move the rest of the client's own intake to the front where that is worth it, or give the memory back. */
 static void compact(struct client *client)
 {
-    if (intake_is_empty(client->intake) || client_is_leaving(client))
-        free_intake(client);
+    if (client->intake->taken == client->intake->filled || client_is_leaving(client))
+        feed_free(client);
     else if (client->intake->taken >= client->intake->filled - client->intake->taken)
         intake_compact(client->intake);
 }
@@ -402,7 +469,8 @@ void feed_again(struct client *client)
     adjust_reading(client);
 }
 
-void feed_stall(struct client *client, bool is_stalled)
+/* Nothing more is read and taken from the client, or it goes on. */
+static void stall(struct client *client, bool is_stalled)
 {
     if (!is_stalled) {
         client_resume(client, WAIT_MEMORY);
@@ -418,7 +486,47 @@ void feed_end(struct client *client)
         abandon_passage(client);
 }
 
-void feed_free(struct client *client)
+/* ---- short of memory ---- */
+
+static uint64_t unread_bytes(const struct client *client)
 {
-    free_intake(client);
+    return link_pending(&client->link) + replies_bytes(&client_extra(client)->replies);
+}
+
+/* Operators are heard always; and who gets what it has not asked for would not get less of it. */
+static bool is_exempt(const struct client *client)
+{
+    return client_entrance(client)->is_admin || pin_has(client, PIN_PASSTHROUGH) || client_is_leaving(client);
+}
+
+/* It goes on at half of its share, so that it does not stop again at once. */
+static void judge_client(struct client *client, enum ladder_step step, uint64_t share_bytes)
+{
+    uint64_t most = client_waits_for(client, WAIT_MEMORY) ? share_bytes / 2 : share_bytes;
+    bool is_stalled = step >= LADDER_STALL && !is_exempt(client) && unread_bytes(client) > most;
+    if (is_stalled == client_waits_for(client, WAIT_MEMORY))
+        return;
+    count_add(&client->front->counts.stalled, is_stalled ? 1 : UINT64_MAX);
+    stall(client, is_stalled);
+}
+
+void memory_pressure_look(struct front *front)
+{
+    struct memory_pressure *pressure = &front->settings->memory_pressure;
+    enum ladder_step step = (enum ladder_step)atomic_load_explicit(&pressure->step, memory_order_relaxed);
+    uint64_t share_bytes = atomic_load_explicit(&pressure->share_bytes, memory_order_relaxed);
+    if (step >= LADDER_SHED)
+        pool_shed(&front->loop->pool);
+    if (step < LADDER_STALL && count_read(&front->counts.stalled) == 0)
+        return;
+    for (struct list *at = front->clients.next; at != &front->clients; at = at->next)
+        judge_client(container_of(at, struct client, in_front), step, share_bytes);
+}
+
+void memory_pressure_forget(struct client *client)
+{
+    if (!client_waits_for(client, WAIT_MEMORY))
+        return;
+    count_add(&client->front->counts.stalled, UINT64_MAX);
+    stall(client, false);
 }

@@ -3,17 +3,119 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "front/client/binding.h"
+#include "front/front.h"
 #include "front/route/lane_choice.h"
-#include "front/client/login_attempt.h"
 #include "front/route/outage.h"
 #include "front/client/session.h"
-#include "front/route/target.h"
+#include "limit/gate.h"
+#include "limit/policy/identity.h"
 #include "upstream/lane/lend.h"
 #include "upstream/lane/own_words.h"
 #include "upstream/node/redirect.h"
+
+/* ---- a login as `auth-failures` counts it ---- */
+
+/*
+ * For the address of its client, from before Redis is asked until it has answered. The policy is
+ * the one that binds a connection from there as it comes, whatever user the client has by now. What
+ * is counted does not need the client, which may be gone before the answer: a failure is charged
+ * all the same. Zeroed: not begun.
+ */
+struct login_attempt {
+    struct attempt base;
+    struct policies *policies; /* those that were in force when it began, one reference; NULL: no limit counts it */
+    struct account account;    /* of the address, under them; holds its subject */
+};
+
+/* True if its failure will be charged. Then it outlives its client. */
+static bool attempt_is_counted(const struct login_attempt *attempt)
+{
+    return attempt->policies != NULL;
+}
+
+/*
+ * Failures are charged to the address, under the policy that bound the connection when it came. A client that has
+ * logged in could be a user that this policy does not bind, and guess the passwords of others.
+ */
+static struct account account_of_address(struct client *client)
+{
+    const struct facts facts = facts_on_arrival(client);
+    const struct policy *policy =
+        client_entrance(client)->is_admin ? NULL : policies_match(client->front->rules->policies, &facts);
+    char name[SUBJECT_NAME_MAX];
+    if (policy == NULL || policy->of_unit[UNIT_AUTH_FAILURES] == 0)
+        return (struct account){0};
+    size_t len = identity_address(&facts, name);
+    struct subject *subject = subject_get(client->front->settings->subjects, policy->record, slice_of(name, len),
+                                          client->front->loop->now_ns);
+    return (struct account){policy, {subject, NULL, NULL}};
+}
+
+static void note_barred(struct front *front, const struct account *account)
+{
+    unsigned first = (unsigned)__builtin_ctzll(account->policy->of_unit[UNIT_AUTH_FAILURES]);
+    front_note_stopped(front, account, &account->policy->limits[first], WHOM_REFUSED);
+}
+
+bool login_may(struct client *client)
+{
+    struct front *front = client->front;
+    const struct account account = account_of_address(client);
+    if (account.policy == NULL)
+        return true;
+    bool may = gate_may_login(&account, front->loop->now_ns, front->tallies);
+    if (!may)
+        note_barred(front, &account);
+    subject_put(front->settings->subjects, account.holders[PER_SUBJECT]);
+    return may;
+}
+
+/* As attempts_begin. Where no policy limits failures it is ATTEMPT_UNDER_WAY. */
+static enum attempt_state attempt_begin(struct client *client, struct login_attempt *attempt)
+{
+    struct front *front = client->front;
+    attempt->account = account_of_address(client);
+    if (attempt->account.policy == NULL)
+        return ATTEMPT_UNDER_WAY;
+    attempt->policies = policies_get(front->rules->policies);
+    return attempts_begin(front->settings->attempts, &attempt->base, &attempt->account, front->index,
+                          front->loop->now_ns);
+}
+
+/* It was barred while it waited: that is counted, and noted for the log. */
+static void attempt_note_barred(struct front *front, const struct login_attempt *attempt)
+{
+    if (!gate_may_login(&attempt->account, front->loop->now_ns, front->tallies))
+        note_barred(front, &attempt->account);
+}
+
+/* The same subject under the rules that are in force now, which may have another rate, or no such limit. */
+static struct account account_now(const struct front *front, const struct login_attempt *attempt)
+{
+    struct account account = attempt->account;
+    if (attempt->policies == front->rules->policies)
+        return account;
+    struct subject *subject = account.holders[PER_SUBJECT];
+    account.policy = policies_find(front->rules->policies, slice_str(subject->record->name));
+    if (account.policy != NULL && !subject_grow(subject))
+        account.policy = NULL; /* out of memory: its funnel may not be there */
+    return account;
+}
+
+/* It has ended, in whichever state it is. Safe on one that has not begun. */
+static void attempt_end(struct front *front, struct login_attempt *attempt, bool is_failure)
+{
+    if (!attempt_is_counted(attempt))
+        return;
+    const struct account account = account_now(front, attempt);
+    attempts_end(front->settings->attempts, &attempt->base, &account, is_failure, front->loop->now_ns, front->tallies);
+    subject_put(front->settings->subjects, attempt->account.holders[PER_SUBJECT]);
+    policies_put(attempt->policies);
+    attempt->policies = NULL;
+}
+
+/* ---- a login on its way ---- */
 
 enum stage {
     STAGE_WAITS,   /* for others of its address that are under way */
@@ -70,12 +172,12 @@ void login_end(struct client *client)
         return;
     client->extra->login = NULL;
     step->client = NULL;
-    if (login_attempt_is_counted(&step->attempt) && question_is_in_flight(&step->question)) {
+    if (attempt_is_counted(&step->attempt) && question_is_in_flight(&step->question)) {
         doors_ask_once(&step->question);
         return;
     }
     doors_forget(&step->question);
-    login_attempt_end(step->front, &step->attempt, question_was_lost(&step->question));
+    attempt_end(step->front, &step->attempt, question_was_lost(&step->question));
     free_step(step);
 }
 
@@ -130,7 +232,7 @@ static bool is_refused_elsewhere(const struct client *client)
 static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
 {
     struct login_step *step = step_of(question);
-    login_attempt_end(step->front, &step->attempt, judgement == JUDGED_FALSE || judgement == JUDGED_LOST);
+    attempt_end(step->front, &step->attempt, judgement == JUDGED_FALSE || judgement == JUDGED_LOST);
     if (step->client == NULL) {
         free_step(step);
         return;
@@ -207,7 +309,7 @@ static void wait(struct login_step *step)
 
 static void be_barred(struct login_step *step)
 {
-    login_attempt_note_barred(step->front, &step->attempt);
+    attempt_note_barred(step->front, &step->attempt);
     step->stage = STAGE_BARRED;
 }
 
@@ -232,7 +334,7 @@ static void proceed(struct login_step *step, enum attempt_state state)
 
 static void begin(struct login_step *step)
 {
-    proceed(step, login_attempt_begin(step->client, &step->attempt));
+    proceed(step, attempt_begin(step->client, &step->attempt));
 }
 
 void login_look(struct front *front)

@@ -7,8 +7,11 @@
 #ifndef WEIR_FRONT_LOGIN_H
 #define WEIR_FRONT_LOGIN_H
 
+#include <stdbool.h>
+
 #include "front/client/client.h"
 #include "front/route/request.h"
+#include "limit/attempts.h"
 #include "upstream/login/doors.h"
 
 enum login_result {
@@ -61,5 +64,11 @@ void login_end(struct client *client);
 
 /* The lane of the client's own has answered the AUTH that followed the door's yes. */
 void login_lane_answered(struct client *client, const struct glimpse *reply);
+
+/*
+ * True if the client's address has failures of logins left. False is counted, and noted for the
+ * log.
+ */
+bool login_may(struct client *client);
 
 #endif

@@ -1,6 +1,8 @@
 /*
- * What only those clients need whose limits are more than a count of their commands: funnels of their own, calls in
- * flight that are counted, the turn that a delayed command waits for, bytes that are owed.
+ * What the requests of a client are charged to: the funnels of the connection's subject, of the
+ * subject that the key of a command names, or of the connection itself. Clients with limits that
+ * are more than a count of commands have a struct meter: funnels of their own, calls in flight that
+ * are counted, the turn that a delayed command waits for, bytes that are owed.
  */
 #ifndef WEIR_FRONT_METER_H
 #define WEIR_FRONT_METER_H
@@ -9,6 +11,7 @@
 #include <stdint.h>
 
 #include "front/client/client.h"
+#include "front/route/request.h"
 #include "limit/gate.h"
 #include "limit/policy/policy.h"
 #include "limit/subject.h"
@@ -37,12 +40,6 @@ struct meter *meter_need(struct client *client);
 /* With all that it has; safe where there is none. */
 void meter_free(struct client *client);
 
-/* Has the policy limits for each connection apart? */
-bool meter_has_funnels(const struct policy *policy);
-
-/* The connection's own funnels under that policy. NULL: not made yet. */
-struct subject *meter_funnels(const struct client *client, const struct policy *policy);
-
 /* Make them where the policy has such limits: once, so that going to and fro refills nothing. False: out of memory. */
 __attribute__((warn_unused_result)) bool meter_make_funnels(struct client *client, const struct policy *policy);
 
@@ -63,5 +60,25 @@ void meter_forget_places(struct client *client);
 /* Its turn is used, or spent. Or it will not go, and needs no turn. */
 void meter_forget_turn(struct client *client);
 void meter_leave_queue(struct client *client);
+
+/* ---- which funnels are charged ---- */
+
+/* Those of the connection's subject. The policy is NULL: none. */
+struct account payer_of(struct client *client);
+
+/*
+ * Those of one request, whose key may name another subject. Good until the next call. Out of memory
+ * it is closed.
+ */
+struct account payer_for(struct client *client, const struct request *request);
+
+/*
+ * True if a key decides which funnels these are, and the key is out of sight. No other subject is
+ * charged instead.
+ */
+bool payer_is_hidden(const struct client *client, const struct request *request);
+
+/* The subject that a key has named last is held no longer. */
+void payer_let_keyed_go(struct client *client);
 
 #endif

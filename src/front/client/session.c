@@ -1,10 +1,12 @@
 #include "front/client/session.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "front/client/client.h"
 #include "front/client/read_side.h"
 #include "front/cluster/spread.h"
 #include "front/route/target.h"
@@ -56,6 +58,85 @@ static struct session *need_session(struct client *client)
     if (client->session == NULL && (client->session = calloc(1, sizeof *client->session)) != NULL)
         client->session->protocol = 2;
     return client->session;
+}
+
+/* ---- libraries, each kept once for all clients of a worker ---- */
+
+#define LOOKED_AT 64 /* of those known, which are tried before another copy is made */
+
+struct slice library_name(const struct library *library)
+{
+    return library != NULL ? slice_of(library->text, library->name_len) : slice_of("", 0);
+}
+
+struct slice library_version(const struct library *library)
+{
+    return library != NULL ? slice_of(library->text + library->name_len, library->version_len) : slice_of("", 0);
+}
+
+/* one holder more; NULL: nothing */
+static struct library *library_get(struct library *library)
+{
+    if (library != NULL)
+        library->holders++;
+    return library;
+}
+
+/*
+ * Hold the one that differs from `held` (NULL: nothing is known) in one word, in its place. False: out of memory, and
+ * nothing has changed.
+ */
+static void library_put(struct library *library)
+{
+    if (library == NULL || --library->holders > 0)
+        return;
+    list_take(&library->in_known);
+    free(library);
+}
+
+static struct library *find(struct list *known, struct slice name, struct slice version)
+{
+    unsigned looked_at = 0;
+    for (struct list *at = known->next; at != known && looked_at < LOOKED_AT; at = at->next, looked_at++) {
+        struct library *library = container_of(at, struct library, in_known);
+        if (slice_eq(library_name(library), name) && slice_eq(library_version(library), version))
+            return library;
+    }
+    return NULL;
+}
+
+/* NULL: out of memory. */
+static struct library *make(struct list *known, struct slice name, struct slice version)
+{
+    struct library *library = calloc(1, sizeof *library + name.len + version.len);
+    if (library == NULL)
+        return NULL;
+    library->name_len = name.len;
+    library->version_len = version.len;
+    memcpy(library->text, name.at, name.len);
+    memcpy(library->text + name.len, version.at, version.len);
+    list_init(&library->in_known);
+    list_push(known, &library->in_known);
+    return library;
+}
+
+static bool library_change(struct list *known, struct library **held, bool is_version, struct slice value)
+{
+    struct library *old = *held;
+    struct slice name = is_version ? library_name(old) : value;
+    struct slice version = is_version ? value : library_version(old);
+    struct library *library = NULL;
+    if (name.len + version.len > 0) {
+        library = find(known, name, version);
+        if (library == NULL)
+            library = make(known, name, version);
+        if (library == NULL)
+            return false;
+        library->holders++;
+    }
+    library_put(old);
+    *held = library;
+    return true;
 }
 
 /* ---- what is known ---- */
@@ -452,4 +533,58 @@ void session_free(struct client *client)
     drop_texts(session);
     library_put(session->library);
     free(session);
+}
+
+/* ---- what policies match ---- */
+
+/* What was known when it came, and nothing it says can change. */
+struct facts facts_on_arrival(const struct client *client)
+{
+    struct facts facts = {.tls = link_tls_name(&client->link), .ip = client->link.peer.ip};
+    facts.listener = slice_str(client_entrance(client)->listener);
+    return facts;
+}
+
+struct facts facts_of(const struct client *client)
+{
+    struct facts facts = facts_on_arrival(client);
+    facts.user = session_user(client);
+    facts.name = session_name(client);
+    return facts;
+}
+
+/* ---- its lanes, as rider_ops wants it ---- */
+
+struct room_share session_lane_share(const struct rider *rider)
+{
+    return session_share(container_of((struct rider *)(uintptr_t)rider, struct client, rider));
+}
+
+struct room_share session_share(const struct client *client)
+{
+    const struct hash_key key = client->front->settings->share_key;
+    char ip[IP_TEXT_MAX];
+    const struct ip *peer = &client->link.peer.ip;
+    struct slice text = slice_of(ip, peer->family != 0 ? ip_print(peer, ip) : 0);
+    return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
+}
+
+void session_audit_lane(const struct rider *rider, const struct lane *lane)
+{
+    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    struct lane_key key = session_key(client, lane_node(lane));
+    key.is_apart = lane->key.is_apart;
+    /* What began in an earlier generation goes on, as in Redis; and a login is weir's own words. */
+    bool is_unseen = lane->user == NULL && client_has_own_lane(client) && session_is_proven(client);
+    assert(session_is_witnessed(client) || is_unseen || rider->is_sending || client_waits_for(client, WAIT_LOGIN));
+    assert(session_suits(client, lane) || rider->is_sending || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
+    if (lane->role == LANE_PRIVATE) {
+        assert(client_has_own_lane(client));
+    } else {
+        assert(lane->role == LANE_SHARED && !client_has_own_lane(client));
+        assert(login_same_user(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
+        assert(lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
+        assert(!lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN) ||
+               rider->lane == lane);
+    }
 }

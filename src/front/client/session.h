@@ -1,11 +1,11 @@
 /*
- * A client's session: who it is, in which protocol and database.
+ * A client's session: its user, protocol, database, name and library, and the lanes that may carry
+ * it.
  *
- * Who it is changes in session_log_in and session_reset and nowhere else: front/client/login.h says when. Whose
- * limits bind
- * it then is asked by who has called them (binding_change). Redis judges SELECT, the protocol of HELLO and CLIENT
- * SETNAME where they travel; what they ask for is noted when they are sent and holds once they have been answered
- * well.
+ * The user changes in session_log_in and session_reset alone: front/client/login.h says when. The
+ * caller of these then has the client bound anew (binding_change). Redis judges SELECT, the
+ * protocol of HELLO and CLIENT SETNAME where they travel. What they ask for is noted when they are
+ * sent, and holds once they are answered well.
  */
 #ifndef WEIR_FRONT_SESSION_H
 #define WEIR_FRONT_SESSION_H
@@ -13,10 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/slice.h"
 #include "front/client/client.h"
-#include "front/client/library.h"
 #include "limit/command/command.h"
+#include "limit/policy/identity.h"
 #include "resp/glimpse.h"
 #include "upstream/lane/lane.h"
 
@@ -30,7 +31,25 @@ struct slice session_name(const struct client *client); /* empty: none */
 uint8_t session_protocol(const struct client *client);
 uint32_t session_database(const struct client *client);
 
-/* What it has said of its library; NULL: nothing. See front/client/library.h. */
+/*
+ * ---- its library: name and version, kept once for all clients of a worker that say the same ----
+ */
+
+#define LIBRARY_TEXT_MAX 256 /* bytes of a name or version; a longer one is not told to other lanes */
+
+/* Counted. */
+struct library {
+    struct list in_known;
+    unsigned holders;
+    size_t name_len;
+    size_t version_len;
+    char text[]; /* the name, then the version */
+};
+
+struct slice library_name(const struct library *library); /* NULL: empty */
+struct slice library_version(const struct library *library);
+
+/* What it has said of its library; NULL: nothing. */
 const struct library *session_library(const struct client *client);
 __attribute__((warn_unused_result)) bool session_set_library(struct client *client, bool is_version,
                                                              struct slice value); /* False: out of memory. */
@@ -139,5 +158,28 @@ void session_print_operator(const struct client *client, char *out, size_t room)
 void session_log_closed(const struct client *client, enum log_site site, const char *why);
 
 void session_free(struct client *client);
+
+/* ---- what policies match and identities are made of ---- */
+
+/* What is known of the client now. */
+struct facts facts_of(const struct client *client);
+
+/* What was known when it came, and nothing that it says can change. */
+struct facts facts_on_arrival(const struct client *client);
+
+/* ---- its lanes, as rider_ops wants it ---- */
+
+/*
+ * The share in which the client's private lanes count. An address stands for all clients that come
+ * from it.
+ */
+struct room_share session_lane_share(const struct rider *rider);
+struct room_share session_share(const struct client *client);
+
+/*
+ * A lane that carries its requests is its own, or one for its session, or a shared one for HELLO and SELECT to be
+ * judged.
+ */
+void session_audit_lane(const struct rider *rider, const struct lane *lane);
 
 #endif

@@ -3,10 +3,10 @@
 #include "base/log.h"
 #include "front/client/binding.h"
 #include "front/client/client.h"
-#include "front/client/meter.h"
 #include "front/route/outage.h"
 #include "front/client/session.h"
 #include "front/client/unbound.h"
+#include "net/tcp_peer.h"
 #include "net/tls.h"
 
 #define LOOKS 8        /* at each client in idle-timeout; who is silent at so many in a row is closed */
@@ -315,6 +315,44 @@ static void on_look(struct alarm *alarm)
     arm_idle(front);
 }
 
+/* ---- hosts that have vanished ---- */
+
+#define STEP_NS NS_PER_MS /* between two steps of a walk */
+
+static void look_for_host(struct list *item, void *arg)
+{
+    (void)arg;
+    struct client *client = container_of(item, struct client, in_front);
+    if (client_is_closed(client) || !link_has_vanished(&client->link))
+        return;
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "its host does not answer any more");
+    client_close_for(client, CLOSED_BY_CLIENT);
+}
+
+static void set_walk(struct front *front, uint64_t in_ns)
+{
+    alarm_set(&front->timeouts.alarms, &front->timeouts.vanished, front->loop->now_ns + in_ns);
+}
+
+static void watch_hosts(struct front *front)
+{
+    if (!alarm_is_set(&front->timeouts.vanished) && !list_is_empty(&front->clients))
+        set_walk(front, tcp_peer_look_ns());
+}
+
+static void on_walk_vanished(struct alarm *alarm)
+{
+    struct front *front = container_of(alarm, struct front, timeouts.vanished);
+    if (!walk_is_on(&front->vanished_walk))
+        walk_begin(&front->vanished_walk, &front->clients);
+    if (!walk_step(&front->vanished_walk, &front->clients, look_for_host, NULL)) {
+        set_walk(front, STEP_NS);
+        return;
+    }
+    watch_hosts(front);
+    arm_idle(front);
+}
+
 /* ---- coming and going ---- */
 
 void timeouts_init(struct front *front)
@@ -329,6 +367,7 @@ void timeouts_init(struct front *front)
     timeouts->request.on_due = on_request_late;
     timeouts->idle.on_due = on_look;
     timeouts->look.on_due = outage_look;
+    timeouts->vanished.on_due = on_walk_vanished;
 }
 
 void timeouts_enter(struct client *client)
@@ -340,6 +379,7 @@ void timeouts_enter(struct client *client)
     client->waited_for.active_mi = now_mi(front);
     list_push(&front->clients, &client->in_front);
     arm_idle(front);
+    watch_hosts(front);
 }
 
 void timeouts_note_active(struct client *client)

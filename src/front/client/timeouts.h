@@ -1,11 +1,15 @@
 /*
- * Closes the clients that weir has waited for too long: for the end of a handshake, for the rest of a request, or for
- * anything at all.
+ * Closes the clients that weir has waited for too long: for the end of a handshake, for the rest of
+ * a request, for anything at all, or for a host that has vanished.
  *
- * There is no timer for each client. Whoever waits for the same thing has the same time, so the one who began first
- * stands first in a list, and one alarm is set for it. Idle ones are found by looking at each client eight times in
- * idle-timeout, so that one that sends costs no more than a note of the time. Never closed early; a handshake and a
- * request at most a few milliseconds late, an idle client at most a quarter of idle-timeout.
+ * There is no timer for each client. Whoever waits for the same thing has the same time, so the one
+ * who began first stands first in a list, and one alarm is set for it. Idle ones are found by
+ * looking at each client eight times in idle-timeout, so that one that sends costs no more than a
+ * note of the time. Never closed early; a handshake and a request at most a few milliseconds late,
+ * an idle client at most a quarter of idle-timeout.
+ *
+ * Hosts: every tcp_peer_look_ns a walk asks each client's socket (link_has_vanished), some in each
+ * iteration of the loop, while replies are under way. Where no reply is, keepalive does.
  */
 #ifndef WEIR_FRONT_TIMEOUTS_H
 #define WEIR_FRONT_TIMEOUTS_H

@@ -43,4 +43,12 @@ void timing_local(struct client *client, uint64_t tag, uint32_t n);
 /* A LIMIT command has been decided; measured unless its arrived_ns is 0. */
 void timing_decided(struct client *client, const struct decision *call);
 
+/*
+ * A wait of a client for its fair share (front/route/fair_share.h) is counted when it ends: for the worker, for its
+ * subject, and for LIMIT TOP. Its next calls are known to have waited, for the slow log.
+ */
+
+/* Its next request may go at last: it has waited since rider.arrived_ns. */
+void timing_share_waited(struct client *client);
+
 #endif

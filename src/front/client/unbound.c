@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 
-#include "front/commands/stopped.h"
+#include "base/log.h"
+#include "front/client/session.h"
 #include "limit/gate.h"
 #include "limit/policy/identity.h"
+#include "net/proxy_header.h"
 
 #define UNITS (1U << UNIT_CONNECTIONS)
 
@@ -38,7 +40,7 @@ static bool count(struct client *client)
     bool is_welcome = gate_connect_units(&account, UNITS, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
     unbound->counted = verdict.counted;
     if (!is_welcome || verdict.is_shadowed)
-        stopped_note(front, &account, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
+        front_note_stopped(front, &account, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
     return is_welcome;
 }
 
@@ -108,4 +110,57 @@ const char *unbound_refuser(struct front *front, const struct ip *ip)
     bool is_full = gate_standing(&account, 0, front->loop->now_ns).remaining == 0;
     subject_put(front->settings->addresses, address);
     return is_full ? policy->limits[0].label : NULL;
+}
+
+/* ---- a header of the PROXY protocol ---- */
+
+static void turn_away_header(struct client *client, const char *why)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_PROXY, LOG_WARN, "client %s on %s is closed: %s", name, client_entrance(client)->listener, why);
+    client_close_for(client, CLOSED_PROXY);
+}
+
+bool proxied_begin(struct client *client)
+{
+    if (!networks_hold(&client->front->rules->proxies, &client->link.peer.ip)) {
+        turn_away_header(client, "its address is not in proxy-protocol-from");
+        return false;
+    }
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL)
+        return false;
+    extra->header = calloc(1, sizeof *extra->header);
+    if (extra->header == NULL)
+        client_close_starved(client);
+    return extra->header != NULL;
+}
+
+static void end_header(struct client *client)
+{
+    struct extra *extra = client->extra;
+    struct proxy_header *header = extra->header;
+    if (header->ip.family != 0)
+        client->link.peer = (struct link_peer){header->ip, header->port};
+    extra->reached = (struct link_peer){header->to, header->to_port};
+    extra->header = NULL;
+    free(header);
+}
+
+bool proxied_waits(const struct client *client)
+{
+    return client_extra(client)->header != NULL;
+}
+
+size_t proxied_take(struct client *client, const char *data, size_t n)
+{
+    size_t used;
+    struct proxy_header *header = client->extra->header;
+    enum scan_result result = proxy_header_scan(header, data, n, &used);
+    if (result == SCAN_BAD)
+        turn_away_header(client, header->why);
+    else if (result == SCAN_FRAME)
+        end_header(client);
+    return used;
 }

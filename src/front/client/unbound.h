@@ -14,6 +14,7 @@
 #define WEIR_FRONT_UNBOUND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/list.h"
@@ -53,5 +54,29 @@ void unbound_retake(struct client *client);
 
 /* The label of the limit that would turn away one more connection of this address before it is bound; NULL: none. */
 const char *unbound_refuser(struct front *front, const struct ip *ip);
+
+/*
+ * ---- of listeners behind a proxy, which says in a header of the PROXY protocol which address it
+ * speaks for ----
+ *
+ * Until that header is whole nothing is charged, and none of its bytes is a request. From then on
+ * the client's address is the one announced. A proxy that is not in proxy-protocol-from is not
+ * listened to.
+ */
+
+/*
+ * It has just connected, and waits for its header. False: it is not to be believed, or out of
+ * memory; it is closed.
+ */
+__attribute__((warn_unused_result)) bool proxied_begin(struct client *client);
+
+/* True if it waits for the header. */
+bool proxied_waits(const struct client *client);
+
+/*
+ * While it does. Returns how many of the bytes were the header's. When the header has ended in them the client's
+ * address is the announced one, and it is yet to be admitted. It may be closed.
+ */
+size_t proxied_take(struct client *client, const char *data, size_t n);
 
 #endif

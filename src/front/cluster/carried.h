@@ -14,7 +14,7 @@
 
 #include "base/bytes.h"
 #include "front/client/client.h"
-#include "front/session/queue.h"
+#include "front/session/transaction.h"
 #include "net/alarms.h"
 #include "upstream/node/nodes.h"
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "front/client/account.h"
 #include "front/route/block_time.h"
-#include "front/route/describe.h"
+#include "front/route/request.h"
 #include "front/route/lane_choice.h"
 #include "front/client/login.h"
 #include "front/route/fair_share.h"
@@ -70,7 +70,8 @@ struct carry *carry_need(struct client *client)
 
 static void end_of_probe(struct client *client);
 
-void carry_end(struct client *client)
+/* The call is over, or forgotten: the next request is taken. */
+static void carry_end(struct client *client)
 {
     struct carry *carry = carry_of(client);
     alarm_stop(alarms_of(client), &carry->alarm);

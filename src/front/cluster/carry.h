@@ -79,9 +79,6 @@ void carry_free(struct client *client);
 
 /* ---- for front/session/multi.h ---- */
 
-/* The call is over, or forgotten: the next request is taken. */
-void carry_end(struct client *client);
-
 /* `request` is to be sent as soon as it can go, with what is known of its call in `carry`. */
 __attribute__((warn_unused_result)) bool carry_keep(struct client *client, const struct request *request);
 

@@ -6,7 +6,6 @@
 #include "front/client/account.h"
 #include "front/client/answer.h"
 #include "front/cluster/emulated.h"
-#include "front/route/places.h"
 #include "front/client/session.h"
 #include "limit/command/slot.h"
 
@@ -177,7 +176,7 @@ static enum route pay(struct client *client, struct request *request)
 enum route cluster_commands_answer(struct client *client, struct lane *lane, struct request *request)
 {
     static const struct row disabled = {WORD("cluster"), ANY, 0, REFUSE, 0, WORD(NO_CLUSTER)};
-    const struct row *row = places_are_used(client) ? find(request) : NULL;
+    const struct row *row = client_is_on_cluster(client) ? find(request) : NULL;
     if (row == NULL)
         return ROUTE_GOES_ON;
     if (is_cluster_word(request) && !client->front->nodes.commons.upstream->emulates_cluster)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/route/places.h"
 #include "front/session/wait_coverage.h"
 #include "limit/command/keys.h"
 #include "resp/argv.h"
@@ -27,7 +26,8 @@ static bool is_split(const struct compound *compound)
 
 /* ---- a part is over ---- */
 
-void parts_note_kept(struct compound *compound, size_t n)
+/* So many more bytes of what has been answered are kept. The client may be closed. */
+static void note_kept(struct compound *compound, size_t n)
 {
     struct client *client = compound->client;
     compound->bytes += n;
@@ -38,7 +38,7 @@ static void keep_reply(struct portion *part, struct slice reply)
 {
     struct compound *compound = part->compound;
     if (bytes_add(&part->reply, reply, SIZE_MAX))
-        parts_note_kept(compound, reply.len);
+        note_kept(compound, reply.len);
     else
         client_close_starved(compound->client);
 }
@@ -66,16 +66,23 @@ static void join_keys(struct portion *part)
     free(replies);
 }
 
+/* One is over that was counted in n_left. The compound may be gone afterwards. */
+static void end_one(struct compound *compound)
+{
+    if (--compound->n_left == 0)
+        compound_over(compound);
+}
+
 static void key_over(struct portion *whole)
 {
     if (--whole->n_left > 0)
         return;
     if (!whole->compound->is_lost)
         join_keys(whole);
-    parts_end_one(whole->compound);
+    end_one(whole->compound);
 }
 
-void parts_over(struct portion *part)
+static void part_over(struct portion *part)
 {
     if (part->is_over)
         return;
@@ -83,25 +90,20 @@ void parts_over(struct portion *part)
     if (part->whole != NULL)
         key_over(part->whole);
     else
-        parts_end_one(part->compound);
-}
-
-void parts_end_one(struct compound *compound)
-{
-    if (--compound->n_left == 0)
-        compound_over(compound);
+        end_one(part->compound);
 }
 
 static void part_answered(struct portion *part, struct slice reply)
 {
     keep_reply(part, reply);
-    parts_over(part);
+    part_over(part);
 }
 
-void parts_lost(struct portion *part)
+/* Once for each part: it is answered; it will not be, since the client is closed. The compound may be gone afterwards. */
+static void part_lost(struct portion *part)
 {
     part->compound->is_lost = true;
-    parts_over(part);
+    part_over(part);
 }
 
 static void on_hop_reply(struct hop *hop, struct slice reply)
@@ -111,7 +113,7 @@ static void on_hop_reply(struct hop *hop, struct slice reply)
 
 static void on_hop_lost(struct hop *hop)
 {
-    parts_lost(part_of_hop(hop));
+    part_lost(part_of_hop(hop));
 }
 
 static void on_lent_reply(struct lent *lent, struct slice reply)
@@ -124,17 +126,17 @@ static void on_lent_reply(struct lent *lent, struct slice reply)
     }
     if (!bytes_add(&part->reply, reply, SIZE_MAX)) /* what came of it is counted already */
         client_close_starved(compound->client);
-    parts_over(part);
+    part_over(part);
 }
 
 static void on_lent_more(struct lent *lent, size_t n)
 {
-    parts_note_kept(part_of_lent(lent)->compound, n);
+    note_kept(part_of_lent(lent)->compound, n);
 }
 
 static void on_lent_lost(struct lent *lent)
 {
-    parts_lost(part_of_lent(lent));
+    part_lost(part_of_lent(lent));
 }
 
 static const struct lent_ops lent_ops = {
@@ -147,7 +149,7 @@ static const struct lent_ops lent_ops = {
 
 static bool on_try_again(struct hop *hop, struct slice request);
 
-const struct hop_ops parts_hop_ops = {
+static const struct hop_ops hop_ops = {
     .on_reply = on_hop_reply,
     .on_try_again = on_try_again,
     .on_lost = on_hop_lost,
@@ -175,7 +177,7 @@ static void send_hop(struct portion *part, const struct hop_ops *ops, struct bui
         is_sent = hop_start(&part->way.hop, ops, compound->client, &request);
     build_fini(bytes);
     if (!is_sent && !is_in_spread(part))
-        parts_lost(part);
+        part_lost(part);
 }
 
 /* What MSET gives a key that is named again behind it is not sent: single keys travel in any order. */
@@ -185,7 +187,7 @@ static void send_key(struct portion *part)
     const struct slot_split *split = &compound->split;
     struct build bytes;
     if (compound->fanout == FANOUT_WRITTEN && slot_split_is_overwritten(split, part->index)) {
-        parts_over(part);
+        part_over(part);
         return;
     }
     build_init(&bytes, false);
@@ -219,6 +221,185 @@ static bool on_try_again(struct hop *hop, struct slice request)
     struct portion *part = part_of_hop(hop);
     const struct compound *compound = part->compound;
     return is_split(compound) && compound->split.parts[part->index].n_keys > 1 && send_keys(part);
+}
+
+/* ---- convoys: the parts for one node, in one piece ---- */
+
+#define CONVOY_ROWS 64 /* what goes to nodes behind these goes part by part */
+
+/* True if on_lost follows, whatever becomes of the client. */
+static bool is_begun_hop(const struct hop *hop)
+{
+    return hop->in_spread.next != NULL && !list_is_empty(&hop->in_spread);
+}
+
+static struct convoy *convoy_of(struct hop *hop)
+{
+    return container_of(hop, struct convoy, hop);
+}
+
+static struct portion *convoy_part(const struct convoy *convoy, uint32_t i)
+{
+    return &convoy->compound->parts[convoy->parts[i].part];
+}
+
+static void on_convoy_not_run(struct hop *hop, enum not_run row, struct slice reply)
+{
+    struct convoy *convoy = convoy_of(hop);
+    struct compound *compound = convoy->compound;
+    struct portion *part = convoy_part(convoy, convoy->n_heard);
+    struct build bytes;
+    build_init(&bytes, false);
+    slot_split_put_part(&compound->split, part->index, &bytes);
+    const struct hop_request request = {slice_of(bytes.at, bytes.len),
+                                        compound->split.parts[part->index].slot,
+                                        NULL,
+                                        compound->tag,
+                                        compound->run,
+                                        false};
+    const struct hop_refusal refusal = {hop->place, row, reply};
+    bool is_begun =
+        !bytes.is_broken && hop_start_refused(&part->way.hop, &hop_ops, compound->client, &request, &refusal);
+    if (bytes.is_broken)
+        client_close_starved(compound->client);
+    build_fini(&bytes);
+    if (!is_begun && !is_begun_hop(&part->way.hop))
+        part_lost(part);
+}
+
+/* Some other request waits to be sent again: see overtaken.h. Out of memory, this one is taken for any. */
+static void note_run(const struct convoy *convoy, uint32_t part)
+{
+    struct build bytes;
+    build_init(&bytes, false);
+    slot_split_put_part(&convoy->compound->split, part, &bytes);
+    overtaken_note_run(convoy->hop.place, slice_of(bytes.at, bytes.is_broken ? 0 : bytes.len));
+    build_fini(&bytes);
+}
+
+static void on_convoy_one(struct hop *hop)
+{
+    struct convoy *convoy = convoy_of(hop);
+    uint32_t i = convoy->n_heard++;
+    convoy->parts[i].end = hop->reply.len;
+    bool is_run = hop->reply.len > (i > 0 ? convoy->parts[i - 1].end : 0);
+    if (is_run && !list_is_empty(&client_spread(hop->client)->refused))
+        note_run(convoy, convoy->parts[i].part);
+}
+
+static void on_convoy_replies(struct hop *hop, struct bytes *replies)
+{
+    struct convoy *convoy = convoy_of(hop);
+    struct compound *compound = convoy->compound;
+    size_t begin = 0;
+    convoy->replies = *replies;
+    *replies = (struct bytes){0};
+    note_kept(compound, convoy->replies.len);
+    for (uint32_t i = 0; i < convoy->n; i++) {
+        size_t end = convoy->parts[i].end;
+        if (end > begin) {
+            convoy_part(convoy, i)->in_convoy = slice_of(convoy->replies.at + begin, end - begin);
+            part_over(convoy_part(convoy, i));
+        }
+        begin = end;
+    }
+    end_one(compound);
+}
+
+static void on_convoy_lost(struct hop *hop)
+{
+    struct convoy *convoy = convoy_of(hop);
+    struct compound *compound = convoy->compound;
+    size_t begin = 0;
+    for (uint32_t i = 0; i < convoy->n; i++) {
+        bool is_heard = i < convoy->n_heard;
+        if (!is_heard || convoy->parts[i].end > begin)
+            part_lost(convoy_part(convoy, i)); /* else it is a hop of its own */
+        begin = is_heard ? convoy->parts[i].end : begin;
+    }
+    end_one(compound);
+}
+
+static const struct hop_ops convoy_ops = {.on_lost = on_convoy_lost,
+                                          .on_not_run = on_convoy_not_run,
+                                          .on_one = on_convoy_one,
+                                          .on_replies = on_convoy_replies};
+
+/* With all parts for that row. NULL: out of memory. */
+static struct convoy *make_convoy(struct compound *compound, uint16_t row, uint32_t n, struct build *bytes)
+{
+    struct convoy *convoy = malloc(sizeof *convoy + n * sizeof convoy->parts[0]);
+    if (convoy == NULL)
+        return NULL;
+    convoy->compound = compound;
+    convoy->next = compound->convoys;
+    convoy->replies = (struct bytes){0};
+    convoy->n = convoy->n_heard = 0;
+    convoy->hop.in_spread.next = NULL;
+    compound->convoys = convoy;
+    for (uint32_t i = 0; convoy->n < n; i++) {
+        if (compound->parts[i].row != row)
+            continue;
+        convoy->parts[convoy->n++].part = i;
+        slot_split_put_part(&compound->split, i, bytes);
+    }
+    return convoy;
+}
+
+/* The `n` parts for that row go at once, if a lane takes them now; else each goes by itself. */
+static void start_convoy(struct compound *compound, uint16_t row, uint32_t n, struct build *bytes)
+{
+    struct client *client = compound->client;
+    struct lane *lane;
+    struct place *place = client_is_closed(client) ? NULL : place_get(client, client->front->nodes.rows[row]);
+    bool is_found = place != NULL && place_find_lane(place, NULL, &lane) == LANE_FOUND;
+    bytes->len = 0;
+    struct convoy *convoy = is_found ? make_convoy(compound, row, n, bytes) : NULL;
+    if (convoy == NULL || bytes->is_broken) {
+        for (uint32_t i = 0; i < compound->n_parts; i++)
+            if (compound->parts[i].row == row)
+                compound->parts[i].row = SLOT_UNSERVED;
+        return;
+    }
+    const struct hop_request request = {
+        slice_of(bytes->at, bytes->len), KEYS_NO_SLOT, NULL, compound->tag, compound->run, false};
+    compound->n_left++;
+    if (!hop_start_train(&convoy->hop, &convoy_ops, place, lane, &request, n) && !is_begun_hop(&convoy->hop))
+        on_convoy_lost(&convoy->hop);
+}
+
+/* What goes to a node that has a lane goes as one convoy. The parts that are left have no row. */
+static void start_convoys(struct compound *compound)
+{
+    struct client *client = compound->client;
+    const struct slot_map *map = client->front->nodes.topology->slots;
+    uint32_t counts[CONVOY_ROWS] = {0};
+    struct build bytes;
+    build_init(&bytes, false);
+    uint16_t n_rows = client->front->nodes.n < CONVOY_ROWS ? (uint16_t)client->front->nodes.n : CONVOY_ROWS;
+    for (uint32_t i = 0; i < compound->n_parts; i++) {
+        uint16_t row = slot_map_row(map, compound->split.parts[i].slot);
+        compound->parts[i].row = row < n_rows ? row : SLOT_UNSERVED;
+        counts[row < n_rows ? row : 0] += row < n_rows;
+    }
+    bool is_outdated =
+        spread_is_outdated(client_spread(client), &client->front->nodes); /* behind the rows: slot_map.h */
+    for (uint32_t i = 0; is_outdated && i < compound->n_parts; i++)
+        compound->parts[i].row = SLOT_UNSERVED;
+    for (uint16_t row = 0; row < n_rows && !is_outdated; row++)
+        if (counts[row] > 0)
+            start_convoy(compound, row, counts[row], &bytes);
+    build_fini(&bytes);
+}
+
+static void free_convoys(struct compound *compound)
+{
+    for (struct convoy *convoy = compound->convoys, *next; convoy != NULL; convoy = next) {
+        next = convoy->next;
+        bytes_fini(&convoy->replies);
+        free(convoy);
+    }
+    compound->convoys = NULL;
 }
 
 /* ---- beginning ---- */
@@ -256,14 +437,14 @@ static bool alloc_parts(struct compound *compound, uint32_t n)
 static void start_slots(struct compound *compound)
 {
     if (client_spread(compound->client) != NULL && client_spread(compound->client)->n_held == 0)
-        convoys_start(compound);
+        start_convoys(compound);
     for (uint32_t i = 0; i < compound->n_parts; i++) {
         if (compound->parts[i].row != SLOT_UNSERVED)
             continue;
         struct build bytes;
         build_init(&bytes, false);
         slot_split_put_part(&compound->split, i, &bytes);
-        send_hop(&compound->parts[i], &parts_hop_ops, &bytes, compound->split.parts[i].slot, NULL);
+        send_hop(&compound->parts[i], &hop_ops, &bytes, compound->split.parts[i].slot, NULL);
     }
 }
 
@@ -278,7 +459,7 @@ static void start_at_row(struct portion *part, const struct request *request, st
     struct build bytes;
     build_init(&bytes, false);
     build_raw(&bytes, words);
-    send_hop(part, &parts_hop_ops, &bytes, KEYS_NO_SLOT, row);
+    send_hop(part, &hop_ops, &bytes, KEYS_NO_SLOT, row);
 }
 
 /* SCAN with the cursor of the master, and all that follows it. */
@@ -309,7 +490,7 @@ static void start_scan(struct compound *compound)
     build_init(&bytes, false);
     put_scan(compound, &bytes);
     struct nodes_row *row = compound->client->front->nodes.rows[compound->order.rows[compound->place.master]];
-    send_hop(&compound->parts[0], &parts_hop_ops, &bytes, KEYS_NO_SLOT, row);
+    send_hop(&compound->parts[0], &hop_ops, &bytes, KEYS_NO_SLOT, row);
 }
 
 /* ---- WAIT ---- */
@@ -392,7 +573,7 @@ bool parts_start(struct compound *compound, const struct request *request)
         for (uint32_t i = 0; i < compound->n_parts; i++)
             start_at_row(&compound->parts[i], request, bytes_slice(&compound->request), nodes->rows[i]);
     }
-    parts_end_one(compound);
+    end_one(compound);
     return true;
 }
 
@@ -404,7 +585,7 @@ bool parts_start_keys(struct compound *compound)
         client_close_starved(compound->client);
         return false;
     }
-    parts_end_one(compound);
+    end_one(compound);
     return true;
 }
 
@@ -473,7 +654,7 @@ void parts_go_on(struct compound *compound)
     compound->n_left++; /* it stays until all have looked */
     for (uint32_t i = 0; compound->is_lent && i < compound->n_parts; i++)
         lent_go_on(&compound->parts[i].way.lent);
-    parts_end_one(compound);
+    end_one(compound);
 }
 
 void parts_hurry(struct compound *compound)
@@ -481,7 +662,7 @@ void parts_hurry(struct compound *compound)
     compound->n_left++;
     for (uint32_t i = 0; compound->is_lent && i < compound->n_parts; i++)
         lent_hurry(&compound->parts[i].way.lent);
-    parts_end_one(compound);
+    end_one(compound);
 }
 
 void parts_leave(struct compound *compound)
@@ -493,7 +674,7 @@ void parts_leave(struct compound *compound)
             lent_leave(&compound->parts[i].way.lent);
             compound->n_left--;
         }
-    parts_end_one(compound);
+    end_one(compound);
 }
 
 static void free_keys(struct portion *part, uint32_t n)
@@ -511,7 +692,7 @@ void parts_free(struct compound *compound)
             free_keys(part, compound->split.parts[i].n_keys);
         bytes_fini(&part->reply);
     }
-    convoys_free(compound);
+    free_convoys(compound);
     free(compound->parts);
     compound->parts = NULL;
 }

@@ -102,23 +102,6 @@ bool parts_start_keys(struct compound *compound);
 /* True if the client has written, so that there are masters for WAIT. */
 bool parts_has_written(const struct client *client);
 
-/* compound_convoys.c: what goes to a node that has a lane goes as one convoy. The parts that are left have no row. */
-void convoys_start(struct compound *compound);
-void convoys_free(struct compound *compound);
-
-/* Of parts that go as hops of their own. */
-extern const struct hop_ops parts_hop_ops;
-
-/* So many more bytes of what has been answered are kept. The client may be closed. */
-void parts_note_kept(struct compound *compound, size_t n);
-
-/* Once for each part: it is answered; it will not be, since the client is closed. The compound may be gone afterwards. */
-void parts_over(struct portion *part);
-void parts_lost(struct portion *part);
-
-/* One is over that was counted in n_left. The compound may be gone afterwards. */
-void parts_end_one(struct compound *compound);
-
 /* What the parts have answered, as one reply. */
 void parts_join(const struct compound *compound, struct build *out);
 

@@ -9,18 +9,22 @@
 #include "base/num.h"
 #include "base/why.h"
 #include "front/client/answer.h"
-#include "front/route/destination.h"
+#include "front/client/client.h"
+#include "front/client/read_side.h"
+#include "front/commands/decisions.h"
 #include "front/commands/limit_people.h"
 #include "front/commands/limit_words.h"
 #include "front/commands/orders.h"
-#include "front/client/payer.h"
+#include "front/client/meter.h"
 #include "front/client/session.h"
 #include "front/client/unbound.h"
+#include "front/route/reads.h"
+#include "front/route/request.h"
+#include "limit/command/keys.h"
 #include "limit/policy/named_subject.h"
 #include "limit/command/own.h"
 #include "quota/quota.h"
 #include "quota/report.h"
-#include "resp/argv.h"
 #include "resp/build.h"
 #include "resp/emit.h"
 
@@ -101,6 +105,65 @@ size_t limit_command_check(const struct client *client, const struct request *re
     return (size_t)len;
 }
 
+/* ---- LIMIT EXPLAIN: where the request would go now, and why; nothing is sent ---- */
+
+static int32_t slot_of_request(struct client *client, const struct request *request)
+{
+    return quota_decides(request->command) ? decisions_slot(client, request)
+                                           : keys_slot(request->command, request->bytes, request->argc);
+}
+
+static bool is_for_many(const struct command *command)
+{
+    return command->fanout == FANOUT_MASTERS || command->fanout == FANOUT_NODES || command->fanout == FANOUT_SCAN;
+}
+
+static void tell_row(struct explained_call *call, const struct nodes_row *row, const char *why)
+{
+    call->server = slice_str(row != NULL ? lanes_node(&row->lanes)->text : "none");
+    call->server_why = slice_str(row != NULL ? why : "no node serves the slot");
+}
+
+static void tell_destination_on_cluster(struct client *client, const struct request *request,
+                                        struct explained_call *call)
+{
+    const struct nodes *nodes = &client->front->nodes;
+    const struct command *command = request->command;
+    bool is_own = command->flow == FLOW_OWN && !quota_decides(command);
+    int32_t slot = is_own ? KEYS_NO_SLOT : slot_of_request(client, request);
+    call->has_slot = slot >= 0;
+    call->slot = slot >= 0 ? (uint16_t)slot : 0;
+    if (is_own) {
+        call->server = SLICE("none");
+        call->server_why = SLICE("weir itself answers");
+    } else if (slot == KEYS_CROSSING || is_for_many(command)) {
+        call->server = SLICE("several");
+        call->server_why =
+            slot == KEYS_CROSSING ? SLICE("its keys have different slots") : SLICE("it concerns each master");
+    } else if (slot >= 0) {
+        tell_row(call, nodes_slot_row(nodes, (uint16_t)slot), "it serves the slot");
+    } else if ((command->flags & CMD_PUBSUB) != 0) {
+        tell_row(call, nodes_pubsub_row(nodes), "all channels that are no shard's are there");
+    } else {
+        tell_row(call, nodes_home(nodes), "it is the home node, and the command names no key");
+    }
+}
+
+/* Fills in slot, server and server_why. There are none of these where there is one server. */
+static void tell_destination(struct client *client, const struct request *request, struct explained_call *call)
+{
+    const char *why;
+    call->is_of_cluster = client->front->nodes.commons.upstream->is_cluster;
+    if (call->is_of_cluster) {
+        tell_destination_on_cluster(client, request, call);
+        return;
+    }
+    if (read_side_of(client) == NULL)
+        return;
+    call->server = slice_str(reads_explain(client, request->command, &why)->text);
+    call->server_why = slice_str(why);
+}
+
 /* ---- answering at once ---- */
 
 /* The client itself, or who is named behind FOR: `tell` it about that one. */
@@ -173,7 +236,7 @@ static void tell_explained(struct client *client, struct build *out, const struc
         .refuser = refuser_of(client, subject),
     };
     if (subject->account.holders[PER_SUBJECT] == client->subject)
-        destination_tell(client, request, &call);
+        tell_destination(client, request, &call);
     report_explain(out, front->rules->policies, front->commands, &explained, &call);
 }
 
@@ -214,7 +277,7 @@ static void explain(struct client *client, const struct limit_words *words, stru
     }
     struct request request = {.argc = (uint32_t)n, .name = words->at[2]};
     request.bytes = slice_of(bytes, emit_array(bytes, words->at + 2, n));
-    request.command = limit_command_as_configured(
+    request.command = request_as_configured(
         client->front, command_find(client->front->commands, words->at[2], n > 1 ? words->at[3] : SLICE("")));
     about(client, out, words->at[words->n - 1], has_other, tell_explained, &request);
     free(bytes);

@@ -8,17 +8,9 @@
 #include "base/slice.h"
 #include "front/client/client.h"
 #include "front/route/request.h"
-#include "quota/quota.h"
 
 /* Answer `request`, or hold the client until an order has come back. The gate has let it pass. */
 void limit_command_run(struct client *client, const struct request *request);
-
-/* `command`, unless the operator leaves it to Redis: then it is unknown here. */
-static inline const struct command *limit_command_as_configured(const struct front *front,
-                                                                const struct command *command)
-{
-    return quota_is_left(front->rules->cell, command) ? command_table_row(front->commands, 0) : command;
-}
 
 /* On the operators' socket: is it INFO of weir's own sections (limits, clients, upstream), or of none? */
 bool limit_command_is_info(const struct client *client, const struct request *request);

@@ -26,7 +26,7 @@ enum order_kind {
     ORDER_DIFF,
     ORDER_BLOCK,
     ORDER_UNBLOCK,
-    ORDER_CLIENTS, /* goes round the workers: front/commands/round.h */
+    ORDER_CLIENTS, /* goes round the workers: front/commands/orders.h */
     ORDER_KICK,    /* so does this one */
     ORDER_SUGGEST,
     ORDER_INFO,

@@ -1,6 +1,6 @@
 /*
- * LIMIT commands that the main thread carries out (front/commands/order.h): made into orders, and answered when these
- * come back. Until then the client is held.
+ * LIMIT commands that the main thread or every worker carries out (front/commands/order.h): made
+ * into orders, and answered when these come back. Until then the client is held.
  */
 #ifndef WEIR_FRONT_ORDERS_H
 #define WEIR_FRONT_ORDERS_H
@@ -26,5 +26,14 @@ void orders_give_suggest(struct client *client, const struct limit_words *words,
  * order.
  */
 void front_order_done(struct front *front, struct order *order);
+
+#define ROUND_ROWS_MAX 1000 /* clients that LIMIT CLIENTS tells of; of the others how many there are */
+
+/*
+ * Does some of this worker's part of LIMIT CLIENTS or LIMIT KICK, in each iteration of the loop.
+ * True: that was the rest. One order at a time: it goes round, from one worker to the next. What is
+ * told of two workers is not of one moment.
+ */
+bool front_round_some(struct front *front, struct order *order);
 
 #endif

@@ -3,7 +3,6 @@
 #include "base/num.h"
 #include "front/client/account.h"
 #include "front/cluster/carried.h"
-#include "front/route/keep.h"
 #include "front/route/outage.h"
 #include "front/route/fair_share.h"
 #include "front/client/read_side.h"
@@ -326,7 +325,7 @@ void lane_choice_abandon(struct client *client)
     fair_share_forget(client);
     leave_own_lane(client);
     client->is_dressed = false;
-    keep_nothing(client);
+    client_keep_nothing(client);
     if (client->extra != NULL && spread_in_flight(client->extra->spread) == 0)
         replies_clear(&client->extra->replies); /* they stood behind answers that will not come */
     coverage_note_elsewhere(client);

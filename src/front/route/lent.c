@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/route/lane_claim.h"
 #include "front/route/place.h"
 #include "front/client/session.h"
 #include "front/session/stateful.h"
@@ -115,7 +114,7 @@ static void on_unread(struct rider *rider, uint64_t bytes)
 static struct room_share share(const struct rider *rider)
 {
     const struct lent *lent = container_of((struct rider *)(uintptr_t)rider, struct lent, rider);
-    return lane_claim_share(&lent->client->rider);
+    return session_lane_share(&lent->client->rider);
 }
 
 static const struct rider_ops rider_ops = {

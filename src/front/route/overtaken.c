@@ -1,7 +1,7 @@
 #include "front/route/overtaken.h"
 
-#include "front/route/describe.h"
-#include "front/route/keep.h"
+#include "front/client/client.h"
+#include "front/route/request.h"
 #include "limit/command/keys.h"
 
 /* False: it cannot be told. */

@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "front/client/account.h"
 #include "front/route/fair_share.h"
-#include "front/route/keep.h"
-#include "front/route/lane_claim.h"
 #include "front/route/overtaken.h"
 #include "front/client/read_side.h"
 #include "front/client/remains.h"
@@ -221,7 +219,7 @@ static void on_resume(struct rider *rider, enum rider_wait what)
 
 static struct room_share share(const struct rider *rider)
 {
-    return lane_claim_share_of(container_of((struct rider *)(uintptr_t)rider, struct place, rider)->client);
+    return session_share(container_of((struct rider *)(uintptr_t)rider, struct place, rider)->client);
 }
 
 static void audit(const struct rider *rider, const struct lane *lane)
@@ -367,7 +365,11 @@ struct slice place_why_none(const struct place *place)
 
 /* ---- the user of the client ---- */
 
-bool place_is_proven(const struct place *place)
+/*
+ * True if the node has said, in the present generation of the client's user, that it takes the
+ * client's words.
+ */
+static bool is_proven(const struct place *place)
 {
     struct login *login = session_login(place->client);
     return login == NULL ||
@@ -425,7 +427,7 @@ static void ask(struct place *place, struct login *login)
 static bool prove(struct place *place)
 {
     struct login *login = session_login(place->client);
-    if (place_is_proven(place))
+    if (is_proven(place))
         return true;
     const struct proof *proof = session_proof(place->client);
     if (proof_holds((struct proof *)(uintptr_t)proof, &lanes_of_place(place)->base.users, login)) {
@@ -542,7 +544,7 @@ static enum finding find_ready(struct place *place, const struct command *comman
         return wait_for(place, WAIT_LANE);
     }
     if (!suits(place, lane)) {
-        if (!place_is_proven(place))
+        if (!is_proven(place))
             return LANE_UNPROVEN;
         if (witness_ask(lane, &place->proof, session_login(place->client))) {
             lane_wait(lane, &place->rider);

@@ -48,12 +48,6 @@ enum err place_lack(const struct place *place);
 struct slice place_why_none(const struct place *place);
 void place_forget_refusal(struct place *place);
 
-/*
- * True if the node has said, in the present generation of the client's user, that it takes the
- * client's words.
- */
-bool place_is_proven(const struct place *place);
-
 /* A command is sent there: what it may have written is what WAIT speaks for. */
 void place_note_write(struct place *place, const struct command *command);
 

@@ -4,7 +4,6 @@
 
 #include "base/num.h"
 #include "front/route/hop.h"
-#include "front/route/keep.h"
 #include "front/route/lane_choice.h"
 #include "front/route/place.h"
 #include "front/session/wait_coverage.h"
@@ -42,7 +41,7 @@ static bool needs_main_at(const struct client *client, const struct request *req
 
 bool places_take(const struct client *client, const struct request *request)
 {
-    if (!places_are_used(client) || !is_plain(request) || !transaction_is_none(&client->transaction) ||
+    if (!client_is_on_cluster(client) || !is_plain(request) || !transaction_is_none(&client->transaction) ||
         pin_has(client, PIN_PASSTHROUGH) || session_may_only_subscribe(client) || lane_choice_reads_huge(client))
         return false; /* one that sends much stays: each place holds it to SHARED_BYTES_MAX */
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
@@ -70,6 +69,15 @@ static struct nodes_row *row_without_keys(const struct nodes *nodes)
     return nodes_home(nodes);
 }
 
+/* True if the slot of these keys is on its way, or was redirected lately. */
+static bool is_moving(const struct client *client, int32_t slot)
+{
+    const struct front *front = client->front;
+    return slot >= 0 &&
+           (front->nodes.topology->slots->states[slot] != SLOT_STABLE ||
+            upstream_redirected_lately(front->nodes.commons.upstream, (uint16_t)slot, front->loop->now_ns));
+}
+
 struct nodes_row *places_row_for(const struct client *client, const struct request *request)
 {
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
@@ -78,7 +86,7 @@ struct nodes_row *places_row_for(const struct client *client, const struct reque
     if (slot >= 0) {
         struct nodes_row *row = nodes_slot_row(&client->front->nodes, (uint16_t)slot);
         /* a replica does not know which keys of a slot on its way have gone: it would answer that there are none */
-        bool may_be_replica = row != NULL && read_side_of(client) != NULL && !places_is_moving(client, slot);
+        bool may_be_replica = row != NULL && read_side_of(client) != NULL && !is_moving(client, slot);
         return may_be_replica ? shard_reads_row(client, request, row) : row;
     }
     bool is_pubsub = (request->command->flags & CMD_PUBSUB) != 0;
@@ -147,14 +155,6 @@ void places_note_keys(const struct client *client, const struct request *request
     struct key_note note = {&client->extra->spread->several, is_read(request)};
     if (keys_count(request->command, request->bytes, request->argc) > 1)
         (void)keys_each(request->command, request->bytes, request->argc, note_key, &note);
-}
-
-bool places_is_moving(const struct client *client, int32_t slot)
-{
-    const struct front *front = client->front;
-    return slot >= 0 &&
-           (front->nodes.topology->slots->states[slot] != SLOT_STABLE ||
-            upstream_redirected_lately(front->nodes.commons.upstream, (uint16_t)slot, front->loop->now_ns));
 }
 
 /* ---- another topology ---- */
@@ -307,7 +307,7 @@ void places_free(struct client *client)
 void places_note_write(struct client *client, const struct lane *lane)
 {
     coverage_note_write(client);
-    bool is_there = places_are_used(client) && !lanes_of(lane)->is_retired;
+    bool is_there = client_is_on_cluster(client) && !lanes_of(lane)->is_retired;
     bool is_new = is_there && spread_place(client_spread(client), nodes_row_of(lane)) == NULL;
     struct place *place = is_there ? place_get(client, nodes_row_of(lane)) : NULL;
     if (place != NULL && is_new && session_login(client) != NULL)

@@ -9,12 +9,6 @@
 #include "front/route/request.h"
 #include "front/cluster/spread.h"
 
-/* True if the client's upstream is a cluster. */
-static inline bool places_are_used(const struct client *client)
-{
-    return client->front->nodes.commons.upstream->is_cluster;
-}
-
 /* True if the request goes by a place, or is a compound; else by main. False on one server. */
 bool places_take(const struct client *client, const struct request *request);
 
@@ -45,9 +39,6 @@ void places_note_write(struct client *client, const struct lane *lane);
 
 /* The request is sent. */
 void places_note_keys(const struct client *client, const struct request *request);
-
-/* True if the slot of these keys is on its way, or was redirected lately. */
-bool places_is_moving(const struct client *client, int32_t slot);
 
 /*
  * Another topology has been adopted: rows have other numbers, and some are retired. Safe without a

@@ -6,12 +6,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/slice.h"
 #include "front/client/reply_mode.h"
+#include "front/front.h"
 #include "limit/command/command.h"
 #include "limit/command/hello.h"
 #include "limit/command/keys.h"
+#include "resp/scan.h"
 
 /* What becomes of a request. */
 enum route {
@@ -88,12 +91,6 @@ static inline bool request_logs_in(const struct request *request)
     return effect == EFFECT_AUTH || (effect == EFFECT_HELLO && hello_logs_in(request->bytes));
 }
 
-static inline bool request_blocks_by_option(const struct request *request, bool if_hidden)
-{
-    enum keys_sight sight = keys_block(request->command, request->bytes, request->argc);
-    return sight == KEYS_SEEN || (sight == KEYS_HIDDEN && if_hidden);
-}
-
 /* May it wait in Redis, as far as its arguments are at hand? */
 static inline bool request_blocks(const struct request *request)
 {
@@ -103,8 +100,45 @@ static inline bool request_blocks(const struct request *request)
 /* The same, and yes where the argument that says so is not at hand. */
 static inline bool request_may_block(const struct request *request)
 {
-    bool is_optional = keys_may_block(request->command);
-    return request->command->blocks && (!is_optional || request_blocks_by_option(request, true));
+    return request->command->blocks && (!keys_may_block(request->command) ||
+                                        keys_block(request->command, request->bytes, request->argc) != KEYS_ABSENT);
 }
+
+/*
+ * A request of those bytes: its words, and its row of the command table. The rest of it stays as it
+ * is.
+ */
+void describe_request(struct request *request, const struct front *front, const struct request_scan *scan,
+                      struct slice bytes);
+
+/* `command`, unless the operator leaves it to Redis: then it is unknown here. */
+const struct command *request_as_configured(const struct front *front, const struct command *command);
+
+/* The bytes of a request that does nothing to the client's session; else none: it cannot be sent again. */
+struct slice request_kept_bytes(const struct request *request);
+
+/*
+ * ---- what Redis answers to a command, or a subcommand, that it does not know; for names that must
+ * not reach it ----
+ *
+ * Redis finds names by a hash of all their bytes but compares up to a NUL, so that "GET\0x" can
+ * happen to run as GET: such a name is answered here, as Redis answers a name that it does not
+ * find.
+ */
+
+#define UNKNOWN_SHOWN 128 /* bytes of a name, and of a command's arguments, that Redis repeats */
+#define UNKNOWN_ROOM (3 * UNKNOWN_SHOWN + 128)
+
+/* True if the name holds a NUL, so that Redis may run the part before it. */
+static inline bool unknown_by_luck(struct slice name)
+{
+    return memchr(name.at, '\0', name.len) != NULL;
+}
+
+/* The error reply, in `out`, which has room for UNKNOWN_ROOM bytes. Redis before 7.0 words it otherwise. */
+struct slice unknown_command(const struct request *request, bool is_before_7, char *out);
+
+/* The same for the first argument of a command that has subcommands. */
+struct slice unknown_subcommand(const struct request *request, bool is_before_7, char *out);
 
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "front/client/account.h"
 #include "front/client/answer.h"
 #include "front/client/binding.h"
@@ -12,8 +11,6 @@
 #include "front/cluster/carry.h"
 #include "front/commands/console.h"
 #include "front/commands/decisions.h"
-#include "front/route/describe.h"
-#include "front/route/keep.h"
 #include "front/client/login.h"
 #include "front/commands/limit_command.h"
 #include "front/route/lane_choice.h"
@@ -24,7 +21,6 @@
 #include "front/route/fair_share.h"
 #include "front/route/place.h"
 #include "front/route/places.h"
-#include "front/client/payer.h"
 #include "front/route/reads.h"
 #include "front/route/request.h"
 #include "front/client/session.h"
@@ -33,11 +29,8 @@
 #include "front/session/subscribe.h"
 #include "front/cluster/spread.h"
 #include "front/route/target.h"
-#include "front/commands/unknown.h"
 #include "front/client/timing.h"
 #include "front/session/wait_coverage.h"
-#include "limit/gate.h"
-#include "limit/command/keys.h"
 #include "resp/argv.h"
 #include "upstream/lane/lend.h"
 
@@ -52,7 +45,7 @@ static enum route out_of_memory(struct client *client)
 static bool note_call(struct client *client, struct lane *lane, const struct request *request)
 {
     uint64_t tag = timing_tag(client, request->command, request->argc);
-    if (!keep(client, lane, request->command, request->bytes, 1))
+    if (lane->keeps && !client_keep(client, request->command, request->bytes, 1))
         return false;
     if (request->counted == 0 && client->rider.waited_us == 0 && client_counts(client, UNIT_BYTES_OUT))
         return lane_call_apart(lane, &client->rider, tag, 1); /* they are counted one by one */
@@ -77,7 +70,7 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
     if (!command->may_forge)
         return;
     if (transaction_is_open(&client->transaction))
-        transaction_note_forging(&client->transaction);
+        client->transaction.forges = true;
     else
         lane_distrust(lane);
 }
@@ -814,7 +807,7 @@ static enum route route(struct client *client, struct request *request)
     struct hello hello;
     bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !pin_has(client, PIN_PASSTHROUGH);
     if (!is_login)
-        return places_are_used(client) ? forward_by_slot(client, request) : forward(client, request);
+        return client_is_on_cluster(client) ? forward_by_slot(client, request) : forward(client, request);
     enum route result = log_in(client, request, &hello);
     if (result == ROUTE_GOES_ON)
         result = forward(client, request);

@@ -19,12 +19,6 @@
 #include "front/client/client.h"
 #include "front/route/request.h"
 
-/* True if masters share the slots of what the client's requests go to. */
-static inline bool client_is_on_cluster(const struct client *client)
-{
-    return client->front->nodes.commons.upstream->is_cluster;
-}
-
 /* Never NULL: the home node's row if none is set, or the one that was has left the topology. */
 struct nodes_row *target_row(const struct client *client);
 

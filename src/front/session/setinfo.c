@@ -1,6 +1,5 @@
 #include "front/session/setinfo.h"
 
-#include "front/client/library.h"
 #include "front/client/session.h"
 #include "resp/argv.h"
 #include "resp/emit.h"

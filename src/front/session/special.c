@@ -1,17 +1,14 @@
 #include "front/session/special.h"
 
-#include "base/log.h"
+#include <stdlib.h>
+
 #include "front/client/account.h"
 #include "front/cluster/carried.h"
 #include "front/cluster/gather.h"
-#include "front/route/keep.h"
-#include "front/client/login.h"
 #include "front/route/fair_share.h"
-#include "front/session/rewrite.h"
 #include "front/client/session.h"
 #include "front/session/setinfo.h"
 #include "front/session/stateful.h"
-#include "front/route/target.h"
 #include "front/client/timing.h"
 #include "front/session/wait_coverage.h"
 
@@ -113,7 +110,7 @@ static bool send_raw(struct client *client, struct lane *lane, const struct requ
         lane_pass_through(lane);
     }
     if (request_effect(request) == EFFECT_TRACKING)
-        return rewrite_tracking(client, lane, request);
+        return stateful_send_tracking(client, lane, request);
     lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
     return true;
 }
@@ -128,7 +125,7 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     static const uint8_t flags[] = {0, CALL_MUTE, CALL_MUTE_ERROR, CALL_MUTE_UNLESS_ERROR};
     enum reply_word word = request_reply_word(request);
     uint64_t tag = timing_tag(client, request->command, request->argc);
-    if (!keep(client, lane, request->command, slice_of("", 0), 1))
+    if (lane->keeps && !client_keep(client, request->command, slice_of("", 0), 1))
         return false;
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
     if (call == NULL)
@@ -182,7 +179,7 @@ static void note_queued(const struct sending *s, const struct stateful *row)
     if (row->queued != NULL)
         row->queued(s);
     if (ends_counting(s->request))
-        transaction_note_raw(&s->client->transaction);
+        s->client->transaction.is_raw = true;
 }
 
 static void note_sent(const struct sending *s)
@@ -221,7 +218,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         return false;
     enum flow flow = is_queued ? FLOW_ONE : flow_of(request);
     uint64_t tag = timing_tag(client, request->command, request->argc);
-    if (!keep(client, lane, request->command, keep_bytes(request), 1))
+    if (lane->keeps && !client_keep(client, request->command, request_kept_bytes(request), 1))
         return false;
     struct call *call = lane_call_special(lane, &client->rider, (uint8_t)flow, frames_of(request, flow), tag);
     if (call == NULL)

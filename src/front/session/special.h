@@ -6,6 +6,7 @@
 #define WEIR_FRONT_SPECIAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "front/client/client.h"
 #include "front/route/request.h"

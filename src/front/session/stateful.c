@@ -1,5 +1,7 @@
 #include "front/session/stateful.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/num.h"
 #include "front/client/binding.h"
@@ -7,13 +9,13 @@
 #include "front/cluster/gather.h"
 #include "front/route/lane_choice.h"
 #include "front/client/login.h"
-#include "front/session/rewrite.h"
 #include "front/client/session.h"
 #include "front/session/setinfo.h"
 #include "front/session/wait_coverage.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
 #include "upstream/lane/lend.h"
+#include "upstream/lane/owned.h"
 
 static bool has_word(const struct request *request, struct slice wanted)
 {
@@ -48,10 +50,19 @@ static void gathered_answered(const struct answer *a)
 
 /* ---- HELLO, CLIENT SETNAME, SELECT: the answer decides how the client goes on, so nothing is taken before it ---- */
 
+/*
+ * The protocol that HELLO is sent with; 0: none. On a shared lane no client may ask for another
+ * one.
+ */
+static uint8_t protocol_for(const struct lane *lane, const struct hello *hello)
+{
+    return lane->role == LANE_SHARED && hello->protocol != 0 ? lane->key.protocol : hello->protocol;
+}
+
 static bool prepare_hello(const struct sending *s)
 {
     const struct hello *hello = s->request->hello;
-    return session_ask(s->client, rewrite_protocol(s->lane, hello), hello->has_name, hello->name);
+    return session_ask(s->client, protocol_for(s->lane, hello), hello->has_name, hello->name);
 }
 
 static void hello_sent(const struct sending *s)
@@ -61,12 +72,30 @@ static void hello_sent(const struct sending *s)
     gathered_sent(s);
 }
 
-/* Inside MULTI only what is well put, without a login and of the client's protocol: as it came. */
+/*
+ * Sent in weir's own words, and without a login, so that HELLO cannot do more than weir has read of
+ * it. A name is on no lane but its owner's. Inside MULTI only what is well put, without a login and
+ * of the client's protocol, goes as it came.
+ */
 static bool send_hello(const struct sending *s)
 {
-    if (!transaction_is_open(&s->client->transaction))
-        return rewrite_hello(s->client, s->lane, s->request->hello);
-    lane_send(s->lane, &s->client->rider, s->request->bytes.at, s->request->bytes.len);
+    const struct hello *hello = s->request->hello;
+    if (transaction_is_open(&s->client->transaction)) {
+        lane_send(s->lane, &s->client->rider, s->request->bytes.at, s->request->bytes.len);
+        return true;
+    }
+    const bool has_name = hello->has_name && client_has_own_lane(s->client);
+    uint8_t protocol = protocol_for(s->lane, hello);
+    char small[4 * EMIT_HEADER_MAX + 64];
+    char *out = has_name ? malloc(sizeof small + hello->name.len) : small; /* a shared lane waits for it for certain */
+    if (out == NULL)
+        return false;
+    const struct slice words[] = {SLICE("HELLO"), protocol == 3 ? SLICE("3") : SLICE("2"), SLICE("SETNAME"),
+                                  hello->name};
+    size_t n = protocol == 0 ? 1 : has_name ? 4 : 2;
+    lane_send(s->lane, &s->client->rider, out, emit_array(out, words, n));
+    if (out != small)
+        free(out);
     return true;
 }
 
@@ -233,9 +262,45 @@ static void switch_answered(const struct answer *a)
         pin_end(a->client, pin);
 }
 
+#define NOBODYS_ID "9223372036854775807"
+
+/* CLIENT TRACKING on|off {REDIRECT id | PREFIX prefix | word}: which words are ids. */
+static bool is_id(const struct slice *words, uint32_t i)
+{
+    uint32_t at = 3;
+    while (at < i) {
+        bool is_redirect = slice_is_word(words[at], SLICE("redirect"));
+        if (is_redirect && at + 1 == i)
+            return true;
+        at += is_redirect || slice_is_word(words[at], SLICE("prefix")) ? 2 : 1;
+    }
+    return false;
+}
+
+bool stateful_send_tracking(struct client *client, struct lane *lane, const struct request *request)
+{
+    const struct lane_key key = session_key(client, lane_node(lane));
+    struct slice *words = malloc(request->argc * sizeof *words);
+    char *out = malloc(request->bytes.len + request->argc * (EMIT_HEADER_MAX + sizeof NOBODYS_ID));
+    struct argv_walk walk;
+    bool is_good = words != NULL && out != NULL;
+    argv_walk_init(&walk, request->bytes);
+    for (uint32_t i = 0; is_good && i < request->argc && argv_next(&walk, &words[i]); i++) {
+        int64_t id;
+        if (is_id(words, i) && num_parse(words[i], &id) && id != 0 &&
+            !owned_point(lane_node(lane)->owned, id, key.login))
+            words[i] = SLICE(NOBODYS_ID);
+    }
+    if (is_good)
+        lane_send(lane, &client->rider, out, emit_array(out, words, request->argc));
+    free(words);
+    free(out);
+    return is_good;
+}
+
 static bool send_tracking(const struct sending *s)
 {
-    return rewrite_tracking(s->client, s->lane, s->request);
+    return stateful_send_tracking(s->client, s->lane, s->request);
 }
 
 /* ---- CLIENT PAUSE, CLIENT UNPAUSE ---- */
@@ -289,7 +354,7 @@ static void admit_sent(const struct sending *s)
 static void admit_queued(const struct sending *s)
 {
     if (stateful_admits(s->request))
-        transaction_note_admission(&s->client->transaction);
+        s->client->transaction.admits = true;
 }
 
 /* ---- CLIENT GETNAME, CLIENT SETINFO, CLIENT REPLY: weir answers, or changes the answer ---- */

@@ -48,4 +48,11 @@ bool stateful_admits(const struct request *request);
 /* A call with CALL_LOOK has been answered. */
 void stateful_answered(struct client *client, const struct call *call, const struct glimpse *reply);
 
+/*
+ * Sends CLIENT TRACKING: an id of a connection that is not of the client's own application becomes
+ * one that no connection has. False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool stateful_send_tracking(struct client *client, struct lane *lane,
+                                                                const struct request *request);
+
 #endif

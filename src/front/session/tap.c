@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "front/client/account.h"
-#include "front/route/lane_claim.h"
 #include "front/route/fair_share.h"
 #include "front/route/place.h"
 #include "front/client/session.h"
@@ -131,7 +130,7 @@ static void on_resume(struct rider *rider, enum rider_wait what)
 
 static struct room_share share(const struct rider *rider)
 {
-    return lane_claim_share(&tap_of(rider)->client->rider);
+    return session_lane_share(&tap_of(rider)->client->rider);
 }
 
 static void audit(const struct rider *rider, const struct lane *lane)

@@ -89,22 +89,38 @@ void transaction_drop(struct transaction *transaction)
     forget_queued(transaction);
 }
 
-void transaction_note_admission(struct transaction *transaction)
+/* ---- what is queued on a cluster, as it was sent ---- */
+
+void queue_begin(struct command_queue *queue)
 {
-    transaction->admits = true;
+    *queue = (struct command_queue){.slot = KEYS_NO_SLOT};
 }
 
-void transaction_note_forging(struct transaction *transaction)
+static void free_requests(struct command_queue *queue, struct pool *pool)
 {
-    transaction->forges = true;
+    pool_note_less(pool, queue->requests.room);
+    bytes_fini(&queue->requests);
+    queue->requests = (struct bytes){0};
 }
 
-void transaction_note_raw(struct transaction *transaction)
+/* Without memory a transaction is as one of too many bytes. */
+void queue_add(struct command_queue *queue, struct pool *pool, struct slice request, int32_t slot)
 {
-    transaction->is_raw = true;
+    size_t before = queue->requests.room;
+    if (queue->slot == KEYS_NO_SLOT)
+        queue->slot = slot;
+    queue->n++;
+    queue->is_cut |= request.len == 0;
+    if (!queue->is_cut)
+        queue->is_cut = !bytes_add(&queue->requests, request, QUEUE_MAX);
+    pool_note_more(pool, queue->requests.room - before);
+    if (queue->is_cut)
+        free_requests(queue, pool);
 }
 
-void transaction_reset(struct transaction *transaction)
+void queue_drop(struct command_queue *queue, struct pool *pool)
 {
-    *transaction = (struct transaction){.state = TRANSACTION_NONE};
+    free_requests(queue, pool);
+    queue->n = 0;
+    queue->is_cut = false;
 }

@@ -1,6 +1,56 @@
-#include "front/commands/unknown.h"
+#include "front/route/request.h"
 
+#include "front/front.h"
+#include "quota/quota.h"
 #include "resp/argv.h"
+
+static struct slice located(const struct request_scan *scan, struct slice bytes, uint32_t i)
+{
+    if (i >= scan->argc || (uint64_t)scan->args[i].off + scan->args[i].len > bytes.len)
+        return slice_of("", 0);
+    return slice_of(bytes.at + scan->args[i].off, scan->args[i].len);
+}
+
+static const struct command *find_command(const struct front *front, struct slice name, struct slice sub)
+{
+    const struct command *command = command_find(front->commands, name, sub);
+    if (command->id == 0 && sub.len > 0) {
+        const struct command *container = command_find(front->commands, name, slice_of("", 0));
+        if (container->flow == FLOW_OWN)
+            return container;
+    }
+    if (command->id != 0 || !unknown_by_luck(name))
+        return command;
+    /* Redis recognizes POST and Host: up to a NUL. */
+    const struct command *cut = command_find(front->commands, slice_str(name.at), slice_of("", 0));
+    return cut->flow == FLOW_DROP ? cut : command;
+}
+
+const struct command *request_as_configured(const struct front *front, const struct command *command)
+{
+    return quota_is_left(front->rules->cell, command) ? command_table_row(front->commands, 0) : command;
+}
+
+void describe_request(struct request *request, const struct front *front, const struct request_scan *scan,
+                      struct slice bytes)
+{
+    request->bytes = bytes;
+    request->argc = scan->argc;
+    request->name = located(scan, bytes, 0);
+    request->args[0] = located(scan, bytes, 1);
+    request->args[1] = located(scan, bytes, 2);
+    request->command = request_as_configured(front, find_command(front, request->name, request->args[0]));
+}
+
+struct slice request_kept_bytes(const struct request *request)
+{
+    const struct command *command = request->command;
+    bool is_plain = command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->may_forge &&
+                    command->id != 0 && !request->is_large;
+    return is_plain ? request->bytes : slice_of("", 0);
+}
+
+/* ---- what Redis answers to a name that it does not know ---- */
 
 /* How Redis quotes what it repeats. */
 struct marks {
