@@ -26,6 +26,7 @@
 #include "front/session/resubscribe.h"
 #include "front/client/session.h"
 #include "front/client/timeouts.h"
+#include "front/client/timing.h"
 
 static bool is_full(struct front *front)
 {
@@ -130,12 +131,6 @@ static bool has_epoch(void *arg, const struct node *node, uint32_t epoch)
     return false;
 }
 
-static void on_written(struct loop *loop)
-{
-    struct front *front = loop->owner;
-    answered_written(&front->answered, &front->counts.times, loop->written_ns);
-}
-
 static bool on_chance(void *arg, unsigned most)
 {
     return outage_wake(arg, most);
@@ -169,7 +164,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
 {
     memset(front, 0, sizeof *front);
     front->loop = loop;
-    loop->on_written = on_written;
+    loop->on_written = timing_written;
     loop->on_turn = fair_share_on_turn;
     loop->is_unsettled = fair_share_is_unsettled;
     loop->owner = front;

@@ -51,7 +51,7 @@ void __wrap_front_close(struct front *front)
 /* So does one of its riders at nodes of a cluster. */
 static bool does_one(const struct client *client, bool (*does)(const struct place *place))
 {
-    const struct spread *spread = client_spread(client);
+    const struct spread *spread = client_extra(client)->spread;
     bool does_so = false;
     for (size_t i = 0; spread != NULL && i < spread->n_places; i++)
         does_so |= spread->places[i] != NULL && does(spread->places[i]);
@@ -75,13 +75,13 @@ static bool wants_idle(const struct place *place)
 
 static bool will_be_answered(const struct client *client)
 {
-    return client->rider.in_flight > 0 || spread_in_flight(client_spread(client)) > 0;
+    return client->rider.in_flight > 0 || spread_in_flight(client_extra(client)->spread) > 0;
 }
 
 static bool will_be_idle(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
-    if (does_one(client, wants_idle) || (client_spread(client) != NULL && client_spread(client)->n_hops > 0))
+    if (does_one(client, wants_idle) || (client_extra(client)->spread != NULL && client_extra(client)->spread->n_hops > 0))
         return true;
     return client->rider.wants_idle && (client->rider.in_flight > 0 || (lane != NULL && lane_is_in_message(lane)));
 }
@@ -147,7 +147,7 @@ static bool will_be_over(const struct client *client)
 
 static bool will_be_sent_again(const struct client *client)
 {
-    const struct spread *spread = client_spread(client);
+    const struct spread *spread = client_extra(client)->spread;
     if ((spread != NULL && spread->n_hops > 0) || client_extra(client)->carry != NULL)
         return true; /* which have alarms of their own */
     if (client_is_on_cluster(client) && will_be_answered(client))
@@ -262,7 +262,7 @@ static bool outlasts(const struct client *client, struct watched *at)
         at->output = output;
     }
     unsigned times = client_extra(client)->outage->is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1;
-    bool has_older = spread_in_flight(client_spread(client)) > 0; /* it waits for that, which has a time of its own */
+    bool has_older = spread_in_flight(client_extra(client)->spread) > 0; /* it waits for that, which has a time of its own */
     return !is_silent && !has_older && now_ns > at->away_ns + times * away_most_ns() + AWAY_GRACE_NS;
 }
 

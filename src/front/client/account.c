@@ -96,6 +96,15 @@ static void end_wait(struct client *client)
     meter_forget_turn(client);
 }
 
+void account_begin(struct client *client)
+{
+    struct front *front = client->front;
+    const struct policy *policy = client->bound;
+    const struct demand_plan *plan =
+        policy != NULL ? &policy->demand : policies_demand_unlimited(front->rules->policies);
+    demand_begin(&front->demand, client->subject, plan, front->loop->now_ns);
+}
+
 /* What was asked for counts for whom it is charged to. */
 static void observe(struct client *client, const struct account *account, const struct command *command)
 {
@@ -393,7 +402,7 @@ static void count_bytes(struct client *client, uint64_t n)
     uint64_t sum = client->n_bytes + n;
     client->n_bytes = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
     if (sum > TOP_BYTES_LATEST)
-        binding_tell_top(client);
+        client_tell_top(client);
 }
 
 bool account_is_paying(const struct client *client, enum unit unit)

@@ -41,68 +41,19 @@ bool account_waits_long(const struct client *client);
  */
 bool account_is_paying(const struct client *client, enum unit unit);
 
-/*
- * For requests on the short way. Are its limits, if it has any, no more than a count of its commands? Then
- * account_pass_plainly is account_ask for n of them, one after the other: that many GATE_PASS, the others GATE_REFUSE,
- * each with *verdict.
- */
-static inline bool account_is_plain(const struct client *client)
-{
-    return client->bound == NULL || client->bound->is_plain;
-}
-
 /* `n` of its requests, at most UINT16_MAX, have been refused by this limit: LIMIT TOP is told which one does so. */
 static inline void account_count_refused(struct client *client, const struct limit *limit, uint32_t n)
 {
     if (client->refused_by != limit->id + 1U || n > (uint32_t)(UINT16_MAX - client->n_refused))
-        binding_change_refuser(client, limit);
+        client_change_refuser(client, limit);
     client->n_refused = (uint16_t)(client->n_refused + n);
 }
 
-/* Before those two, and again once who the client is may have changed: what comes now is asked by its subject. */
-static inline void account_begin(struct client *client)
-{
-    struct front *front = client->front;
-    const struct policy *policy = client->bound;
-    const struct demand_plan *plan =
-        policy != NULL ? &policy->demand : policies_demand_unlimited(front->rules->policies);
-    demand_begin(&front->demand, client->subject, plan, front->loop->now_ns);
-}
-
-static inline uint32_t account_pass_plainly(struct client *client, const struct command *command, uint32_t n,
-                                            struct verdict *verdict)
-{
-    struct front *front = client->front;
-    client->n_commands += n;
-    demand_note(&front->demand, command, n);
-    if (client->bound == NULL)
-        return n;
-    uint32_t passed =
-        gate_ask_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict);
-    if (passed < n)
-        account_count_refused(client, verdict->limit, n - passed);
-    return passed;
-}
-
-/* The same for account_ask_refusal: true if all n are refused; else nothing has been counted. */
-static inline bool account_refuse_plainly(struct client *client, const struct command *command, uint32_t n,
-                                          struct verdict *verdict)
-{
-    struct front *front = client->front;
-    if (client->bound == NULL || (command->flags & CMD_CONTROL) != 0 ||
-        !gate_refuse_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict))
-        return false;
-    client->n_commands += n;
-    account_count_refused(client, verdict->limit, n);
-    demand_note(&front->demand, command, n);
-    return true;
-}
-
-/* Of those that have passed, the bytes, of which there are few. */
-static inline void account_note_bytes(struct client *client, uint32_t n)
-{
-    client->n_bytes += n;
-}
+/*
+ * To be called before requests of the client are asked for together, and again once its user may
+ * have changed: what comes now is demand of its subject.
+ */
+void account_begin(struct client *client);
 
 /*
  * `n` request bytes have passed, out of memory it is closed; of a request that was let through with these flags of

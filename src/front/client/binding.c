@@ -173,7 +173,7 @@ static bool identify(struct client *client, enum step step)
     struct front *front = client->front;
     struct subject *old = client->subject;
     struct account before = {0};
-    binding_tell_top(client);
+    client_tell_top(client);
     if (old != NULL)
         before = payer_of(client);
     const struct policy *old_policy = client->bound;
@@ -255,7 +255,7 @@ bool binding_unbind(struct client *client)
 /* The connection and its calls count for nobody, and no subject that a key has named is held. */
 static void let_go(struct client *client)
 {
-    binding_tell_top(client);
+    client_tell_top(client);
     struct account before = payer_of(client);
     detach(client, &before);
     if (!meter_is_waiting(client)) /* else its command has a place there */
@@ -317,7 +317,7 @@ void binding_leave_overflow(struct client *client)
         subject_put(front->settings->subjects, own);
         return;
     }
-    binding_tell_top(client);
+    client_tell_top(client);
     const struct account before = payer_of(client);
     detach(client, &before);
     fair_share_leave(client);
@@ -345,33 +345,4 @@ void binding_leave(struct client *client)
     client->bound = NULL; /* whatever of it is still under way is charged to nobody */
     client->is_keyed = false;
     meter_free(client);
-}
-
-/* ---- LIMIT TOP ---- */
-
-void binding_tell_top(struct client *client)
-{
-    struct front *front = client->front;
-    const struct subject *subject = client->subject;
-    bool is_operators = client_entrance(client)->is_admin;
-    if (front->demand.touched != 0 && is_operators)
-        demand_drop(&front->demand);
-    if (front->demand.touched != 0)
-        demand_flush(&front->demand, front->loop->now_ns);
-    if (subject == NULL || is_operators || (client->n_commands == 0 && client->n_bytes == 0))
-        return;
-    const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes, 0};
-    top_add_each(front->top, slice_of(subject->record->name, subject->record->name_len), subject_name(subject),
-                 subject->hash, amounts, client->refused_by - 1U, front->loop->now_ns);
-    if (client->n_refused > 0 && !client->is_keyed) /* else whom the key names has been noted */
-        whom_note(front->whom, client->refused_by - 1U, WHOM_REFUSED, subject_name(subject), subject->hash);
-    client->n_commands = client->n_bytes = 0;
-    client->n_refused = 0;
-}
-
-void binding_change_refuser(struct client *client, const struct limit *limit)
-{
-    if (client->n_refused > 0)
-        binding_tell_top(client);
-    client->refused_by = (uint16_t)(limit->id + 1U);
 }

@@ -51,10 +51,4 @@ void binding_note_outage(const struct client *client);
 /* The client shares a subject for want of room: from now on it has its own, if there is room. */
 void binding_leave_overflow(struct client *client);
 
-/* What has gathered for LIMIT TOP goes to the worker's table; once for each read, and before the subject changes. */
-void binding_tell_top(struct client *client);
-
-/* What has gathered goes there, and what is refused next is so by this limit. */
-void binding_change_refuser(struct client *client, const struct limit *limit);
-
 #endif

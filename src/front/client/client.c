@@ -72,13 +72,13 @@ void client_resume(struct client *client, enum client_wait reason)
 void client_want_idle(struct client *client)
 {
     client->rider.wants_idle |= client->rider.in_flight > 0;
-    if (client_spread(client) != NULL)
-        spread_want_idle(client_spread(client));
+    if (client_extra(client)->spread != NULL)
+        spread_want_idle(client_extra(client)->spread);
 }
 
 void client_wait_for_replies(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     client->rider.wants_idle |= client->rider.in_flight > 0 || spread == NULL;
     if (spread != NULL)
         spread_want_idle(spread);
@@ -124,7 +124,9 @@ static void log_closed(const struct client *client, enum log_site site, const ch
 
 void client_limit_unread(struct client *client, uint64_t more)
 {
-    uint64_t waiting = link_pending(&client->link) + replies_bytes(&client_extra(client)->replies) + more;
+    uint64_t waiting = link_pending(&client->link) + more;
+    if (client->extra != NULL)
+        waiting += replies_bytes(&client->extra->replies);
     if (waiting > client->front->rules->output_limit_bytes && !client_is_closed(client)) {
         char why[96];
         snprintf(why, sizeof why, "%" PRIu64 " bytes of replies are unread, more than output-limit", waiting);
@@ -197,7 +199,7 @@ void client_answer_now(struct client *client, struct slice reply)
         client_leave(client);
         return;
     }
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     if (spread_in_flight(spread) > 0 || client_extra(client)->n_compounds > 0) {
         say_behind_places(client, spread, reply);
         return;
@@ -262,6 +264,35 @@ void client_forget_refusal(struct client *client)
         return;
     free(client->extra->refusal);
     client->extra->refusal = NULL;
+}
+
+/* ---- LIMIT TOP ---- */
+
+void client_tell_top(struct client *client)
+{
+    struct front *front = client->front;
+    const struct subject *subject = client->subject;
+    bool is_operators = client_is_operator(client);
+    if (front->demand.touched != 0 && is_operators)
+        demand_drop(&front->demand);
+    if (front->demand.touched != 0)
+        demand_flush(&front->demand, front->loop->now_ns);
+    if (subject == NULL || is_operators || (client->n_commands == 0 && client->n_bytes == 0))
+        return;
+    const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes, 0};
+    top_add_each(front->top, slice_of(subject->record->name, subject->record->name_len), subject_name(subject),
+                 subject->hash, amounts, client->refused_by - 1U, front->loop->now_ns);
+    if (client->n_refused > 0 && !client->is_keyed) /* else whom the key names has been noted */
+        whom_note(front->whom, client->refused_by - 1U, WHOM_REFUSED, subject_name(subject), subject->hash);
+    client->n_commands = client->n_bytes = 0;
+    client->n_refused = 0;
+}
+
+void client_change_refuser(struct client *client, const struct limit *limit)
+{
+    if (client->n_refused > 0)
+        client_tell_top(client);
+    client->refused_by = (uint16_t)(limit->id + 1U);
 }
 
 /* ---- leaving ---- */

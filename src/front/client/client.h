@@ -181,6 +181,8 @@ struct outage;
 struct meter;
 struct unbound;
 
+#define ACTIVE_BITS 20 /* for what is noted at each read: a shift in the place of a division */
+
 /* Of one client, for front/client/timeouts.h. */
 struct waited_for {
     struct list in_list; /* in timeouts.handshakes while it is shaking, in timeouts.unfinished afterwards */
@@ -190,7 +192,7 @@ struct waited_for {
     };
     uint32_t looked_ms; /* the same: when it was looked at; front->clients is in this order */
     uint32_t came_s;    /* when it came */
-    uint32_t active_mi; /* when bytes passed last, in 2^20 ns; it wraps, too */
+    uint32_t active_mi; /* when bytes passed last, in 2^ACTIVE_BITS ns; it wraps, too */
 };
 
 struct client {
@@ -208,7 +210,7 @@ struct client {
     struct unbound *unbound;     /* NULL: it is bound, see front/client/unbound.h */
     struct lease shared;         /* on the shared lane of its session */
     uint32_t epoch;              /* of its node, when it came; see node_epoch */
-    uint32_t n_commands;         /* for LIMIT TOP, since binding_tell_top: commands, ... */
+    uint32_t n_commands;         /* for LIMIT TOP, since client_tell_top: commands, ... */
     uint32_t n_bytes;            /* ... and bytes both ways */
     uint32_t wrote_at;           /* it may have written where WAIT does not count: wait_coverage.h; 0: it has not */
     uint16_t n_refused;          /* ... of commands those refused, ... */
@@ -278,6 +280,13 @@ static inline bool client_is_on_cluster(const struct client *client)
     return client->front->nodes.commons.upstream->is_cluster;
 }
 
+/* Bytes have passed, either way: the client is not idle. */
+static inline void client_note_active(struct client *client)
+{
+    client->was_active = true;
+    client->waited_for.active_mi = (uint32_t)(client->front->loop->now_ns >> ACTIVE_BITS);
+}
+
 /* True if a limit that binds the client is in that unit. */
 static inline bool client_counts(const struct client *client, enum unit unit)
 {
@@ -341,12 +350,6 @@ static inline const struct extra *client_extra(const struct client *client)
     return client->extra != NULL ? client->extra : &nothing;
 }
 
-/* On a cluster, its places and hops: spread.h. NULL on one server, and until it first needs them. */
-static inline struct spread *client_spread(const struct client *client)
-{
-    return client_extra(client)->spread;
-}
-
 /* The same; made when first needed. NULL: out of memory, and the client is closed. */
 struct spread *client_need_spread(struct client *client);
 
@@ -360,7 +363,7 @@ static inline bool client_is_subscribed(const struct client *client)
 /* True if calls of its are in flight, on its own rider's lane or at places. */
 static inline bool client_has_calls(const struct client *client)
 {
-    return client->rider.in_flight > 0 || spread_in_flight(client_spread(client)) > 0;
+    return client->rider.in_flight > 0 || spread_in_flight(client_extra(client)->spread) > 0;
 }
 
 /* To change; made when first needed. NULL: out of memory, and the client is closed. */
@@ -508,6 +511,15 @@ void client_close_starved(struct client *client);
 
 /* The client sends or reads much at a time: a private lane for HEAVY_NS, if there is memory to note that. */
 void client_note_heavy(struct client *client);
+
+/*
+ * What has gathered for LIMIT TOP goes to the worker's table: once for each read, and before the
+ * subject changes.
+ */
+void client_tell_top(struct client *client);
+
+/* What has gathered goes there. What is refused next is refused by this limit. */
+void client_change_refuser(struct client *client, const struct limit *limit);
 
 /*
  * `n` requests of this command are about to be called on a lane that keeps (lane.keeps). Empty

@@ -80,7 +80,7 @@ static bool note_bytes(struct client *client, size_t n)
     account_bytes_out(client, n, client->rider.counted);
     if (client_is_closed(client))
         return false;
-    timeouts_note_active(client);
+    client_note_active(client);
     return true;
 }
 
@@ -115,27 +115,21 @@ static void stop_if_slow(struct client *client)
         client_resume(client, WAIT_REPLIES); /* not all will come before it reads: see has_many_replies_coming */
 }
 
-static void pass_bytes(struct client *client, const char *data, size_t n)
+static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
-    struct rider *rider = &client->rider;
+    struct client *client = client_of_rider(rider);
+    const struct extra *extra = client->extra;
     if (!note_bytes(client, n))
         return;
     /* A message of which a part has gone out already goes on. */
-    if (client_extra(client)->gather != NULL && rider->lane->framing != FRAMING_UNSOLICITED &&
+    if (extra != NULL && extra->gather != NULL && rider->lane->framing != FRAMING_UNSOLICITED &&
         gather_take(client, data, n))
         return;
-    if (replies_are_idle(&client_extra(client)->replies) && client_spread(client) == NULL)
+    if (extra == NULL || (replies_are_idle(&extra->replies) && extra->spread == NULL))
         client_output(client, data, n);
     else
         put_in_order(client, rider, data, n);
     stop_if_slow(client);
-}
-
-static void on_bytes(struct rider *rider, const char *data, size_t n)
-{
-    struct client *client = client_of_rider(rider);
-    if (carry_of(client) == NULL || !carry_take_bytes(client, data, n, pass_bytes))
-        pass_bytes(client, data, n);
 }
 
 static void on_unheard(struct rider *rider, size_t n)
@@ -276,10 +270,11 @@ static void on_kept_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct client *client = client_of_rider(rider);
     if (!again_is_on(client)) {
-        on_bytes(rider, data, n);
+        if (!carry_take_bytes(client, data, n, on_bytes))
+            on_bytes(rider, data, n);
         return;
     }
-    timeouts_note_active(client);
+    client_note_active(client);
     again_take_bytes(client, data, n);
 }
 
@@ -524,7 +519,7 @@ static size_t begin(struct client *client, const char *data, size_t n)
 static void on_data(struct link *link, const char *data, size_t n)
 {
     struct client *client = client_of_link(link);
-    timeouts_note_active(client);
+    client_note_active(client);
     if (client_is_shaking(client)) {
         size_t used = proxied_take(client, data, n);
         data += used;
@@ -542,23 +537,13 @@ static void on_data(struct link *link, const char *data, size_t n)
         client_drain_look(client);
 }
 
-static struct link *on_link_passing(struct link *link, size_t *most)
-{
-    return feed_passing(client_of_link(link), most);
-}
-
 static void on_link_passed(struct link *link, size_t n)
 {
     struct client *client = client_of_link(link);
-    timeouts_note_active(client);
+    client_note_active(client);
     feed_passed(client, n);
     if (client->front->drain.is_on)
         client_drain_look(client);
-}
-
-static char *on_room(struct link *link, size_t *room)
-{
-    return feed_room(client_of_link(link), room);
 }
 
 /* A lane that has been stopped for the client goes on, if the client need not pay first. */
@@ -670,9 +655,9 @@ static void on_connected(struct link *link, int status)
 
 static const struct link_ops link_ops = {
     .on_connected = on_connected,
-    .on_room = on_room,
+    .on_room = feed_room,
     .on_data = on_data,
-    .on_passing = on_link_passing,
+    .on_passing = feed_passing,
     .on_passed = on_link_passed,
     .on_end_ahead = on_end_ahead,
     .on_end = on_end,

@@ -33,9 +33,8 @@ static void protocol_error(struct client *client, const struct request_scan *sca
 /* Operators need no login for weir's own commands, which have more words than Redis takes before one. */
 static const struct request_limits *limits_of(const struct client *client)
 {
-    if (client_is_operator(client))
-        return &request_limits_normal;
-    return session_is_anonymous(client) ? &request_limits_before_auth : &request_limits_normal;
+    bool may_be_anonymous = (client->epoch & EPOCH_NEEDS_AUTH) != 0 && !client_is_operator(client);
+    return may_be_anonymous && session_is_anonymous(client) ? &request_limits_before_auth : &request_limits_normal;
 }
 
 static bool is_large(const struct request_scan *scan)
@@ -87,18 +86,6 @@ static bool can_go_on(const struct client *client)
     return client->state == CLIENT_OPEN && client->waits == 0 && client_extra(client)->passage == NULL;
 }
 
-/* Those that come next and can go the short way, if any. */
-static enum route take_plain(struct client *client, struct intake *in, const struct request_limits *limits,
-                             struct pace *pace)
-{
-    size_t used;
-    struct slice bytes = slice_of(in->data + in->taken, in->filled - in->taken);
-    enum route result = express_run(client, limits, bytes, &used, pace);
-    in->scanned += (uint32_t)used;
-    in->taken = in->scanned;
-    return result;
-}
-
 /* Take requests for as long as they can go. */
 static void take_all(struct client *client, struct intake *in)
 {
@@ -122,8 +109,15 @@ static void take_all(struct client *client, struct intake *in)
         if (is_held_up && is_next && in->taken < in->filled)
             timing_share_waited(client);
         is_held_up &= !is_next;
-        if (is_next && take_plain(client, in, limits, &pace) == ROUTE_STOP)
-            break;
+        if (is_next) {
+            size_t used;
+            const struct slice rest = slice_of(in->data + in->taken, in->filled - in->taken);
+            enum route plain = express_run(client, limits, rest, &used, &pace);
+            in->scanned += (uint32_t)used;
+            in->taken = in->scanned;
+            if (plain == ROUTE_STOP)
+                break;
+        }
         if (is_next && (pace.left == 0 || pace.left_ns <= 0) && in->taken < in->filled)
             continue;
         enum scan_result scanned = SCAN_FRAME;
@@ -170,8 +164,8 @@ static void take(struct client *client, struct intake *in)
     client->front->nodes.commons.share_us = 0;
     client->front->slow.waits = 0;
     fair_share_end(client);
-    if (client_spread(client) != NULL)
-        spread_end_batch(client_spread(client), &client->extra->replies);
+    if (client_extra(client)->spread != NULL)
+        spread_end_batch(client_extra(client)->spread, &client->extra->replies);
     outbox_flush(&client->front->nodes.commons.outbox);
 }
 
@@ -358,19 +352,16 @@ static void adjust_reading(struct client *client)
             &client->rider); /* it was stopped for a slow reader: see stop_if_slow in front/client/connection.c */
 }
 
-/* Is a part of a request here whose rest the client has still to send? */
-static bool has_begun(const struct client *client)
-{
-    if (client_extra(client)->passage != NULL)
-        return true;
-    return client->intake != NULL && !client->intake->has_frame && client->waits == 0;
-}
-
-/* `is_another`: some request has been taken meanwhile. */
+/*
+ * A part of a request is here whose rest the client has still to send, or none. `is_another`: some
+ * was taken meanwhile.
+ */
 static void note_begun(struct client *client, bool is_another)
 {
     bool is_waited_for = !list_is_empty(&client->waited_for.in_list);
-    bool is_begun = has_begun(client) && !client_is_leaving(client);
+    const struct intake *in = client->intake;
+    bool is_begun = client_extra(client)->passage != NULL || (in != NULL && !in->has_frame && client->waits == 0);
+    is_begun &= !client_is_leaving(client);
     if (is_waited_for && (is_another || !is_begun))
         timeouts_end_request(client);
     if (is_begun && (is_another || !is_waited_for))
@@ -406,12 +397,13 @@ void feed(struct client *client, const char *data, size_t n)
     if (client_is_closed(client))
         return;
     note_begun(client, is_another);
-    binding_tell_top(client);
+    client_tell_top(client);
     adjust_reading(client);
 }
 
-struct link *feed_passing(struct client *client, size_t *most)
+struct link *feed_passing(struct link *link, size_t *most)
 {
+    struct client *client = container_of(link, struct client, link);
     const struct passage *passage = client_extra(client)->passage;
     if (passage == NULL || passage->is_refused || client->intake != NULL || client_is_leaving(client) ||
         client->rider.lane == NULL)
@@ -431,19 +423,15 @@ void feed_passed(struct client *client, size_t n)
 }
 
 /* Nothing of a bulk that is passing will have to be kept: as much of it as there is room for is read at once. */
-static size_t read_room(const struct client *client, size_t most)
+char *feed_room(struct link *link, size_t *room)
 {
-    const struct passage *passage = client_extra(client)->passage;
-    uint64_t left = passage != NULL ? passage->scan.bulk_left : 0;
-    size_t room = left < most ? (size_t)left : most;
-    return room > INTAKE_READ ? room : INTAKE_READ;
-}
-
-char *feed_room(struct client *client, size_t *room)
-{
+    struct client *client = container_of(link, struct client, link);
     struct intake *in = client->intake;
     if (in == NULL) {
-        *room = read_room(client, *room);
+        const struct passage *passage = client_extra(client)->passage;
+        uint64_t left = passage != NULL ? passage->scan.bulk_left : 0;
+        size_t most = left < *room ? (size_t)left : *room;
+        *room = most > INTAKE_READ ? most : INTAKE_READ;
         return NULL;
     }
     uint32_t before = in->capacity;
@@ -464,7 +452,7 @@ void feed_again(struct client *client)
         bool is_another = client->intake->taken > before;
         compact(client);
         note_begun(client, is_another);
-        binding_tell_top(client);
+        client_tell_top(client);
     }
     adjust_reading(client);
 }

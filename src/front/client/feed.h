@@ -24,14 +24,14 @@
 /* `n` bytes have come from the client's socket. */
 void feed(struct client *client, const char *data, size_t n);
 
-/* Where the next read goes, *room its size; NULL: into the loop's buffer. */
-char *feed_room(struct client *client, size_t *room);
+/* As a link's on_room: where the next read goes, *room its size; NULL: into the loop's buffer. */
+char *feed_room(struct link *link, size_t *room);
 
 /* The client's link was woken: the request that waits is tried again. */
 void feed_again(struct client *client);
 
 /* As a link's on_passing and on_passed: where the content of a large request goes without being looked at. */
-struct link *feed_passing(struct client *client, size_t *most);
+struct link *feed_passing(struct link *link, size_t *most);
 void feed_passed(struct client *client, size_t n);
 
 /* Nothing more will come: a large request that is under way ends in the middle, also one that had waited until now. */

@@ -260,7 +260,7 @@ static struct remains *make(struct client *client, struct lane *lane, const stru
     remains->subject = client->subject;
     subject_hold(remains->subject);
     subject_note_left(remains->subject, 1);
-    if (meter != NULL && client_spread(client) != NULL) {
+    if (meter != NULL && client_extra(client)->spread != NULL) {
         take_counted(remains, meter, lane, rider);
     } else if (meter != NULL) {
         remains->counted = meter->counted;

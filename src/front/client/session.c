@@ -160,7 +160,7 @@ struct login *session_login(const struct client *client)
 static uint32_t epoch_at(const struct client *client, const struct node *node)
 {
     const struct read_side *reading = read_side_of(client);
-    const struct place *place = spread_place_at(client_spread(client), node);
+    const struct place *place = spread_place_at(client_extra(client)->spread, node);
     if (node == front_home_node(client->front))
         return client->epoch;
     if (place != NULL)
@@ -417,7 +417,7 @@ static void drop_kept(struct client *client)
 static void change_lane(struct client *client, bool has_logged_in)
 {
     read_side_end_session(client);
-    spread_end_session(client_spread(client), has_logged_in);
+    spread_end_session(client_extra(client)->spread, has_logged_in);
     lease_drop(&client->shared);
     if (has_logged_in)
         drop_kept(client);
@@ -448,7 +448,7 @@ bool session_log_in(struct client *client, struct login *login, const struct pro
 void session_begin(struct client *client)
 {
     client->epoch = node_epoch(front_home_node(client->front));
-    spread_renew_epochs(client_spread(client));
+    spread_renew_epochs(client_extra(client)->spread);
 }
 
 void session_reset(struct client *client)

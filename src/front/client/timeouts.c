@@ -10,7 +10,6 @@
 #include "net/tls.h"
 
 #define LOOKS 8        /* at each client in idle-timeout; who is silent at so many in a row is closed */
-#define MI_BITS 20     /* of client.waited_for.active_mi */
 #define LOOKS_MAX 1024 /* in one go; the others have their turn in between */
 #define BINDS_MAX 128  /* the same: each may be an answer and a close */
 
@@ -27,12 +26,6 @@ static struct client *client_at(struct list *at)
 uint32_t timeouts_now_ms(const struct front *front)
 {
     return (uint32_t)(front->loop->now_ns / NS_PER_MS);
-}
-
-/* For what is noted at each read: a shift in the place of a division. */
-static uint32_t now_mi(const struct front *front)
-{
-    return (uint32_t)(front->loop->now_ns >> MI_BITS);
 }
 
 /* Both times are cut to milliseconds: one more has to pass, or it would be early. */
@@ -376,16 +369,10 @@ void timeouts_enter(struct client *client)
     list_init(&client->waited_for.in_list);
     client->waited_for.looked_ms = client->waited_for.since_ms = timeouts_now_ms(front);
     client->waited_for.came_s = (uint32_t)(front->loop->now_ns / NS_PER_S);
-    client->waited_for.active_mi = now_mi(front);
+    client->waited_for.active_mi = (uint32_t)(front->loop->now_ns >> ACTIVE_BITS);
     list_push(&front->clients, &client->in_front);
     arm_idle(front);
     watch_hosts(front);
-}
-
-void timeouts_note_active(struct client *client)
-{
-    client->was_active = true;
-    client->waited_for.active_mi = now_mi(client->front);
 }
 
 uint64_t timeouts_age_s(const struct client *client)
@@ -395,7 +382,8 @@ uint64_t timeouts_age_s(const struct client *client)
 
 uint64_t timeouts_idle_s(const struct client *client)
 {
-    return ((uint64_t)(now_mi(client->front) - client->waited_for.active_mi) << MI_BITS) / NS_PER_S;
+    uint32_t now = (uint32_t)(client->front->loop->now_ns >> ACTIVE_BITS);
+    return ((uint64_t)(now - client->waited_for.active_mi) << ACTIVE_BITS) / NS_PER_S;
 }
 
 void timeouts_leave(struct client *client, enum client_state was)

@@ -40,9 +40,6 @@ bool timeouts_is_new(const struct client *client, uint32_t since_ms);
 uint64_t timeouts_age_s(const struct client *client);
 uint64_t timeouts_idle_s(const struct client *client);
 
-/* Bytes have passed, either way: it is not idle. */
-void timeouts_note_active(struct client *client);
-
 /*
  * A PROXY header or a TLS handshake is waited for; its end, or timeouts_leave, must follow. A quarter of max-clients
  * and

@@ -11,11 +11,6 @@
  */
 #define SLOW_PER_S 100
 
-static uint64_t now_ns(const struct client *client)
-{
-    return client->front->loop->now_ns;
-}
-
 /* ---- the slow log ---- */
 
 static bool may_log(struct slow *slow, uint64_t now)
@@ -111,7 +106,7 @@ void timing_note(struct client *client, const struct lane *lane, const struct ca
         .arrived_ns = call->arrived_ns,
         /* What is large is written at once, and the answer may be here before anything else is. */
         .sent_ns = call->sent_ns != 0 ? call->sent_ns : call->arrived_ns + call->waited_us * NS_PER_US,
-        .answered_ns = now_ns(client),
+        .answered_ns = client->front->loop->now_ns,
         .waited_us = call->waited_us,
         .share_us = (call->flags & CALL_LOOK) == 0 ? call->share_us : 0,
         .n = n,
@@ -125,7 +120,7 @@ void timing_not_sent(struct client *client, uint64_t tag, uint64_t arrived_ns, u
     const struct timed timed = {
         .arrived_ns = arrived_ns,
         .sent_ns = arrived_ns + waited_us * NS_PER_US,
-        .answered_ns = now_ns(client),
+        .answered_ns = client->front->loop->now_ns,
         .waited_us = waited_us,
         .n = 1,
     };
@@ -137,7 +132,7 @@ void timing_local(struct client *client, uint64_t tag, uint32_t n)
 {
     const struct timed timed = {
         .arrived_ns = client->rider.arrived_ns,
-        .answered_ns = now_ns(client),
+        .answered_ns = client->front->loop->now_ns,
         .waited_us = client->rider.waited_us,
         .share_us = client->front->nodes.commons.share_us,
         .n = n,
@@ -151,7 +146,7 @@ void timing_decided(struct client *client, const struct decision *call)
     const struct timed timed = {
         .arrived_ns = call->arrived_ns,
         .sent_ns = call->arrived_ns + call->waited_us * NS_PER_US,
-        .answered_ns = now_ns(client),
+        .answered_ns = client->front->loop->now_ns,
         .waited_us = call->waited_us,
         .share_us = call->share_us,
         .n = 1,
@@ -177,4 +172,10 @@ void timing_share_waited(struct client *client)
     subject_count_share_wait(subject, waited_us);
     top_add_each(front->top, slice_str(subject->record->name), subject_name(subject), subject->hash, amounts,
                  TOP_NO_LIMIT, now_ns);
+}
+
+void timing_written(struct loop *loop)
+{
+    struct front *front = loop->owner;
+    answered_written(&front->answered, &front->counts.times, loop->written_ns);
 }

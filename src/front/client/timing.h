@@ -40,6 +40,9 @@ void timing_not_sent(struct client *client, uint64_t tag, uint64_t arrived_ns, u
 /* weir has answered the client's next n requests, which all have this tag. */
 void timing_local(struct client *client, uint64_t tag, uint32_t n);
 
+/* As loop.on_written: requests that were answered in this iteration have been written. */
+void timing_written(struct loop *loop);
+
 /* A LIMIT command has been decided; measured unless its arrived_ns is 0. */
 void timing_decided(struct client *client, const struct decision *call);
 

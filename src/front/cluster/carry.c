@@ -420,7 +420,7 @@ static struct slice give_up(const struct client *client)
 
 /* ---- replies ---- */
 
-typedef void (*pass_fn)(struct client *client, const char *data, size_t n);
+typedef void (*pass_fn)(struct rider *rider, const char *data, size_t n);
 
 /* A whole error reply to the call that is under way. */
 static void take_error(struct client *client, struct slice reply, pass_fn pass)
@@ -430,7 +430,7 @@ static void take_error(struct client *client, struct slice reply, pass_fn pass)
         bool is_queued = carry->ops->take_refusal(client, reply);
         carry->is_void |= !is_queued;
         reply = is_queued ? SLICE("+QUEUED\r\n") : reply;
-        pass(client, reply.at, reply.len);
+        pass(&client->rider, reply.at, reply.len);
         return;
     }
     if (carry->step == CARRY_REPLAYS || carry->step == CARRY_BEGINS) {
@@ -453,7 +453,7 @@ static void take_error(struct client *client, struct slice reply, pass_fn pass)
         carry_set_step(carry, CARRY_WAITS);
         client_wait(client, WAIT_AGAIN);
     } else if (!carry->is_muted) {
-        pass(client, reply.at, reply.len);
+        pass(&client->rider, reply.at, reply.len);
     }
 }
 
@@ -481,7 +481,7 @@ static size_t take_line(struct client *client, const char *data, size_t n, pass_
     if (whole.at[0] == '-')
         take_error(client, bytes_slice(&whole), pass);
     else if (!is_dropped(carry))
-        pass(client, whole.at, whole.len);
+        pass(&client->rider, whole.at, whole.len);
     bytes_fini(&whole);
     return len;
 }
@@ -501,7 +501,7 @@ bool carry_take_bytes(struct client *client, const char *data, size_t n, pass_fn
         if (!is_line) {
             carry->in_reply = lane_is_in_frame(lane);
             if (!is_dropped(carry))
-                pass(client, data, n);
+                pass(&client->rider, data, n);
             break;
         }
         size_t used = take_line(client, data, n, pass);

@@ -65,7 +65,7 @@ __attribute__((warn_unused_result)) bool carry_end_probe(struct client *client, 
  * their place or none. True: that was all.
  */
 bool carry_take_bytes(struct client *client, const char *data, size_t n,
-                      void (*pass)(struct client *client, const char *data, size_t n));
+                      void (*pass)(struct rider *rider, const char *data, size_t n));
 
 /* True if the client outlives the loss of its lane: what was under way has come back. */
 bool carry_outlives_lane(const struct client *client);

@@ -255,7 +255,7 @@ static enum route start(struct client *client, const struct request *request)
         compound_free(compound);
         return ROUTE_STOP;
     }
-    compound->run = client_spread(client)->order++;
+    compound->run = client_extra(client)->spread->order++;
     compound->is_muted = reply_mode_take(&client->reply_mode);
     if (client->reader == READER_NEW && (request->command->flags & CMD_READONLY) != 0)
         client->reader = READER_ASKS; /* whatever lane of its own it has */
@@ -332,8 +332,8 @@ static bool must_wait(struct client *client, const struct request *request)
 {
     bool is_lent = is_for_many(fanout_for(request)) && !request->command->is_shareable;
     return client->rider.in_flight > 0 || client_extra(client)->n_compounds >= COMPOUNDS_MAX ||
-           (is_lent && spread_in_flight(client_spread(client)) > 0) || places_must_not_overtake(client, request) ||
-           must_ask_first(client, request) ||
+           (is_lent && spread_in_flight(client_extra(client)->spread) > 0) ||
+           places_must_not_overtake(client, request) || must_ask_first(client, request) ||
            (request->command->is_pausable && read_side_of(client) != NULL && shard_reads_are_under_way(client));
 }
 

@@ -283,7 +283,7 @@ static void on_convoy_one(struct hop *hop)
     uint32_t i = convoy->n_heard++;
     convoy->parts[i].end = hop->reply.len;
     bool is_run = hop->reply.len > (i > 0 ? convoy->parts[i - 1].end : 0);
-    if (is_run && !list_is_empty(&client_spread(hop->client)->refused))
+    if (is_run && !list_is_empty(&client_extra(hop->client)->spread->refused))
         note_run(convoy, convoy->parts[i].part);
 }
 
@@ -383,7 +383,7 @@ static void start_convoys(struct compound *compound)
         counts[row < n_rows ? row : 0] += row < n_rows;
     }
     bool is_outdated =
-        spread_is_outdated(client_spread(client), &client->front->nodes); /* behind the rows: slot_map.h */
+        spread_is_outdated(client_extra(client)->spread, &client->front->nodes); /* behind the rows: slot_map.h */
     for (uint32_t i = 0; is_outdated && i < compound->n_parts; i++)
         compound->parts[i].row = SLOT_UNSERVED;
     for (uint16_t row = 0; row < n_rows && !is_outdated; row++)
@@ -436,7 +436,7 @@ static bool alloc_parts(struct compound *compound, uint32_t n)
 
 static void start_slots(struct compound *compound)
 {
-    if (client_spread(compound->client) != NULL && client_spread(compound->client)->n_held == 0)
+    if (client_extra(compound->client)->spread != NULL && client_extra(compound->client)->spread->n_held == 0)
         start_convoys(compound);
     for (uint32_t i = 0; i < compound->n_parts; i++) {
         if (compound->parts[i].row != SLOT_UNSERVED)
@@ -501,7 +501,7 @@ static void start_scan(struct compound *compound)
  */
 static uint32_t count_written(const struct client *client, uint32_t *least)
 {
-    const struct spread *spread = client_spread(client);
+    const struct spread *spread = client_extra(client)->spread;
     uint32_t n = 0, n_told = 0;
     for (size_t i = 0; spread != NULL && i < spread->n_places; i++) {
         uint32_t wrote_at = spread->places[i] != NULL ? spread->places[i]->wrote_at : 0;
@@ -523,8 +523,8 @@ static void start_waits(struct compound *compound, const struct request *request
     struct client *client = compound->client;
     uint32_t n = 0, least;
     (void)count_written(client, &least);
-    for (size_t i = 0; i < client_spread(client)->n_places && n < compound->n_parts; i++) {
-        struct place *place = client_spread(client)->places[i];
+    for (size_t i = 0; i < client_extra(client)->spread->n_places && n < compound->n_parts; i++) {
+        struct place *place = client_extra(client)->spread->places[i];
         if (place == NULL || place->wrote_at < least)
             continue;
         struct portion *part = &compound->parts[n++];

@@ -34,7 +34,7 @@ static bool is_replica_of(const struct topology *topology, size_t row, size_t ma
 
 static const struct place *place_at(const struct client *client, size_t row)
 {
-    return spread_place(client_spread(client), client->front->nodes.rows[row]);
+    return spread_place(client_extra(client)->spread, client->front->nodes.rows[row]);
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -136,8 +136,8 @@ bool shard_reads_hold(struct client *client, const struct request *request, cons
     size_t number = number_of(client, row), first, n_replicas;
     uint64_t now_ns = client->front->loop->now_ns;
     bool is_any = false;
-    if ((reading->held_ns != 0 && now_ns < reading->held_ns + HOLD_NS) || spread_in_flight(client_spread(client)) > 0 ||
-        !choose(client, request, number, &first, &n_replicas))
+    if ((reading->held_ns != 0 && now_ns < reading->held_ns + HOLD_NS) ||
+        spread_in_flight(client_extra(client)->spread) > 0 || !choose(client, request, number, &first, &n_replicas))
         return false;
     for (size_t i = topology->n_masters; i < topology->n_rows && !is_any; i++)
         is_any = is_replica_of(topology, i, number) && as_of(client, i) != 0;
@@ -156,7 +156,7 @@ bool shard_reads_must_wait(const struct client *client, const struct nodes_row *
     size_t number = number_of(client, row);
     if (number == NO_ROW)
         return false;
-    if (number >= topology->n_masters && client_spread(client)->n_hops > 0)
+    if (number >= topology->n_masters && client_extra(client)->spread->n_hops > 0)
         return true;
     size_t master = topology->rows[number].master;
     for (size_t i = 0; i < topology->n_rows; i++) {

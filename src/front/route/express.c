@@ -12,13 +12,6 @@
 #include "resp/plain.h"
 #include "upstream/lane/shared.h"
 
-/* May its next read be one of many behind which others' calls come? */
-static inline bool is_no_stranger(const struct client *client)
-{
-    return client->reader == READER_KNOWN ||
-           (client->reader == READER_NEW && !shared_is_wary(&front_home(client->front)->lanes));
-}
-
 /* Nothing that the client has done before bears on a plain command of its. */
 static inline bool is_unburdened(const struct client *client)
 {
@@ -29,8 +22,11 @@ static inline bool is_unburdened(const struct client *client)
     unsigned burdens = (unsigned)client_has_own_lane(client) | !transaction_is_none(&client->transaction) |
                        reply_mode_is_deaf(&client->reply_mode) | client->was_refused | client->is_keyed |
                        subject_is_overflow(client->subject) | client_is_operator(client);
+    /* A stranger's next read may be one of many behind which calls of others come. */
+    bool is_stranger =
+        client->reader != READER_KNOWN && (client->reader != READER_NEW || shared_is_wary(&front_home(front)->lanes));
     return burdens == 0 && extra->n_asked == 0 && extra->n_subscribed == 0 && extra->heavy_until_ns == 0 &&
-           is_no_stranger(client) && !front->settings->lanes_private;
+           !is_stranger && !front->settings->lanes_private;
 }
 
 /* The lane that its commands would go to; NULL: that must be found out. */
@@ -80,6 +76,42 @@ static inline const struct command *find_command(struct front *front, struct sli
     return recent->slots[slot].command;
 }
 
+/* ---- the gate ---- */
+
+/*
+ * For a client whose limits, if it has any, are no more than a count of its commands: account_ask
+ * for n requests, one after the other. Returns how many pass; the others are refused, each with
+ * *verdict.
+ */
+static inline uint32_t pass_gate(struct client *client, const struct command *command, uint32_t n,
+                                 struct verdict *verdict)
+{
+    struct front *front = client->front;
+    client->n_commands += n;
+    demand_note(&front->demand, command, n);
+    if (client->bound == NULL)
+        return n;
+    uint32_t passed =
+        gate_ask_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict);
+    if (passed < n)
+        account_count_refused(client, verdict->limit, n - passed);
+    return passed;
+}
+
+/* The same as account_ask_refusal: true if all n are refused; else nothing has been counted. */
+static inline bool refuse_at_gate(struct client *client, const struct command *command, uint32_t n,
+                                  struct verdict *verdict)
+{
+    struct front *front = client->front;
+    if (client->bound == NULL || (command->flags & CMD_CONTROL) != 0 ||
+        !gate_refuse_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict))
+        return false;
+    client->n_commands += n;
+    account_count_refused(client, verdict->limit, n);
+    demand_note(&front->demand, command, n);
+    return true;
+}
+
 /* The last n requests of this command have not passed. */
 static enum route refuse(struct client *client, const struct command *command, uint32_t argc, uint32_t n,
                          const struct verdict *verdict)
@@ -107,6 +139,11 @@ struct stretch {
  */
 #define STRETCH_BYTES 4096
 
+static inline bool fits(enum reads_kind kind, const struct command *command)
+{
+    return kind == READS_ANY || kind == (command->reads_keys ? READS_READS : READS_OTHERS);
+}
+
 /* The client's next requests that are alike and can go now to this lane; NULL: there is none yet. */
 static inline struct stretch find_stretch(const struct client *client, const struct lane *lane, const struct pace *pace,
                                           enum reads_kind kind, const struct request_limits *limits, const char *at,
@@ -122,7 +159,7 @@ static inline struct stretch find_stretch(const struct client *client, const str
     if (next == NULL || next - at > LARGE_REQUEST || end - name.at < NAME_ROOM)
         return stretch;
     stretch.command = find_command(front, name);
-    if (stretch.command == NULL || !reads_fits(kind, stretch.command))
+    if (stretch.command == NULL || !fits(kind, stretch.command))
         return stretch;
     const uint32_t most = pace_most(pace, command_cost_ns(stretch.command));
     if (most == 0)
@@ -137,14 +174,12 @@ static inline struct stretch find_stretch(const struct client *client, const str
     return stretch;
 }
 
-/* Where the first n of the stretch end. */
+/* Where the first n of the stretch end, which are not all. */
 static const char *end_of(const struct stretch *stretch, const struct request_limits *limits, uint32_t n)
 {
     struct slice name;
     uint32_t argc;
     const char *at = stretch->at;
-    if (n == stretch->n)
-        return stretch->end;
     for (; n > 0; n--)
         at = plain_request(at, stretch->end, limits, &name, &argc);
     return at;
@@ -163,7 +198,7 @@ static inline bool note(struct client *client, struct lane *lane, const struct s
         client_close_starved(client);
         return false;
     }
-    account_note_bytes(client, bytes);
+    client->n_bytes += bytes;
     if (stretch->command->is_pausable)
         coverage_note_elsewhere(client);
     front_count_many(client->front, stretch->command, RESULT_FORWARDED, n);
@@ -179,7 +214,7 @@ static enum route refuse_without_lane(struct client *client, const struct reques
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
         const struct stretch stretch = find_stretch(client, NULL, pace, READS_ANY, limits, at, bytes.at + bytes.len);
-        if (stretch.n == 0 || !account_refuse_plainly(client, stretch.command, stretch.n, &verdict))
+        if (stretch.n == 0 || !refuse_at_gate(client, stretch.command, stretch.n, &verdict))
             break;
         at = stretch.end;
         pace->left -= stretch.n;
@@ -197,15 +232,15 @@ static enum route send_along(struct client *client, struct lane *lane, const str
     const char *at = bytes.at;   /* ... and ends here */
     uint32_t n = 0;
     uint64_t work_ns = 0;
-    const enum reads_kind kind = read_side_of(client) == NULL ? READS_ANY : reads_kind_now(client);
+    const enum reads_kind kind = client_extra(client)->read_side == NULL ? READS_ANY : reads_kind_now(client);
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
         const struct stretch stretch = find_stretch(client, lane, pace, kind, limits, at, bytes.at + bytes.len);
         if (stretch.n == 0)
             break;
-        uint32_t n_passed = account_pass_plainly(client, stretch.command, stretch.n, &verdict);
-        const char *passed = end_of(&stretch, limits, n_passed);
+        uint32_t n_passed = pass_gate(client, stretch.command, stretch.n, &verdict);
+        const char *passed = n_passed == stretch.n ? stretch.end : end_of(&stretch, limits, n_passed);
         if (n_passed > 0 && !note(client, lane, &stretch, n_passed, passed)) {
             result = ROUTE_STOP;
             break; /* they are not sent: nobody would wait for their replies */
@@ -357,7 +392,7 @@ static bool send_all(struct client *client, const struct slot_stretch *stretch, 
             return false;
         at = stretch->ends[to - 1];
     }
-    account_note_bytes(client, (uint32_t)(at - begin));
+    client->n_bytes += (uint32_t)(at - begin);
     if (stretch->command->is_pausable)
         coverage_note_elsewhere(client);
     front_count_many(client->front, stretch->command, RESULT_FORWARDED, n);
@@ -367,7 +402,7 @@ static bool send_all(struct client *client, const struct slot_stretch *stretch, 
 /* True if nothing that is in flight bears on where the next request goes. */
 static bool is_settled(const struct client *client)
 {
-    const struct spread *spread = client_spread(client);
+    const struct spread *spread = client_extra(client)->spread;
     return spread != NULL && !spread->is_stale && spread->n_held == 0 && client->rider.in_flight == 0;
 }
 
@@ -390,7 +425,7 @@ static enum route run_on_cluster(struct client *client, const struct request_lim
         find_slot_stretch(client, &stretch, &seen, pace, limits, at, bytes.at + bytes.len);
         if (stretch.n == 0)
             break;
-        uint32_t n = account_pass_plainly(client, stretch.command, stretch.n, &verdict);
+        uint32_t n = pass_gate(client, stretch.command, stretch.n, &verdict);
         if (n > 0 && !send_all(client, &stretch, at, n)) {
             result = ROUTE_STOP;
             break;
@@ -413,9 +448,9 @@ enum route express_run(struct client *client, const struct request_limits *limit
                        struct pace *pace)
 {
     *used = 0;
-    if (!is_unburdened(client) || !account_is_plain(client))
+    if (!is_unburdened(client) || (client->bound != NULL && !client->bound->is_plain))
         return ROUTE_TAKEN;
-    if (client_is_on_cluster(client) && read_side_of(client) != NULL)
+    if (client_is_on_cluster(client) && client_extra(client)->read_side != NULL)
         return ROUTE_TAKEN; /* each read may go to one of several nodes: front/cluster/shard_reads.h */
     account_begin(client);
     if (client_is_on_cluster(client))

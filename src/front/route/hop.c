@@ -6,7 +6,6 @@
 #include "front/route/overtaken.h"
 #include "front/client/read_side.h"
 #include "front/client/remains.h"
-#include "front/client/session.h"
 #include "front/client/timing.h"
 #include "limit/command/keys.h"
 #include "upstream/node/redirect.h"
@@ -38,7 +37,7 @@ static struct hop *hop_at(struct list *at)
 
 static struct spread *spread_of(const struct hop *hop)
 {
-    return client_spread(hop->client);
+    return client_extra(hop->client)->spread;
 }
 
 static uint64_t now_ns(const struct hop *hop)
@@ -212,7 +211,7 @@ static uint64_t left_of_reply(const struct hop *hop)
 static void on_unread(struct rider *rider, uint64_t bytes)
 {
     struct client *client = hop_of(rider)->client;
-    struct list *hops = &client_spread(client)->hops;
+    struct list *hops = &client_extra(client)->spread->hops;
     uint64_t left = 0;
     (void)bytes;
     for (struct list *at = hops->next; at != hops; at = at->next)
@@ -789,7 +788,7 @@ static void note_returned(struct spread *spread)
 
 void hops_go_on(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     struct list *next;
     note_returned(spread);
     for (struct list *at = spread->hops.next; at != &spread->hops && is_going(client); at = next) {
@@ -810,7 +809,7 @@ void hops_go_on(struct client *client)
 
 void hops_adopt(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
         struct hop *hop = hop_at(at);
         hop->look_ns = 0;
@@ -825,7 +824,7 @@ void hops_adopt(struct client *client)
 
 void hops_catch_up(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
         struct rider *rider = &hop_at(at)->rider;
         if (rider->in_flight > 0)
@@ -848,7 +847,7 @@ static void leave(struct hop *hop)
 /* A lane may be telling its riders that it is lost: their memory stays until hops_free. */
 void hops_leave(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
         leave(hop_at(at));
         hop_at(at)->is_held = false;
@@ -859,7 +858,7 @@ void hops_leave(struct client *client)
 
 void hops_free(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     while (!list_is_empty(&spread->hops)) {
         struct hop *hop = hop_at(spread->hops.next);
         list_take(&hop->in_spread);

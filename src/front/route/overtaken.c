@@ -39,7 +39,7 @@ int32_t overtaken_slot_of(const struct client *client, struct slice bytes)
 void overtaken_note_run(const struct place *place, struct slice bytes)
 {
     const struct client *client = place->client;
-    const struct spread *spread = client_spread(client);
+    const struct spread *spread = client_extra(client)->spread;
     struct request request;
     bool is_known = describe(client, bytes, &request);
     int32_t slot = is_known ? keys_slot(request.command, bytes, request.argc) : KEYS_NO_SLOT;

@@ -11,7 +11,6 @@
 #include "front/client/read_side.h"
 #include "front/client/remains.h"
 #include "front/client/session.h"
-#include "front/client/timeouts.h"
 #include "front/client/timing.h"
 #include "front/session/wait_coverage.h"
 #include "upstream/lane/shared.h"
@@ -46,7 +45,7 @@ static bool note_bytes(struct place *place, size_t n)
     account_bytes_out(client, n, place->rider.counted);
     if (client_is_closed(client))
         return false;
-    timeouts_note_active(client);
+    client_note_active(client);
     return true;
 }
 
@@ -134,7 +133,7 @@ static void note_heard(struct place *place)
 static void drop_answered(struct place *place, uint32_t n)
 {
     struct unanswered *unanswered = &place->unanswered;
-    for (; n > 0 && !list_is_empty(&client_spread(place->client)->refused); n--) {
+    for (; n > 0 && !list_is_empty(&client_extra(place->client)->spread->refused); n--) {
         overtaken_note_run(place, unanswered_oldest(unanswered));
         unanswered_drop(unanswered, pool_of(place), 1);
     }
@@ -208,7 +207,7 @@ static void on_lost(struct rider *rider, const struct lane *lane)
 static void on_resume(struct rider *rider, enum rider_wait what)
 {
     struct client *client = place_of(rider)->client;
-    const struct spread *spread = client_spread(client);
+    const struct spread *spread = client_extra(client)->spread;
     if (what == RIDER_LANE)
         client_resume(client, WAIT_LANE);
     else if (what == RIDER_REPLIES && spread_in_flight(spread) == 0)

@@ -198,7 +198,7 @@ static struct place *take_place(struct spread *spread, const struct nodes_row *r
 
 void places_adopt(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     const struct nodes *nodes = &client->front->nodes;
     if (spread == NULL || spread->n_places == 0)
         return;
@@ -236,7 +236,7 @@ static void free_retired(struct spread *spread)
 
 void places_go_on(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     if (spread == NULL)
         return;
     hops_go_on(client);
@@ -255,7 +255,7 @@ static void catch_up(struct client *client, struct place *place)
 
 void places_catch_up(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     if (spread == NULL)
         return;
     for (size_t i = 0; i < spread->n_places; i++)
@@ -271,7 +271,7 @@ void places_catch_up(struct client *client)
 
 void places_leave(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     if (spread == NULL)
         return;
     spread_forget(spread, &client->extra->replies);
@@ -286,7 +286,7 @@ void places_leave(struct client *client)
 
 void places_free(struct client *client)
 {
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     if (spread == NULL)
         return;
     spread_forget(spread, &client->extra->replies);
@@ -308,7 +308,7 @@ void places_note_write(struct client *client, const struct lane *lane)
 {
     coverage_note_write(client);
     bool is_there = client_is_on_cluster(client) && !lanes_of(lane)->is_retired;
-    bool is_new = is_there && spread_place(client_spread(client), nodes_row_of(lane)) == NULL;
+    bool is_new = is_there && spread_place(client_extra(client)->spread, nodes_row_of(lane)) == NULL;
     struct place *place = is_there ? place_get(client, nodes_row_of(lane)) : NULL;
     if (place != NULL && is_new && session_login(client) != NULL)
         proof_copy(&place->proof, session_proof(client)); /* with which the lane was found */

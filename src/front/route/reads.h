@@ -60,9 +60,4 @@ enum reads_kind {
 
 enum reads_kind reads_kind_now(const struct client *client);
 
-static inline bool reads_fits(enum reads_kind kind, const struct command *command)
-{
-    return kind == READS_ANY || kind == (command->reads_keys ? READS_READS : READS_OTHERS);
-}
-
 #endif

@@ -504,7 +504,7 @@ static enum route find_place(struct client *client, struct request *request, str
 static bool is_place_at_hand(const struct client *client, const struct request *request)
 {
     const struct nodes_row *row = places_row_for(client, request);
-    const struct place *place = row != NULL ? spread_place(client_spread(client), row) : NULL;
+    const struct place *place = row != NULL ? spread_place(client_extra(client)->spread, row) : NULL;
     return place != NULL && (place->was_refused || lease_holds(&place->shared));
 }
 
@@ -718,7 +718,7 @@ static bool must_wait_for_kept(const struct client *client, const struct request
 /* True if the request goes by neither a place nor hops, and calls are in flight there. */
 static bool must_wait_for_places(const struct client *client, const struct request *request)
 {
-    return spread_in_flight(client_spread(client)) > 0 && !places_take(client, request) &&
+    return spread_in_flight(client_extra(client)->spread) > 0 && !places_take(client, request) &&
            !compound_takes(client, request);
 }
 

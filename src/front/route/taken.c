@@ -33,7 +33,7 @@ static void on_reply(struct hop *hop, struct slice reply)
         client_close_starved(client);
     if (!client_is_closed(client))
         client_limit_unread(client, 0);
-    if (!client_is_closed(client) && !spread_go_on(client_spread(client), replies, &outlet))
+    if (!client_is_closed(client) && !spread_go_on(client_extra(client)->spread, replies, &outlet))
         client_close_starved(client);
     free(taken);
 }

@@ -443,7 +443,7 @@ static enum route go_on(struct subscriptions *subs, struct request *request)
 
 enum route subscribe_run(struct client *client, struct request *request)
 {
-    const struct spread *spread = client_spread(client);
+    const struct spread *spread = client_extra(client)->spread;
     struct subscriptions *subs = subscriptions_need(client);
     if (subs == NULL)
         return ROUTE_STOP;

@@ -8,7 +8,6 @@
 #include "front/route/fair_share.h"
 #include "front/route/place.h"
 #include "front/client/session.h"
-#include "front/client/timeouts.h"
 #include "upstream/lane/deliver.h"
 #include "upstream/lane/lend.h"
 #include "upstream/lane/stall.h"
@@ -174,7 +173,7 @@ static bool is_within(const struct client *client, const struct rider *rider)
 static bool let_end(struct client *client)
 {
     struct extra *extra = client->extra;
-    struct spread *spread = client_spread(client);
+    struct spread *spread = client_extra(client)->spread;
     if (is_within(client, &client->rider))
         return !lane_end_run(&client->rider) || replies_begin(&extra->replies, &extra->own, true);
     if (spread != NULL && spread_is_in_frame(spread))
@@ -234,7 +233,7 @@ void tap_pass(struct tap *tap, struct slice frame)
     account_bytes_out(client, frame.len, 0);
     if (client_is_closed(client))
         return;
-    timeouts_note_active(client);
+    client_note_active(client);
     put(tap, frame);
     if (!client_is_closed(client))
         stop_if_slow(tap);
