@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "upstream/lane/deliver.h"
 #include "upstream/lane/lend.h"
 
@@ -232,19 +233,29 @@ bool client_begin_apart(struct client *client, struct reply_source *source)
     return false;
 }
 
+void client_output_from(struct client *client, struct reply_source *source, const char *data, size_t n, bool is_whole)
+{
+    struct replies *replies = &client->extra->replies;
+    switch (replies_take(replies, source, data, n, is_whole)) {
+    case REPLIES_PASS:
+        client_output(client, data, n);
+        break;
+    case REPLIES_KEPT:
+        client_limit_unread(client, 0);
+        break;
+    case REPLIES_FULL:
+        client_close_starved(client);
+        break;
+    }
+    if (!client_is_closed(client))
+        replies_flush(replies, client_put_out, client);
+}
+
 void client_answer_apart(struct client *client, struct reply_source *source, struct slice reply)
 {
     struct replies *replies = &client->extra->replies;
-    enum replies_verdict verdict =
-        reply.len > 0 ? replies_take(replies, source, reply.at, reply.len, true) : REPLIES_KEPT;
-    if (verdict == REPLIES_FULL) {
-        client_close_starved(client);
-        return;
-    }
-    if (verdict == REPLIES_PASS)
-        client_output(client, reply.at, reply.len);
-    else
-        client_limit_unread(client, 0);
+    if (reply.len > 0)
+        client_output_from(client, source, reply.at, reply.len, true);
     if (client_is_closed(client))
         return;
     replies_end(replies, source);
@@ -256,6 +267,18 @@ bool client_put_out(void *arg, const char *data, size_t n)
     struct client *client = arg;
     client_output(client, data, n);
     return !client_is_closed(client);
+}
+
+char *client_copy_refusal(enum lane_end end, struct slice reply)
+{
+    if (end == END_LOGIN_REFUSED)
+        reply = SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    else if (end == END_LATE)
+        reply = err_text(ERR_UPSTREAM_TIMEOUT);
+    else if (end == END_LOST)
+        reply = err_text(ERR_UPSTREAM_UNAVAILABLE);
+    bool is_text = reply.len > 0 && memchr(reply.at, '\0', reply.len) == NULL;
+    return is_text ? strndup(reply.at, reply.len) : NULL;
 }
 
 void client_forget_refusal(struct client *client)

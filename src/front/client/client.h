@@ -437,6 +437,12 @@ static inline bool client_has_more(const struct client *client)
 /* Send bytes to the client. It is closed when what it has not read is more than output-limit. */
 void client_output(struct client *client, const char *data, size_t n);
 
+/*
+ * Bytes that `source` has sent for the client, in their place among its replies: sent now, or kept
+ * until their turn. `is_whole`: they end where a frame does. Of a client with extra.
+ */
+void client_output_from(struct client *client, struct reply_source *source, const char *data, size_t n, bool is_whole);
+
 /* The same as an outlet (see replies_flush): false once it is closed. */
 bool client_put_out(void *client, const char *data, size_t n);
 
@@ -470,6 +476,12 @@ void client_answer_now(struct client *client, struct slice reply);
  */
 __attribute__((warn_unused_result)) bool client_begin_apart(struct client *client, struct reply_source *source);
 void client_answer_apart(struct client *client, struct reply_source *source, struct slice reply);
+
+/*
+ * What the client hears when a lane could not be opened: Redis' whole error reply, or weir's words. On the heap.
+ * NULL: there is no text, or no memory.
+ */
+char *client_copy_refusal(enum lane_end end, struct slice reply);
 
 /* Redis' error (extra.refusal), if there is one, has been told to the client. */
 void client_forget_refusal(struct client *client);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/log.h"
 #include "front/client/account.h"
 #include "front/client/again.h"
@@ -45,24 +44,6 @@ static struct client *client_of_rider(struct rider *rider)
 }
 
 /* ---- from its lane ---- */
-
-static void put_in_order(struct client *client, const struct rider *rider, const char *data, size_t n)
-{
-    struct extra *extra = client->extra;
-    switch (replies_take(&extra->replies, &extra->own, data, n, !lane_is_in_frame(rider->lane))) {
-    case REPLIES_PASS:
-        client_output(client, data, n);
-        break;
-    case REPLIES_KEPT:
-        client_limit_unread(client, 0);
-        break;
-    case REPLIES_FULL:
-        client_close_starved(client);
-        break;
-    }
-    if (!client_is_closed(client))
-        replies_flush(&extra->replies, client_put_out, client);
-}
 
 static void on_run_end(struct rider *rider)
 {
@@ -128,7 +109,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     if (extra == NULL || (replies_are_idle(&extra->replies) && extra->spread == NULL))
         client_output(client, data, n);
     else
-        put_in_order(client, rider, data, n);
+        client_output_from(client, &client->extra->own, data, n, !lane_is_in_frame(rider->lane));
     stop_if_slow(client);
 }
 
@@ -185,18 +166,11 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     struct client *client = client_of_rider(rider);
     if (end == END_LOGIN_REFUSED && session_doubt(client))
         return;
-    if (end == END_LOGIN_REFUSED)
-        reply = SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n");
-    else if (end == END_LATE)
-        reply = err_text(ERR_UPSTREAM_TIMEOUT);
-    else if (end == END_LOST)
-        reply = err_text(ERR_UPSTREAM_UNAVAILABLE);
     lane_choice_note_refused(client);
     client_forget_refusal(client);
-    bool is_text = reply.len > 0 && memchr(reply.at, '\0', reply.len) == NULL;
-    struct extra *extra = is_text ? client_want_extra(client) : NULL;
+    struct extra *extra = client_want_extra(client);
     if (extra != NULL) /* else, or without memory, weir's own words do */
-        extra->refusal = strndup(reply.at, reply.len);
+        extra->refusal = client_copy_refusal(end, reply);
 }
 
 static void on_heavy(struct rider *rider)
@@ -321,48 +295,17 @@ static bool on_not_run(struct rider *rider, const struct call *call, enum not_ru
     return again_take_back(client_of_rider(rider), call, row);
 }
 
-static const struct rider_ops rider_ops = {
-    .on_bytes = on_bytes,
-    .on_unheard = on_unheard,
-    .on_passing = on_passing,
-    .on_passed = on_passed,
-    .on_run_end = on_run_end,
-    .on_answer = on_answer,
-    .on_counted = on_counted,
-    .on_timed = timing_answered,
-    .on_refused = on_refused,
-    .on_heavy = on_heavy,
-    .on_unread = on_unread,
-    .on_blocking = on_blocking,
-    .on_lost = on_lost,
-    .on_resume = on_resume,
-    .may_log_in = may_log_in,
-    .share = session_lane_share,
-    .audit = session_audit_lane,
-    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
-};
+/* What both kinds have. */
+#define RIDER_OPS                                                                                                      \
+    .on_unheard = on_unheard, .on_passing = on_passing, .on_passed = on_passed, .on_run_end = on_run_end,              \
+    .on_answer = on_answer, .on_counted = on_counted, .on_refused = on_refused, .on_heavy = on_heavy,                  \
+    .on_unread = on_unread, .on_blocking = on_blocking, .on_lost = on_lost, .on_resume = on_resume,                    \
+    .may_log_in = may_log_in, .share = session_lane_share, .audit = session_audit_lane,                                \
+    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider)
 
-static const struct rider_ops rider_ops_kept = {
-    .on_bytes = on_kept_bytes,
-    .on_unheard = on_unheard,
-    .on_passing = on_passing,
-    .on_passed = on_passed,
-    .on_run_end = on_run_end,
-    .on_not_run = on_not_run,
-    .on_answer = on_answer,
-    .on_counted = on_counted,
-    .on_timed = on_kept_timed,
-    .on_refused = on_refused,
-    .on_heavy = on_heavy,
-    .on_unread = on_unread,
-    .on_blocking = on_blocking,
-    .on_lost = on_lost,
-    .on_resume = on_resume,
-    .may_log_in = may_log_in,
-    .share = session_lane_share,
-    .audit = session_audit_lane,
-    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
-};
+static const struct rider_ops rider_ops = {RIDER_OPS, .on_bytes = on_bytes, .on_timed = timing_answered};
+static const struct rider_ops rider_ops_kept = {RIDER_OPS, .on_bytes = on_kept_bytes, .on_timed = on_kept_timed,
+                                                .on_not_run = on_not_run};
 
 /* ---- leaving ---- */
 

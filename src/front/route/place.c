@@ -164,16 +164,9 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
         lease_drop(&place->shared);
         return;
     }
-    if (end == END_LOGIN_REFUSED)
-        reply = SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n");
-    else if (end == END_LATE)
-        reply = err_text(ERR_UPSTREAM_TIMEOUT);
-    else if (end == END_LOST)
-        reply = err_text(ERR_UPSTREAM_UNAVAILABLE);
     place_forget_refusal(place);
     place->was_refused = true;
-    if (reply.len > 0 && memchr(reply.at, '\0', reply.len) == NULL)
-        place->refusal = strndup(reply.at, reply.len); /* without memory weir's own words do */
+    place->refusal = client_copy_refusal(end, reply); /* without memory weir's own words do */
 }
 
 static void on_heavy(struct rider *rider)

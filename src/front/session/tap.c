@@ -205,19 +205,7 @@ static void put(struct tap *tap, struct slice frame)
         client_output(client, frame.at, frame.len);
         return;
     }
-    switch (replies_take(replies, &tap->source, frame.at, frame.len, true)) {
-    case REPLIES_PASS:
-        client_output(client, frame.at, frame.len);
-        break;
-    case REPLIES_KEPT:
-        client_limit_unread(client, 0);
-        break;
-    case REPLIES_FULL:
-        client_close_starved(client);
-        break;
-    }
-    if (!client_is_closed(client))
-        replies_flush(replies, client_put_out, client);
+    client_output_from(client, &tap->source, frame.at, frame.len, true);
 }
 
 void tap_pass(struct tap *tap, struct slice frame)
