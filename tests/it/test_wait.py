@@ -3,7 +3,7 @@
 import signal
 
 import pytest
-from kit.harness import wait_until
+from kit.harness import Farm, wait_until
 from kit.resp import encode
 
 LANES = ["shared", "private"]
@@ -42,6 +42,20 @@ def lanes(request):
     return request.param
 
 
+@pytest.fixture(scope="module")
+def kept_pair():
+    farm = Farm()
+    yield Pair(farm)
+    farm.close()
+
+
+@pytest.fixture
+def both(kept_pair, kept, lanes):
+    """A pair and a weir before it, which the tests share."""
+    yield kept_pair, kept(kept_pair.redis, workers=1, lanes=lanes)
+    kept_pair.go_on()
+
+
 def weir_of(farm, pair, lanes, **settings):
     return farm.weir(pair.redis, lanes=lanes, workers=1, **settings)
 
@@ -59,8 +73,8 @@ HISTORIES = {
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
-def test_no_replica_is_counted_that_stands_still(farm, pair, lanes, history):
-    weir = weir_of(farm, pair, lanes)
+def test_no_replica_is_counted_that_stands_still(both, lanes, history):
+    pair, weir = both
     pair.stop()
     with weir.connect() as a:
         a.ask(*history)
@@ -73,15 +87,15 @@ def test_no_replica_is_counted_that_stands_still(farm, pair, lanes, history):
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
-def test_the_same_in_one_write(farm, pair, lanes, history):
-    weir = weir_of(farm, pair, lanes)
+def test_the_same_in_one_write(both, history):
+    pair, weir = both
     pair.stop()
     with weir.connect() as a:
         assert a.ask(*history, "WAIT 1 100", "ECHO x")[-2:] == [0, b"x"]
 
 
-def test_replicas_that_keep_up_are_counted(farm, pair, lanes):
-    weir = weir_of(farm, pair, lanes)
+def test_replicas_that_keep_up_are_counted(both):
+    weir = both[1]
     with weir.connect() as a:
         assert a.ask("SET k v", "WAIT 1 5000", "SET k w", "GET k", "WAIT 1 5000") == ["OK", 1, "OK", b"w", 1]
     with weir.connect() as a:
@@ -91,9 +105,9 @@ def test_replicas_that_keep_up_are_counted(farm, pair, lanes):
 
 
 @pytest.mark.parametrize("how", ["steps", "at once"])
-def test_a_write_after_reset_is_counted(farm, pair, lanes, how):
+def test_a_write_after_reset_is_counted(both, how):
     """After RESET the client has another lane, which a write proves: the replica has all before that write, too."""
-    weir = weir_of(farm, pair, lanes)
+    weir = both[1]
     for history in (["SET k v", "RESET", "SET k w"], ["MULTI", "SET k v", "EXEC", "RESET", "INCR n"], ["SET k v", "RESET"]):
         asked = [*history, "WAIT 1 10000", "WAIT 1 10000"]
         with weir.connect() as a:
@@ -102,8 +116,8 @@ def test_a_write_after_reset_is_counted(farm, pair, lanes, how):
 
 
 @pytest.mark.parametrize("history", [["SET k v", "RESET", "SET k w"], ["SET k v", "RESET"]], ids=["a write", "no write"])
-def test_after_reset_no_replica_is_counted_that_stands_still(farm, pair, lanes, history):
-    weir = weir_of(farm, pair, lanes)
+def test_after_reset_no_replica_is_counted_that_stands_still(both, history):
+    pair, weir = both
     pair.stop()
     with weir.connect() as a:
         assert a.ask(*history, "WAIT 1 100")[-1] == 0
