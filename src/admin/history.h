@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limit/figures/times.h"
+#include "limit/figures/counts.h"
 
 #define HISTORY_POINTS 150
 #define HISTORY_STEP_S 2

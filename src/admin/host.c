@@ -1,6 +1,6 @@
 #include "admin/host.h"
 
-#include "base/split.h"
+#include "base/slice.h"
 #include "limit/policy/ip.h"
 
 #define NAME_MAX_LEN 253 /* of a name in DNS */

@@ -14,7 +14,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/signals.h"
+#include "base/process.h"
 
 #define GUESTS_MANY (HTTP_GUESTS / 2)   /* with more connections than this each gets less time */
 #define GUEST_NS (10 * NS_PER_S)        /* for a request and its answer */

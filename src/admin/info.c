@@ -5,7 +5,7 @@
 #include "admin/holders.h"
 #include "admin/own_lines.h"
 #include "base/clock.h"
-#include "base/columns.h"
+#include "base/text.h"
 #include "upstream/lane/lack.h"
 
 #define INFO_TOP 10 /* subjects */

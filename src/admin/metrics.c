@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/histo.h"
 #include "base/log.h"
-#include "base/log_site.h"
 #include "limit/command/own.h"
 #include "limit/command/slot.h"
 

@@ -16,10 +16,10 @@
 #include "admin/history.h"
 #include "limit/figures/counts.h"
 #include "limit/figures/journal.h"
-#include "limit/policy/limit.h"
 #include "limit/figures/top.h"
+#include "limit/policy/limit.h"
 #include "quota/named.h"
-#include "upstream/lane/lane_counts.h"
+#include "upstream/lane/lane_state.h"
 
 #define SNAPSHOT_TOP 20
 #define SNAPSHOT_EVENTS 50

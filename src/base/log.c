@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,9 +10,156 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log_form.h"
 #include "base/log_sink.h"
-#include "base/log_site.h"
+#include "base/text.h"
+
+/* ---- names ---- */
+
+const char *log_level_name(enum log_level level)
+{
+    static const char *const names[LOG_LEVELS] = {"debug", "info", "warn", "error"};
+    return names[level];
+}
+
+const char *log_format_name(enum log_format format)
+{
+    static const char *const names[LOG_FORMATS] = {"text", "logfmt", "json"};
+    return names[format];
+}
+
+const char *log_site_name(enum log_site site)
+{
+    static const char *const names[LOG_SITE_COUNT] = {
+        [LOG_SITE_NONE] = "none",
+        [LOG_SITE_ACCEPT] = "accept",
+        [LOG_SITE_CLIENT_CLOSED] = "client_closed",
+        [LOG_SITE_CONTROL] = "control",
+        [LOG_SITE_DESCRIPTORS] = "descriptors",
+        [LOG_SITE_MEMORY] = "memory",
+        [LOG_SITE_NAMED_LIMIT] = "named_limit",
+        [LOG_SITE_OPERATOR] = "operator",
+        [LOG_SITE_PROXY] = "proxy",
+        [LOG_SITE_TLS] = "tls",
+        [LOG_SITE_UPSTREAM_AWAY] = "upstream_away",
+        [LOG_SITE_UPSTREAM_BACK] = "upstream_back",
+        [LOG_SITE_UPSTREAM_CLOSED] = "upstream_closed",
+        [LOG_SITE_UPSTREAM_LOGIN] = "upstream_login",
+        [LOG_SITE_UPSTREAM_OPEN] = "upstream_open",
+    };
+    return names[site];
+}
+
+/* ---- how often a site may log ---- */
+
+/* The generic cell rate algorithm on one word for each site: the moment when all its lines would be allowed again. */
+
+static struct site {
+    _Atomic uint64_t full_ns;
+    _Atomic uint64_t untold; /* suppressed since the last line, to be said in the next */
+    _Atomic uint64_t suppressed;
+} sites[LOG_SITE_COUNT];
+
+uint64_t log_suppressed(enum log_site site)
+{
+    return atomic_load_explicit(&sites[site].suppressed, memory_order_relaxed);
+}
+
+bool log_site_admits(enum log_site site, uint64_t now_ns, uint64_t *suppressed)
+{
+    struct site *at = &sites[site];
+    *suppressed = 0;
+    if (site == LOG_SITE_NONE)
+        return true;
+    uint64_t full_ns = atomic_load_explicit(&at->full_ns, memory_order_relaxed);
+    uint64_t next_ns;
+    do {
+        next_ns = (full_ns > now_ns ? full_ns : now_ns) + LOG_SITE_INTERVAL_NS;
+        if (next_ns - now_ns > LOG_SITE_BURST * LOG_SITE_INTERVAL_NS) {
+            atomic_fetch_add_explicit(&at->untold, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&at->suppressed, 1, memory_order_relaxed);
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&at->full_ns, &full_ns, next_ns, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    *suppressed = atomic_exchange_explicit(&at->untold, 0, memory_order_relaxed);
+    return true;
+}
+
+/* ---- how a line looks ---- */
+
+#define TAIL_ROOM 64 /* room for what follows the message */
+
+static size_t stamp(char *out, size_t size, struct timespec at)
+{
+    struct tm utc;
+    gmtime_r(&at.tv_sec, &utc);
+    size_t len = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &utc);
+    return len + (size_t)snprintf(out + len, size - len, ".%03ldZ", at.tv_nsec / 1000000);
+}
+
+/* For a terminal: control characters are shown as '?'. */
+static size_t put_plain(char *out, size_t room, struct slice text)
+{
+    size_t len = 0;
+    while (text.len > 0) {
+        size_t n = utf8_len(text);
+        unsigned char c = (unsigned char)text.at[0];
+        bool is_control = c < ' ' || c == 0x7f || (n == 2 && c == 0xc2 && (unsigned char)text.at[1] < 0xa0);
+        if (len + n + 1 > room)
+            break;
+        if (n == 0 || is_control)
+            out[len++] = '?';
+        else
+            memcpy(out + len, text.at, n);
+        len += n == 0 || is_control ? 0 : n;
+        n += n == 0;
+        text = slice_of(text.at + n, text.len - n);
+    }
+    return len;
+}
+
+static size_t form_text(char *out, const struct log_entry *entry)
+{
+    size_t len = stamp(out, LOG_LINE_MAX, entry->at);
+    len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, " %-5s ", log_level_name(entry->level));
+    len += put_plain(out + len, LOG_LINE_MAX - TAIL_ROOM - len, entry->text);
+    if (entry->suppressed > 0)
+        len += (size_t)snprintf(out + len, TAIL_ROOM, " (%" PRIu64 " like it were not written)", entry->suppressed);
+    return len;
+}
+
+/* What stands before each value of a line, and behind the last. */
+struct marks {
+    const char *at, *level, *site, *text, *suppressed, *end;
+};
+
+static const struct marks logfmt_marks = {"ts=", " level=", " site=", " msg=", " suppressed=", ""};
+static const struct marks json_marks = {"{\"ts\":\"",  "\",\"level\":\"",  "\",\"site\":\"",
+                                        "\",\"msg\":", ",\"suppressed\":", "}"};
+
+static size_t form_marked(char *out, const struct log_entry *entry, const struct marks *marks)
+{
+    size_t len = (size_t)snprintf(out, LOG_LINE_MAX, "%s", marks->at);
+    len += stamp(out + len, LOG_LINE_MAX - len, entry->at);
+    len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, "%s%s", marks->level, log_level_name(entry->level));
+    if (entry->site != LOG_SITE_NONE)
+        len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, "%s%s", marks->site, log_site_name(entry->site));
+    len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, "%s", marks->text);
+    len += json_quote(out + len, LOG_LINE_MAX - TAIL_ROOM - len, entry->text);
+    if (entry->suppressed > 0)
+        len += (size_t)snprintf(out + len, TAIL_ROOM, "%s%" PRIu64, marks->suppressed, entry->suppressed);
+    return len + (size_t)snprintf(out + len, 2, "%s", marks->end);
+}
+
+size_t log_form(char *out, enum log_format format, const struct log_entry *entry)
+{
+    size_t len = format == LOG_AS_TEXT ? form_text(out, entry)
+                                       : form_marked(out, entry, format == LOG_AS_JSON ? &json_marks : &logfmt_marks);
+    out[len++] = '\n';
+    return len;
+}
+
+/* ---- the log ---- */
 
 #define TEXT_ROOM 1024 /* of a message */
 #define LAST_WAIT_NS NS_PER_S

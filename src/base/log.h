@@ -8,9 +8,41 @@
 #define WEIR_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
-#include "base/log_words.h"
+#include "base/slice.h"
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_LEVELS };
+
+/* Kinds of messages that clients or the upstream can cause again and again: rate-limited for each site. */
+enum log_site {
+    LOG_SITE_NONE, /* never suppressed */
+    LOG_SITE_ACCEPT,
+    LOG_SITE_CLIENT_CLOSED,
+    LOG_SITE_CONTROL,
+    LOG_SITE_DESCRIPTORS,
+    LOG_SITE_MEMORY,
+    LOG_SITE_NAMED_LIMIT,
+    LOG_SITE_OPERATOR,
+    LOG_SITE_PROXY,
+    LOG_SITE_TLS,
+    LOG_SITE_UPSTREAM_AWAY,
+    LOG_SITE_UPSTREAM_BACK,
+    LOG_SITE_UPSTREAM_CLOSED,
+    LOG_SITE_UPSTREAM_LOGIN,
+    LOG_SITE_UPSTREAM_OPEN,
+    LOG_SITE_COUNT
+};
+
+/* log_form shows each. */
+enum log_format { LOG_AS_TEXT, LOG_AS_LOGFMT, LOG_AS_JSON, LOG_FORMATS };
+
+/* "debug" ..., "text" ..., "accept" ... */
+const char *log_level_name(enum log_level level);
+const char *log_format_name(enum log_format format);
+const char *log_site_name(enum log_site site);
 
 /* Lines below `level` are dropped. */
 void log_set_level(enum log_level level);
@@ -18,7 +50,7 @@ void log_set_format(enum log_format format);
 enum log_format log_current_format(void);
 
 /*
- * printf's format; an overlong line is cut. `site` is rate-limited (base/log_site.h): how many of its lines were
+ * printf's format; an overlong line is cut. `site` is rate-limited (log_site_admits): how many of its lines were
  * suppressed stands in the next one.
  */
 __attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_level level, const char *format, ...);
@@ -52,5 +84,43 @@ uint64_t log_lost(void);
 #define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
 #define log_warn(...) log_line(LOG_WARN, __VA_ARGS__)
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
+
+/* ---- how often a site may log ---- */
+
+/* Each site may log ten lines at once, then one every five seconds. */
+#define LOG_SITE_BURST 10
+#define LOG_SITE_INTERVAL_NS UINT64_C(5000000000)
+
+/*
+ * True if the site may log a line now; *suppressed is how many lines were denied since the last one. False counts as
+ * one more. Any thread; a compare-and-swap, no lock.
+ */
+bool log_site_admits(enum log_site site, uint64_t now_ns, uint64_t *suppressed);
+
+/* How many lines of this site were suppressed since the start. */
+uint64_t log_suppressed(enum log_site site);
+
+/* ---- how a line looks ---- */
+
+/*
+ *   text    2026-03-01T12:00:00.000Z warn  upstream 127.0.0.1:6379 is away: connection refused
+ *   logfmt  ts=2026-03-01T12:00:00.000Z level=warn site=upstream_away msg="upstream ..." suppressed=3
+ *   json    {"ts":"2026-03-01T12:00:00.000Z","level":"warn","site":"upstream_away","msg":"upstream ...","suppressed":3}
+ */
+#define LOG_LINE_MAX 2048 /* with its line end */
+
+struct log_entry {
+    struct timespec at; /* since 1970 */
+    enum log_level level;
+    enum log_site site;
+    uint64_t suppressed; /* how many lines of this site were left out just before it */
+    struct slice text;
+};
+
+/*
+ * Write a line, its end included, into out, which has LOG_LINE_MAX bytes; cut if longer. Valid UTF-8. Returns its
+ * length. Pure.
+ */
+size_t log_form(char *out, enum log_format format, const struct log_entry *entry);
 
 #endif

@@ -17,9 +17,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/log_form.h"
 #include "base/mem.h"
-#include "base/signals.h"
+#include "base/process.h"
 
 #define BATCH_BYTES 4096 /* what a pipe takes in one piece */
 #define FILE_MODE 0640

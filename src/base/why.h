@@ -1,5 +1,7 @@
 /*
- * Messages about what is wrong with a piece of configuration. Without file and line: config_file.h puts them in front.
+ * What is wrong with a word of the configuration, in a message: said, and found among the words that are known.
+ *
+ * Without file and line: config_file.h puts them in front.
  */
 #ifndef WEIR_BASE_WHY_H
 #define WEIR_BASE_WHY_H
@@ -24,5 +26,21 @@ __attribute__((format(printf, 2, 3))) bool why_refuse(struct why why, const char
 /* The two arguments for "%.*s", cut to WHY_SHOWN_MAX bytes. */
 #define WHY_SHOWN_MAX 80
 #define WHY_SLICE(s) (int)((s).len < WHY_SHOWN_MAX ? (s).len : WHY_SHOWN_MAX), (s).at
+
+/* The index of `value` in `words`, in any case of letters; NULL stands behind the last. Their number: it is none. */
+size_t choice_find(const char *const *words, struct slice value);
+
+/* The same into *index. False: it is none, and `why` says that it is neither the one nor the other. */
+__attribute__((warn_unused_result)) bool choice_take(const char *const *words, struct slice value, unsigned *index,
+                                                     char *why, size_t why_size);
+
+/*
+ * The nearest known name, for "did you mean ...?".
+ * Of the n names that name_at(arg, 0 .. n-1) gives, the one with the fewest edits (insert, delete, replace, swap two
+ * neighbours) from `text`, case aside; the first of several. Empty when none is within a third of the longer name's
+ * length (one edit at least, three at most). Names beyond 64 bytes are never near.
+ */
+struct slice near_name(struct slice text, size_t n, struct slice (*name_at)(const void *arg, size_t i),
+                       const void *arg);
 
 #endif

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/near.h"
 #include "base/why.h"
 
 #define FILE_BYTES_MAX ((size_t)256 << 10) /* the largest there is has less than 4 KiB */

@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "limit/figures/top.h"
 #include "limit/policy/exceptions.h"
 #include "limit/policy/identity.h"
-#include "limit/policy/networks.h"
+#include "limit/policy/ip.h"
 #include "limit/policy/policy.h"
-#include "limit/figures/top.h"
 #include "net/tls_context.h"
 #include "quota/named.h"
 #include "quota/prefix.h"

@@ -1,4 +1,7 @@
-/* Works out a rate's numbers once, so that a take needs one multiplication and no division. */
+/*
+ * What of a funnel is rare: a rate's numbers, worked out once so that a take needs one multiplication and no division;
+ * and fine rates.
+ */
 #include "limit/funnel.h"
 
 #define ROUNDED_NS 100 /* rounding such an interval up loses less than 1 % */
@@ -65,5 +68,136 @@ uint64_t funnel_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_n
         return fine_near_of(rate, tat_ns, now_ns, n);
     uint64_t above_ns = tat_ns - (now_ns + rate->near_ns);
     uint64_t near = (above_ns - 1) / rate->interval_ns + 1;
+    return near < n ? near : n;
+}
+
+/* ---- fine rates ---- */
+
+/*
+ * Rates of less than 100 ns a unit that are not whole nanoseconds, where rounding each unit up would lose too much.
+ *
+ * Units are counted from the clock's zero: unit k is due at k * period / count, rounded up to whole nanoseconds, and
+ * funnels of such rates hold no other times. As a unit takes at least a nanosecond no two are due at once, so the word
+ * tells k again, sums are made in units, and nothing gets lost. The law holds exactly: who finds the funnel empty
+ * begins with the next whole unit, and the last unit taken is at most one burst after the last that is due. So of a
+ * burst that is taken in pieces the last unit may have to wait for as long as a unit takes. Price: a few divisions.
+ */
+
+typedef unsigned __int128 wide;
+
+/* When unit k is due. */
+static uint64_t due_ns(const struct rate *rate, uint64_t k)
+{
+    return (uint64_t)(((wide)k * rate->period_ns + rate->count - 1) / rate->count);
+}
+
+/* The last unit that is due by then. */
+static uint64_t last_unit(const struct rate *rate, uint64_t at_ns)
+{
+    return (uint64_t)((wide)at_ns * rate->count / rate->period_ns);
+}
+
+/* The first unit whose time is not before at_ns, fractions of a nanosecond counted. */
+static uint64_t next_unit(const struct rate *rate, uint64_t at_ns)
+{
+    return (uint64_t)(((wide)at_ns * rate->count + rate->period_ns - 1) / rate->period_ns);
+}
+
+/* The unit that a word in the future stands for; the next one, if the word is from another rate. */
+static uint64_t unit_of(const struct rate *rate, uint64_t tat_ns)
+{
+    uint64_t k = last_unit(rate, tat_ns - 1) + 1;
+    return due_ns(rate, k) == tat_ns ? k : next_unit(rate, tat_ns);
+}
+
+/* The last of `cost` units taken now; at most as many as RATE_LONGEST_NS takes. */
+static uint64_t end_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost)
+{
+    uint64_t most = last_unit(rate, RATE_LONGEST_NS);
+    uint64_t start = tat_ns > now_ns ? unit_of(rate, tat_ns) : next_unit(rate, now_ns);
+    return start + (cost < most ? cost : most);
+}
+
+static uint64_t wait_ns(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost)
+{
+    if (tat_ns <= now_ns && cost <= rate->burst)
+        return 0;
+    uint64_t end = end_of(rate, tat_ns, now_ns, cost);
+    return end > last_unit(rate, now_ns) + rate->burst ? due_ns(rate, end - rate->burst) - now_ns : 0;
+}
+
+static uint64_t after_ns(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost)
+{
+    uint64_t then_ns = due_ns(rate, end_of(rate, tat_ns, now_ns, cost));
+    return then_ns < now_ns + RATE_LONGEST_NS ? then_ns : now_ns + RATE_LONGEST_NS;
+}
+
+uint64_t fine_ask(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+{
+    return cost > rate->burst ? FUNNEL_NEVER : wait_ns(rate, funnel_word(funnel), now_ns, cost);
+}
+
+uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+{
+    return wait_ns(rate, funnel_word(funnel), now_ns, cost);
+}
+
+/* Replace the word, unless another thread has changed it: then *tat_ns is its new value. */
+static bool move(struct funnel *funnel, uint64_t *tat_ns, uint64_t next_ns)
+{
+    return atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns, memory_order_relaxed,
+                                                 memory_order_relaxed);
+}
+
+uint64_t fine_take(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+{
+    uint64_t tat_ns = funnel_word(funnel);
+    if (cost > rate->burst)
+        return FUNNEL_NEVER;
+    do {
+        uint64_t left_ns = wait_ns(rate, tat_ns, now_ns, cost);
+        if (left_ns > 0)
+            return left_ns;
+    } while (!move(funnel, &tat_ns, after_ns(rate, tat_ns, now_ns, cost)));
+    return 0;
+}
+
+uint64_t fine_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+{
+    uint64_t tat_ns = funnel_word(funnel);
+    uint64_t next_ns;
+    do
+        next_ns = after_ns(rate, tat_ns, now_ns, cost);
+    while (!move(funnel, &tat_ns, next_ns));
+    return next_ns;
+}
+
+uint64_t fine_room(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
+{
+    uint64_t full = last_unit(rate, now_ns) + rate->burst;
+    uint64_t taken = tat_ns > now_ns ? unit_of(rate, tat_ns) : last_unit(rate, now_ns);
+    return taken < full ? full - taken : 0;
+}
+
+/* What finds the funnel empty passes, and begins with the next whole unit. */
+uint64_t fine_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+{
+    bool is_empty = tat_ns <= now_ns;
+    uint64_t full = last_unit(rate, now_ns) + rate->burst;
+    uint64_t taken = is_empty ? next_unit(rate, now_ns) : unit_of(rate, tat_ns);
+    uint64_t room = taken < full ? full - taken : is_empty;
+    return room < n ? room : n;
+}
+
+uint64_t fine_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+{
+    return after_ns(rate, tat_ns, now_ns, n);
+}
+
+uint64_t fine_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+{
+    uint64_t last = unit_of(rate, tat_ns);
+    uint64_t far = last_unit(rate, now_ns + rate->near_ns); /* the last that leaves it not near */
+    uint64_t near = last > far ? last - far : 0;
     return near < n ? near : n;
 }

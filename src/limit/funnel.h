@@ -8,7 +8,7 @@
  * and-swap for a pass, one load for a refusal, which writes nothing. Source: ITU-T I.371 (generic cell rate algorithm,
  * virtual scheduling). Rounding: the interval is rounded up to whole nanoseconds, so what is admitted is never more
  * than asked for. Where that would lose more than one in a hundred the rate is fine, and its funnels hold times of
- * whole units: fine.c.
+ * whole units: funnel.c.
  */
 #ifndef WEIR_LIMIT_FUNNEL_H
 #define WEIR_LIMIT_FUNNEL_H

@@ -9,7 +9,6 @@
 
 #include <assert.h>
 
-#include "limit/gate_places.h"
 #include "limit/trial.h"
 
 /* Bit i: limit i binds the command. A command of a newer table than the policy's is as good as unknown: row 0. */

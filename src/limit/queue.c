@@ -1,5 +1,100 @@
 #include "limit/queue.h"
 
+/* ---- departure ---- */
+
+static void set(struct funnel *word, uint64_t ns)
+{
+    atomic_store_explicit(&word->tat_ns, ns, memory_order_relaxed);
+}
+
+static uint64_t word(const struct departure *departure, enum departure_word which)
+{
+    return funnel_word(departure->words[which]);
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static uint64_t later(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/*
+ * By how much places have been moved back since the start. Places that were put ahead (`is_ahead`) do not move when
+ * others are put ahead.
+ */
+static uint64_t departure_shift(const struct departure *departure, bool is_ahead)
+{
+    return less(word(departure, DEPARTURE_SHIFT), is_ahead ? word(departure, DEPARTURE_AHEAD) : 0);
+}
+
+/* The place, moved back by so much. */
+static struct queue_place departure_moved(struct queue_place place, uint64_t by_ns)
+{
+    return (struct queue_place){place.begin_ns + by_ns, place.end_ns + by_ns, place.due_ns + by_ns};
+}
+
+/* The place of length span_ns ahead of all that wait, but behind what has left and what was put ahead before. */
+static struct queue_place departure_ahead(const struct departure *departure, uint64_t span_ns, uint64_t burst_ns,
+                                          uint64_t now_ns)
+{
+    uint64_t begin_ns = later(word(departure, DEPARTURE_LAST), word(departure, DEPARTURE_FRONT));
+    begin_ns = later(later(begin_ns, now_ns), less(now_ns + burst_ns, span_ns));
+    return (struct queue_place){begin_ns, begin_ns + span_ns, less(begin_ns + span_ns, burst_ns)};
+}
+
+/* A command takes that place: those behind it move back by by_ns. The caller moves the funnel as much. */
+static void departure_put_ahead(const struct departure *departure, const struct queue_place *place, uint64_t by_ns)
+{
+    set(departure->words[DEPARTURE_SHIFT], word(departure, DEPARTURE_SHIFT) + by_ns);
+    set(departure->words[DEPARTURE_AHEAD], word(departure, DEPARTURE_AHEAD) + by_ns);
+    set(departure->words[DEPARTURE_FRONT], place->end_ns);
+}
+
+/* Its command could leave, but still waits in another queue: whatever is put ahead from now on comes behind it. */
+static void departure_pass(const struct departure *departure, const struct queue_place *place)
+{
+    set(departure->words[DEPARTURE_LAST], later(word(departure, DEPARTURE_LAST), place->end_ns));
+}
+
+/* From when on the command of this place may leave. */
+static uint64_t departure_until(const struct departure *departure, const struct queue_place *place)
+{
+    uint64_t free_ns = less(word(departure, DEPARTURE_GONE) + place->due_ns, place->begin_ns);
+    return later(free_ns, place->due_ns);
+}
+
+/*
+ * What leaves is charged as if it had begun a little earlier: by what it takes beyond the burst, since it has waited
+ * for that, and by the slack, as far as the burst does not cover that.
+ */
+static uint64_t earliest_ns(const struct queue_place *place, uint64_t now_ns)
+{
+    uint64_t allowed_ns = less(place->due_ns + DEPARTURE_SLACK_NS, place->begin_ns);
+    return less(now_ns, allowed_ns);
+}
+
+/* Its command leaves. */
+static void departure_go(const struct departure *departure, const struct queue_place *place, uint64_t now_ns)
+{
+    uint64_t begin_ns = earliest_ns(place, now_ns);
+    uint64_t gone_ns = word(departure, DEPARTURE_GONE);
+    uint64_t last_ns = word(departure, DEPARTURE_LAST);
+    gone_ns = later(gone_ns, begin_ns) + (place->end_ns - place->begin_ns);
+    last_ns = later(last_ns, place->end_ns);
+    uint64_t behind_ns = less(gone_ns, last_ns);
+    if (behind_ns > 0) {
+        set(departure->queue, funnel_word(departure->queue) + behind_ns);
+        set(departure->words[DEPARTURE_SHIFT], word(departure, DEPARTURE_SHIFT) + behind_ns);
+        set(departure->words[DEPARTURE_FRONT], word(departure, DEPARTURE_FRONT) + behind_ns);
+    }
+    set(departure->words[DEPARTURE_GONE], gone_ns);
+    set(departure->words[DEPARTURE_LAST], last_ns + behind_ns);
+}
+
 static struct departure departure_of(struct subject *holder, uint16_t slot, uint16_t departures)
 {
     struct departure departure = {.queue = subject_funnel(holder, slot)};
@@ -81,11 +176,6 @@ struct kept_place queue_last(const struct queue *queue, uint64_t units)
     const struct queue_place at = {end_ns > span_ns ? end_ns - span_ns : 0, end_ns,
                                    end_ns > rate->burst_ns ? end_ns - rate->burst_ns : 0};
     return place_in(queue, at, units, false);
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
 }
 
 /* Move it back as places have been moved until their shift was shift_ns. LIMIT FORGIVE may have set that to 0. */

@@ -1,11 +1,11 @@
 /*
- * The queue of a limit that delays, and the places that commands have in it.
+ * The queue of a limit that delays: the places that commands have in it, and when they leave.
  *
  * Problem: if a command that several limits delay waited in all their queues at once, its place in the shorter ones
  * would stand empty while it waits in the longest; if it gave up one place for another it might never go. Mechanism: it
  * takes a place at the end of the longest queue only. When its turn there has come it keeps that place, and is put at
  * the head of the other queues: the commands in them came later, and move back by what it takes. So each queue is
- * charged once, no time is lost, and the limit is kept by what really leaves (limit/departure.h). All functions are
+ * charged once, no time is lost, and the limit is kept by what really leaves (struct departure). All functions are
  * called under the locks of the decision.
  */
 #ifndef WEIR_LIMIT_QUEUE_H
@@ -14,9 +14,56 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "limit/departure.h"
+#include "limit/funnel.h"
 #include "limit/policy/limit.h"
 #include "limit/subject.h"
+
+/*
+ * ---- departures ----
+ *
+ * When commands really leave the queue of a limit that delays.
+ *
+ * Problem: the funnel gives each command a place in time that keeps the limit, but alarms go off late, and all commands
+ * whose time has come meanwhile would go at once. Mechanism: a second word, charged when a command leaves and not when
+ * it arrived, says whether it may leave now; so what leaves keeps the limit exactly, whichever threads were late. Where
+ * a departure moves that word beyond the places that were given, all places not used yet move back by as much, and the
+ * funnel with them: commands do not bunch, a newcomer sees the true length of the queue, and only time that no command
+ * could have used is lost. A command that has already waited in another queue is put at the head: the places behind it
+ * move back by what it takes. Price: seven words for each holder of funnels, and a few additions.
+ *
+ * The law: in any window w at most max(burst, cost + rate * DEPARTURE_SLACK_NS) + rate * w pass, cost being that of one
+ * command. The slack is how late alarms usually are: with it a limit that asks for even spacing still lets its whole
+ * rate pass.
+ */
+
+#define DEPARTURE_SLACK_NS (2 * NS_PER_MS) /* a millisecond of the timer, and as much for a turn of its loop */
+
+/* The words of one holder; all times in ns. */
+enum departure_word {
+    DEPARTURE_GONE,    /* a TAT (funnel.h), charged with what has left */
+    DEPARTURE_LAST,    /* where the last place ends that was used */
+    DEPARTURE_SHIFT,   /* by how much places have been moved back, in all since the start */
+    DEPARTURE_AHEAD,   /* the part of that which was to put others ahead of them */
+    DEPARTURE_FRONT,   /* where the last place ends that was put ahead of those that wait */
+    DEPARTURE_WAITING, /* a number of units: of the places that commands keep */
+    DEPARTURE_TIMED,   /* how often the queue's rate has changed */
+    DEPARTURE_WORDS
+};
+
+struct departure {
+    struct funnel *queue; /* the funnel that gives the places */
+    struct funnel *words[DEPARTURE_WORDS];
+};
+
+/*
+ * A place in the queue: its command moves the funnel from begin_ns to end_ns, and may go at due_ns, a burst before end.
+ */
+struct queue_place {
+    uint64_t begin_ns, end_ns;
+    uint64_t due_ns;
+};
+
+/* ---- places ---- */
 
 /* A command's place in the queue of one limit. Whoever keeps it keeps a reference on its holder, too. */
 struct kept_place {

@@ -5,6 +5,80 @@
 
 #include "base/mem.h"
 
+/* ---- debt ---- */
+
+typedef unsigned __int128 wide;
+
+#define WIDE_BITS 128
+
+struct unit_time unit_time_of(const struct rate *rate, bool is_bytes)
+{
+    bool is_exact = is_bytes || rate_is_fine(rate);
+    return is_exact ? (struct unit_time){rate->period_ns, rate->count} : (struct unit_time){rate->interval_ns, 1};
+}
+
+bool unit_time_is_same(struct unit_time one, struct unit_time other)
+{
+    return (wide)one.ns * other.units == (wide)other.ns * one.units;
+}
+
+uint64_t debt_of_burst(const struct rate *rate, bool is_bytes)
+{
+    return rate_is_fine(rate) && !is_bytes ? rate_span_ns(rate, rate->burst) : rate->burst_ns;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void reduce(uint64_t *a, uint64_t *b)
+{
+    uint64_t by = common_divisor(*a, *b);
+    *a /= by;
+    *b /= by;
+}
+
+/* ceil(n * factor / by), where the product may have 192 bits: bit by bit, the remainder always below `by`. */
+static uint64_t scale_up(uint64_t n, wide factor, wide by)
+{
+    wide product;
+    if (!__builtin_mul_overflow((wide)n, factor, &product)) {
+        wide quotient = product / by + (product % by != 0);
+        return quotient < RATE_LONGEST_NS ? (uint64_t)quotient : RATE_LONGEST_NS;
+    }
+    wide quotient = 0, rest = 0;
+    for (unsigned bit = 64; bit-- > 0;) { /* n = its bits from the highest on: quotient and rest of n * factor */
+        wide add_quotient = (n >> bit & 1) != 0 ? factor / by : 0, add_rest = (n >> bit & 1) != 0 ? factor % by : 0;
+        bool carries = rest >= by - rest; /* 2 * rest >= by, without overflow */
+        if (quotient > RATE_LONGEST_NS)
+            return RATE_LONGEST_NS;
+        quotient = 2 * quotient + carries + add_quotient;
+        rest = carries ? rest - (by - rest) : 2 * rest;
+        carries = rest >= by - add_rest;
+        quotient += carries;
+        rest = carries ? rest - (by - add_rest) : rest + add_rest;
+        if (factor / by > RATE_LONGEST_NS && quotient > 0)
+            return RATE_LONGEST_NS;
+    }
+    quotient += rest != 0;
+    return quotient < RATE_LONGEST_NS ? (uint64_t)quotient : RATE_LONGEST_NS;
+}
+
+uint64_t debt_at(uint64_t debt_ns, struct unit_time from, struct unit_time to)
+{
+    reduce(&from.units, &from.ns);
+    reduce(&to.ns, &to.units);
+    reduce(&from.units, &to.units);
+    reduce(&to.ns, &from.ns);
+    return scale_up(debt_ns, (wide)from.units * to.ns, (wide)from.ns * to.units);
+}
+
 struct rate_table *rate_table_new(uint64_t order, const struct slot_rate *known, uint16_t n)
 {
     struct rate_table *table = mem_zalloc(1, sizeof *table + n * sizeof table->at[0]);

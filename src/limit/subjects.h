@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/figures/record.h"
 #include "limit/subject.h"
 
 struct subjects;

@@ -31,3 +31,131 @@ void settle_all(const struct account *account, uint64_t now_ns)
         if (account->holders[scope] != NULL)
             settle_rarely(account->policy, account->holders[scope], (enum scope)scope, now_ns);
 }
+
+/* ---- gate places ---- */
+
+/* The place that the command has in the limit's queue; NULL: none. */
+static struct kept_place *place_with(struct turn *turn, const struct limit *limit)
+{
+    for (unsigned i = 0; i < turn->n; i++)
+        if (turn->places[i].id == limit->id)
+            return &turn->places[i];
+    return NULL;
+}
+
+uint64_t gate_places_had(const struct trial *trial, uint64_t delays)
+{
+    const struct turn *turn = trial->ask->turn;
+    uint64_t had = 0;
+    for (; delays; delays &= delays - 1) {
+        uint16_t id = trial_limit(trial, lowest(delays))->id;
+        bool has_had = trial->ask->waited_for == id + 1U;
+        for (unsigned i = 0; turn != NULL && i < turn->n; i++)
+            has_had |= turn->places[i].id == id;
+        had |= has_had ? delays & -delays : 0;
+    }
+    return had;
+}
+
+/* Charged. The subject is locked: what the word was before is what it is charged on. */
+static struct kept_place take_place(const struct trial *trial, unsigned index)
+{
+    const struct limit *limit = trial_limit(trial, index);
+    const struct queue queue = trial_queue(trial, limit);
+    uint64_t units = trial_units(trial, limit);
+    uint64_t now_ns = trial->ask->now_ns;
+    const struct kept_place place = trial->had != 0 ? queue_join_ahead(&queue, units, now_ns)
+                                                    : queue_join(&queue, units, now_ns, trial_wait(trial, index));
+    trial_note_admitted(trial, index, units);
+    return place;
+}
+
+/* Of a dry decision nothing is kept, and bytes are not known yet. */
+static void keep_place(const struct trial *trial, unsigned index, struct turn *turn)
+{
+    if (trial->tallies == NULL || !limit_has_places(trial_limit(trial, index)) || turn->n >= TURN_PLACES)
+        return;
+    turn->places[turn->n] = take_place(trial, index);
+    queue_wait(&turn->places[turn->n++]);
+}
+
+void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn *turn)
+{
+    for (; trial->tallies != NULL && delays; delays &= delays - 1) {
+        const struct limit *limit = trial_limit(trial, lowest(delays));
+        if (!limit_has_places(limit))
+            continue;
+        const struct queue queue = trial_queue(trial, limit);
+        struct kept_place *own = place_with(turn, limit);
+        struct kept_place place;
+        if (own != NULL && own->has_gone)
+            continue;
+        if ((trial->had & delays & -delays) == 0)
+            place = take_place(trial, lowest(delays));
+        else
+            place = own != NULL && own->holder != NULL ? *own : queue_last(&queue, trial_units(trial, limit));
+        if (own != NULL && own->holder != NULL)
+            queue_wait_no_more(own);
+        if (own != NULL)
+            own->has_gone = true;
+        (void)queue_look(&place);
+        queue_go(&place, trial->ask->now_ns);
+    }
+}
+
+/*
+ * Its places have come, but it is late, or others were. GATE_PASS: it may go all the same. Else it keeps them; it is
+ * not refused any more, for it was told when to go. Who was moved waits again even if it could go now: the alarms of
+ * those before it ring first then.
+ */
+static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *verdict)
+{
+    uint64_t now_ns = trial->ask->now_ns;
+    uint64_t latest_ns = 0;
+    enum gate gate = GATE_PASS;
+    for (uint64_t had = trial->had; had; had &= had - 1) {
+        struct kept_place *place = place_with(&verdict->turn, trial_limit(trial, lowest(had)));
+        if (place == NULL || place->holder == NULL || place->has_gone)
+            continue;
+        bool is_moved = queue_look(place);
+        uint64_t until_ns = queue_until(place);
+        if ((!is_moved && until_ns <= now_ns) || until_ns < latest_ns)
+            continue;
+        latest_ns = until_ns;
+        verdict->limit = trial_limit(trial, lowest(had));
+        verdict->wait_ns = (int64_t)(until_ns - now_ns); /* below 0, if those before it are to ring first */
+        gate = GATE_WAIT;
+    }
+    return gate;
+}
+
+/* Its places have come, and it waits in the other queues: it goes before all who wait there. */
+static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others, struct turn *turn)
+{
+    for (uint64_t had = trial->tallies != NULL ? trial->had : 0; had; had &= had - 1) {
+        struct kept_place *place = place_with(turn, trial_limit(trial, lowest(had)));
+        if (place != NULL && place->holder != NULL && !place->has_gone)
+            queue_keep(place);
+    }
+    for (; others; others &= others - 1)
+        if (trial_wait(trial, lowest(others)) > 0)
+            keep_place(trial, lowest(others), turn);
+}
+
+enum gate gate_places_wait(const struct trial *trial, uint64_t delays, struct verdict *verdict)
+{
+    const struct limit *slowest = NULL;
+    uint64_t others = delays & ~trial->had;
+    if (trial->had != 0 && wait_on(trial, verdict) == GATE_WAIT)
+        return GATE_WAIT;
+    uint64_t wait_ns = trial_longest_wait(trial, others, &slowest);
+    if (wait_ns == 0)
+        return GATE_PASS;
+    if (trial->had != 0)
+        go_ahead(trial, others, &verdict->turn);
+    else
+        keep_place(trial, (unsigned)(slowest - trial->account->policy->limits), &verdict->turn);
+    trial_count(trial, slowest, GATE_WAIT, false);
+    verdict_set(verdict, slowest, wait_ns);
+    return GATE_WAIT;
+}

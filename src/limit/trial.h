@@ -1,5 +1,5 @@
 /*
- * One decision of the gate: asks limits one by one, and charges them.
+ * One decision of the gate: asks limits one by one, charges them, and takes places in the queues of those that delay.
  *
  * For gate*.c only, under the locks of the decision. Inline, except for what is rare.
  */
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "limit/ask.h"
-#include "limit/funnel.h"
 #include "limit/figures/ledger.h"
+#include "limit/funnel.h"
 #include "limit/policy/policy.h"
 #include "limit/queue.h"
 #include "limit/subject.h"
@@ -208,5 +208,19 @@ static inline void trial_charge(const struct trial *trial, uint64_t limits)
 
 /* Count that the limit has delayed or refused it (`what`), or in shadow mode would have. */
 void trial_count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow);
+
+/* ---- the places of one command in the queues of the limits that delay it ---- */
+
+/* Which of `delays` (limits, as bits) it has a place with already, or has waited for. */
+uint64_t gate_places_had(const struct trial *trial, uint64_t delays);
+
+/*
+ * GATE_WAIT: it must wait in one of the queues of `delays`. It takes a place in the longest one only: the others are
+ * not charged before it can go.
+ */
+enum gate gate_places_wait(const struct trial *trial, uint64_t delays, struct verdict *verdict);
+
+/* It goes: charge the limits in `delays` that are not charged yet, and leave all queues. */
+void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn *turn);
 
 #endif

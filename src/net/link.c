@@ -6,14 +6,22 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "net/tcp_peer.h"
 #include "net/tls.h"
 
 #define WRITE_PIECES 64 /* chunks in one write: half a megabyte */
 
 static void on_events(struct watch *watch, unsigned events);
+
+/* One that the connection does without, so that failure does not matter. */
+static void set_option(int fd, int level, int name, int value)
+{
+    (void)setsockopt(fd, level, name, &value, sizeof value);
+}
 
 static void mark_dirty(struct link *link)
 {
@@ -464,7 +472,7 @@ int link_connect(struct link *link, struct loop *loop, enum rank rank, const str
 void link_part(struct link *link)
 {
     if (!link->is_unix)
-        link_set_option(link->watch.fd, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes and the FIN travel in one packet */
+        set_option(link->watch.fd, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes and the FIN travel in one packet */
     link->is_parting = true;
     mark_dirty(link);
 }
@@ -538,4 +546,40 @@ struct link_peer link_local(const struct link *link)
         return (struct link_peer){.port = 0};
     const struct sockaddr *given = (const struct sockaddr *)&address;
     return (struct link_peer){ip_of(given), ip_port_of(given)};
+}
+
+/* ---- the socket ---- */
+
+void link_set_options(int fd)
+{
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    tcp_peer_keepalive(fd);
+}
+
+bool link_has_unread(const struct link *link)
+{
+    int n = 0;
+    return (link_tls(link) != NULL && tls_has_news(link_tls(link))) ||
+           (ioctl(link->watch.fd, FIONREAD, &n) == 0 && n > 0);
+}
+
+const char *link_why(const struct link *link, int status)
+{
+    return status == UV_EPROTO && link_tls(link) != NULL && link_tls(link)->why != NULL ? link_tls(link)->why
+                                                                                        : uv_strerror(status);
+}
+
+struct slice link_tls_name(const struct link *link)
+{
+    return link_tls(link) != NULL && link_tls(link)->name != NULL ? slice_str(link_tls(link)->name) : slice_of("", 0);
+}
+
+bool link_has_vanished(const struct link *link)
+{
+    return !link->is_unix && !link_is_closed(link) && tcp_peer_has_vanished(link->watch.fd);
+}
+
+bool link_is_closed(const struct link *link)
+{
+    return link->state == LINK_CLOSED;
 }

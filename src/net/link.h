@@ -120,16 +120,13 @@ struct endpoint {
 
 /*
  * The options of a TCP connection: what is written leaves at once, and a peer that is gone without a word is noticed.
- * Of
- * a listening socket: every connection that is accepted from then on has them (Linux' inet_csk_clone_lock copies them).
+ * Of a listening socket: every connection that is accepted from then on has them (Linux' inet_csk_clone_lock copies
+ * them).
  */
 void link_set_options(int fd);
 
 /* As tcp_peer_has_vanished; false for one that is closed, or no TCP connection. */
 bool link_has_vanished(const struct link *link);
-
-/* One of them, or another: one that the system does without, so that failure does not matter. */
-void link_set_option(int fd, int level, int name, int value);
 
 /* Take over an accepted, non-blocking socket; reading starts at once. Where the system refuses that, on_end follows. */
 void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, const struct link_peer *peer,

@@ -3,8 +3,8 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-#include "base/exit_status.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "net/link.h"
 #include "net/tls.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "base/split.h"
+#include "base/slice.h"
 
 #define SIGNATURE_BYTES 12
 #define FIXED_BYTES 16 /* signature, version and command, family, length */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/signals.h"
+#include "base/process.h"
 
 #define PORT_TEXT 8
 

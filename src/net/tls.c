@@ -6,13 +6,12 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#include "net/tls_name.h"
 
 #define WHY_ROOM 256
 #define FETCH_LEAST 4096 /* how many bytes to read from the socket at once, whatever the caller asks for */
@@ -21,6 +20,91 @@
 /* Measured with OpenSSL 3.0 over 1,000 connections, the most of TLS 1.2 and 1.3. */
 #define READY_BYTES 14900      /* idle */
 #define READY_PEER_BYTES 23900 /* idle, with a certificate of the peer */
+#define NAME_MOST 255          /* bytes of the name in a certificate */
+
+/* ---- the name in a peer's certificate ---- */
+
+/* Every program must agree where the name ends. */
+static const char *fault_of(const unsigned char *text, int len)
+{
+    if (len <= 0)
+        return "the name in its certificate is empty";
+    if (len > NAME_MOST)
+        return "the name in its certificate is too long";
+    for (int i = 0; i < len; i++)
+        if (text[i] < ' ' || text[i] == 0x7f)
+            return "the name in its certificate has a NUL or a control character in it";
+    return NULL;
+}
+
+static bool take_name(const unsigned char *text, int len, char **name, const char **why)
+{
+    *why = fault_of(text, len);
+    if (*why == NULL)
+        *name = strndup((const char *)text, (size_t)len);
+    if (*why == NULL && *name == NULL)
+        *why = "out of memory";
+    return *why == NULL;
+}
+
+/* NULL: not one of the kinds that are used. */
+static const ASN1_STRING *first_alternative(const GENERAL_NAMES *names)
+{
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+        int kind;
+        const ASN1_STRING *text = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &kind);
+        if (kind == GEN_URI || kind == GEN_DNS || kind == GEN_EMAIL)
+            return text;
+    }
+    return NULL;
+}
+
+/* As it is written in the certificate; NULL: there is none. */
+static const ASN1_STRING *common_name(const X509 *cert)
+{
+    const X509_NAME *subject = X509_get_subject_name(cert);
+    const ASN1_STRING *last = NULL;
+    for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0;)
+        last = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
+    return last;
+}
+
+static bool take_common_name(const X509 *cert, char **name, const char **why)
+{
+    const ASN1_STRING *text = common_name(cert);
+    unsigned char *utf8 = NULL;
+    if (text == NULL)
+        return true;
+    int len = ASN1_STRING_to_UTF8(&utf8, text);
+    bool is_good = take_name(utf8, len, name, why);
+    OPENSSL_free(utf8);
+    return is_good;
+}
+
+/*
+ * The first subject alternative name that is a URI, a DNS name or a mail address; without one the common name, the last
+ * if there are several. *name is heap, or NULL when the peer has shown no certificate, or one without such a name.
+ * False: the name is empty, longer than NAME_MOST, or has a NUL or a control character in it, and so could be taken
+ * for another; *why (static) says so.
+ */
+static bool read_name(const SSL *ssl, char **name, const char **why)
+{
+    const X509 *cert = SSL_get0_peer_certificate(ssl);
+    *name = NULL;
+    if (cert == NULL)
+        return true;
+    int found;
+    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, &found, NULL);
+    if (names == NULL && found != -1) {
+        *why = "the names in its certificate cannot be read";
+        return false;
+    }
+    const ASN1_STRING *text = names != NULL ? first_alternative(names) : NULL;
+    bool is_good = text != NULL ? take_name(ASN1_STRING_get0_data(text), ASN1_STRING_length(text), name, why)
+                                : take_common_name(cert, name, why);
+    GENERAL_NAMES_free(names);
+    return is_good;
+}
 
 /* ---- the BIO: OpenSSL's view of the connection ---- */
 
@@ -173,7 +257,7 @@ bool tls_feed(struct tls *tls, const char *data, size_t n)
 static bool know_peer(struct tls *tls)
 {
     const char *why = NULL;
-    bool is_good = !tls->is_accepting || tls_name_read(tls->ssl, &tls->name, &why);
+    bool is_good = !tls->is_accepting || read_name(tls->ssl, &tls->name, &why);
     ERR_clear_error();
     if (is_good)
         return true;

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "base/split.h"
+#include "base/slice.h"
 
 #define CRLF_LEN 2
 

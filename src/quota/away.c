@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "quota/local.h"
-#include "upstream/node/redirect.h"
+#include "upstream/node/not_run.h"
 
 #define RETRY_NS ((int64_t)NS_PER_S) /* unknown; -1 would mean never */
 

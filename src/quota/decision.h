@@ -79,7 +79,7 @@ struct decision {
     uint64_t arrived_ns; /* 0: not measured */
     uint32_t waited_us;
     uint32_t share_us;
-    uint64_t tag; /* upstream/lane/tags.h */
+    uint64_t tag; /* upstream/lane/calls.h */
     char token[33];
     char text[];
 };

@@ -5,7 +5,7 @@
  */
 #include "quota/docs.h"
 
-#include "base/split.h"
+#include "base/slice.h"
 
 #define SINCE "0.1.0"  /* of weir */
 #define GROUP "limit"  /* COMMAND writes "@limit" */

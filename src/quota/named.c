@@ -6,8 +6,7 @@
 
 #include "base/list.h"
 #include "base/mem.h"
-#include "base/near.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "base/zone_file.h"
 

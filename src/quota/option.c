@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/near.h"
 #include "base/num.h"
 #include "base/why.h"
 #include "limit/policy/rate.h"

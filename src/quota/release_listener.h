@@ -16,8 +16,8 @@
 #include "base/bytes.h"
 #include "net/alarms.h"
 #include "quota/decision.h"
+#include "upstream/lane/lanes.h"
 #include "upstream/node/nodes.h"
-#include "upstream/lane/weir_lane.h"
 
 struct release_listener {
     struct weir_lane base; /* where it is subscribed */

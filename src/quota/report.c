@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "limit/policy/amount.h"
 #include "limit/command/keys.h"
 #include "limit/command/own.h"
+#include "limit/policy/policy.h"
 
 #define LIMIT_FIELDS 9
 #define HELP_LINE_MAX 512 /* LIMIT ALL with its options takes 300 */

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "quota/away.h"
 #include "upstream/lane/lack.h"
-#include "upstream/node/redirect.h"
+#include "upstream/node/not_run.h"
 
 #define HOPS_MAX 5
 
@@ -358,7 +358,7 @@ static void follow(struct routes *routes, struct batch *batch, struct slice repl
         batch_fail(routes->calls, batch, moved, true);
         return;
     }
-    struct nodes_row *row = redirect_row(&redirect, routes->nodes, lanes_node(from));
+    struct nodes_row *row = nodes_row_named(routes->nodes, &redirect, lanes_node(from));
     if (row == NULL || &row->lanes == from) {
         wait_for_topology(routes, batch, moved);
         return;

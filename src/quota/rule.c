@@ -4,8 +4,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "base/near.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "limit/funnel.h"
 #include "limit/policy/rate.h"

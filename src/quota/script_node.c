@@ -8,7 +8,7 @@
 #include "limit/command/command.h"
 #include "resp/emit.h"
 #include "upstream/lane/lack.h"
-#include "upstream/node/redirect.h"
+#include "upstream/node/not_run.h"
 
 #define ALARMS 2                  /* of each node */
 #define LOADED_NS (10 * NS_PER_S) /* after so long what Redis would not load is loaded again */

@@ -24,7 +24,7 @@
 #include "net/alarms.h"
 #include "quota/batch.h"
 #include "quota/circuit.h"
-#include "upstream/lane/weir_lane.h"
+#include "upstream/lane/lanes.h"
 #include "upstream/script.h"
 
 struct script_node;

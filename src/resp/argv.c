@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "resp/cursor.h"
 #include "resp/emit.h"
+#include "resp/cursor.h"
 #include "resp/plain.h"
 
 /* Read a header line of this type and its number. False: there is none, or it is negative. */

@@ -9,10 +9,9 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/signals.h"
+#include "base/process.h"
 #include "net/tls_context.h"
 #include "run/commands/explain.h"
 #include "run/config/config_build.h"

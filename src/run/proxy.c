@@ -8,11 +8,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/signals.h"
+#include "base/process.h"
 #include "limit/figures/journal.h"
 #include "net/tcp_peer.h"
 #include "run/commands/governor.h"

@@ -12,7 +12,7 @@
 
 /*
  * Run until SIGTERM or SIGINT with `config`, which was built from `file`. At SIGUSR2 `program` is started and takes
- * over. Returns the process' exit status (base/exit_status.h): 0, or why it could not start, which is logged.
+ * over. Returns the process' exit status (base/process.h): 0, or why it could not start, which is logged.
  */
 int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin,
               const struct program *program);

@@ -7,10 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/signals.h"
+#include "base/process.h"
 #include "front/client/drain.h"
 #include "front/life.h"
 #include "front/client/login.h"

@@ -8,11 +8,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "resp/emit.h"
-#include "upstream/node/backoff.h"
 #include "upstream/control_reply.h"
-#include "upstream/node/heartbeat.h"
 #include "upstream/lane/lack.h"
 #include "upstream/lane/own_words.h"
+#include "upstream/node/backoff.h"
+#include "upstream/node/heartbeat.h"
 
 #define MAX_WORDS 3
 #define ASKED_MAX 8           /* the beat, and a few of its owner's */

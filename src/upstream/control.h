@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/log_words.h"
+#include "base/log.h"
 #include "base/slice.h"
 #include "limit/command/command.h"
 #include "net/link.h"

@@ -1,8 +1,8 @@
 /*
- * Replies on the control lane (control.h): collected until they are whole, parsed, and judged. Safe on any bytes.
+ * Replies to what weir itself asks servers and sentinels: collected until they are whole, parsed, and judged.
  *
  * weir's own scanner finds where a reply ends before hiredis' reader sees it, because that reader allocates what a
- * length announces. Any thread.
+ * length announces. Safe on any bytes. Any thread.
  */
 #ifndef WEIR_UPSTREAM_CONTROL_REPLY_H
 #define WEIR_UPSTREAM_CONTROL_REPLY_H
@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/slice.h"
 #include "limit/command/command.h"
+#include "resp/glimpse.h"
 #include "resp/scan.h"
 #include "upstream/node/node_role.h"
 
@@ -26,6 +27,7 @@ struct redisReply;
 struct control_inbox {
     struct reply_scan scan;
     struct bytes bytes;
+    size_t most; /* bytes of one reply; 0: CONTROL_REPLY_MAX */
 };
 
 /*
@@ -85,5 +87,99 @@ uint32_t control_read_maxclients(const struct redisReply *reply);
 
 /* The table of COMMAND's answer, one reference; NULL: it is no such answer. */
 struct command_table *control_read_commands(const struct redisReply *reply);
+
+/*
+ * ---- sentinels ----
+ *
+ * What sentinels say, in RESP3 or RESP2. Own code, because the hiredis that weir is built with knows no RESP3. Nothing is
+ * allocated but the bytes of one reply, at most SENTINEL_REPLY_MAX; a value is at most SENTINEL_DEPTH deep.
+ */
+
+#define SENTINEL_REPLY_MAX 65536 /* bytes of one reply: a hundred replicas with all their fields */
+#define SENTINEL_DEPTH 8         /* a list of maps is 3 deep */
+
+enum said_kind {
+    SAID_NIL,
+    SAID_ERROR,
+    SAID_TEXT, /* any value of one piece: a string, a number */
+    SAID_LIST, /* an array, a set, or a map of names and values in turn */
+    SAID_PUSH, /* as a list */
+};
+
+/* One value. Its parts point into the frame. */
+struct said {
+    enum said_kind kind;
+    struct slice text;   /* of an error or a text */
+    struct slice inside; /* the elements of a list, for said_next */
+};
+
+/*
+ * The value in front of *rest, which then begins behind it. False: there is none, or it cannot be
+ * read.
+ */
+__attribute__((warn_unused_result)) bool said_next(struct slice *rest, struct said *value);
+
+/* The text under this name in a list of names and values. False: there is none. */
+__attribute__((warn_unused_result)) bool said_field(const struct said *list, const char *name, struct slice *text);
+
+/* The first `n` texts of a list. False: it has fewer elements, or one of them is no text. */
+__attribute__((warn_unused_result)) bool said_texts(const struct said *list, struct slice *texts, size_t n);
+
+#define SENTINEL_HOST 256 /* room for a name or the digits of an address */
+#define SENTINEL_RUN_ID 64
+
+/* A server, or another sentinel, that a sentinel tells of. */
+struct sentinel_server {
+    char host[SENTINEL_HOST];
+    uint16_t port;
+    uint64_t epoch;               /* its config-epoch; 0: not told */
+    char run_id[SENTINEL_RUN_ID]; /* "": not told */
+    bool is_failing_over;         /* a failover of this master is under way, so that another may be the master */
+    bool is_down;                 /* the sentinel does not reach it, or has lost its link to the master */
+};
+
+/* Two texts as a host and a port. False: port 0, no host, or bytes that a host cannot have. */
+__attribute__((warn_unused_result)) bool sentinel_read_address(struct slice host, struct slice port,
+                                                               struct sentinel_server *server);
+
+/*
+ * An answer to SENTINEL MASTER, or an element of one to SENTINEL REPLICAS or SENTINELS. False: it
+ * is none.
+ */
+__attribute__((warn_unused_result)) bool sentinel_read_server(const struct said *list, struct sentinel_server *server);
+
+/* True if it is a message about this channel: *payload is what was published. */
+__attribute__((warn_unused_result)) bool sentinel_read_message(const struct said *push, const char *channel,
+                                                               struct slice *payload);
+
+/* What an error says of the sentinel. */
+enum sentinel_refusal {
+    SENTINEL_WANTS_LOGIN,   /* NOAUTH */
+    SENTINEL_REFUSES_LOGIN, /* WRONGPASS, or AUTH without a password being set */
+    SENTINEL_FORBIDS,       /* NOPERM */
+    SENTINEL_KNOWS_NO_NAME, /* no such master */
+    SENTINEL_UNKNOWN,       /* an unknown command, or NOPROTO: too old, or no sentinel */
+    SENTINEL_OTHER,
+};
+
+enum sentinel_refusal sentinel_judge_error(struct slice error);
+
+/* ---- the answer to the question of login/auth_probe.h: are connections that do not log in served? ---- */
+
+enum auth_probe_verdict {
+    AUTH_PROBE_MORE,       /* the answer goes on */
+    AUTH_PROBE_SERVED,     /* they are */
+    AUTH_PROBE_NEEDS_AUTH, /* they are not: -NOAUTH */
+    AUTH_PROBE_UNKNOWN,    /* it does not say */
+};
+
+/* Zeroed: nothing has come. */
+struct auth_probe_answer {
+    struct reply_scan scan;
+    struct glimpse glimpse;
+};
+
+/* The next bytes, which may be any. After anything but AUTH_PROBE_MORE the answer is over. */
+enum auth_probe_verdict auth_probe_answer_take(struct auth_probe_answer *answer, const char *data, size_t n);
 
 #endif

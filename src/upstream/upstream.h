@@ -14,12 +14,31 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "limit/funnel.h"
 #include "limit/command/slot.h"
+#include "limit/funnel.h"
 #include "net/tls_context.h"
-#include "upstream/cross_slot.h"
-#include "upstream/node/reads.h"
 #include "upstream/lane/room.h"
+
+/* Where reads go when there are replicas, as the configuration says. */
+enum reads {
+    READS_MASTER,   /* all go to the master */
+    READS_ASKED,    /* those of clients that have sent READONLY may go to replicas */
+    READS_REPLICAS, /* those of all clients may */
+};
+
+struct reads_settings {
+    enum reads reads;
+    uint64_t poll_ns;    /* how often master and replicas are asked for their offsets */
+    uint64_t lag_max_ns; /* a replica is read from while it has the master's offset of so long ago */
+    bool own_writes;     /* a client reads its own writes: from the master until a replica has them */
+};
+
+/* What a command with keys in several slots of a Redis Cluster becomes, as the configuration says. */
+enum cross_slot {
+    CROSS_SLOT_SPLIT,     /* MGET, DEL, UNLINK, EXISTS, TOUCH: one part for each slot; others: -CROSSSLOT */
+    CROSS_SLOT_SPLIT_ALL, /* MSET too, which is not atomic then */
+    CROSS_SLOT_REFUSE,    /* -CROSSSLOT, as Redis Cluster */
+};
 
 /* How a worker is told that others need the connections that it only keeps: embedded in what keeps them. */
 struct shed {

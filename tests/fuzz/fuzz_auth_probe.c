@@ -1,5 +1,5 @@
 /* Any bytes as what a stranger hears from Redis: however they are cut, he is taken for the same, and only for what was said. */
-#include "upstream/login/auth_probe_answer.h"
+#include "upstream/control_reply.h"
 
 #include "pieces.h"
 

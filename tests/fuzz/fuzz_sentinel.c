@@ -2,7 +2,7 @@
  * Any bytes as what a sentinel says: however they are cut, the same replies are read, and each is
  * read as whatever it may be.
  */
-#include "upstream/node/sentinel_reply.h"
+#include "upstream/control_reply.h"
 
 #include "pieces.h"
 
@@ -46,7 +46,7 @@ static void judge(struct slice frame, uint64_t *sum)
 /* A digest of all that is seen of the input. */
 static uint64_t trace(const uint8_t *data, size_t n, enum cut cut)
 {
-    struct sentinel_inbox inbox = {.bytes = {0}};
+    struct control_inbox inbox = {.most = SENTINEL_REPLY_MAX};
     uint64_t dice = digest_of(data, n);
     uint64_t sum = 0;
     enum scan_result result = SCAN_MORE;
@@ -55,7 +55,7 @@ static uint64_t trace(const uint8_t *data, size_t n, enum cut cut)
         char *piece = piece_copy(data + at, size);
         for (size_t off = 0, used; off < size && result != SCAN_BAD; off += used) {
             struct slice frame;
-            result = sentinel_inbox_take(&inbox, piece + off, size - off, &used, &frame);
+            result = control_inbox_take(&inbox, piece + off, size - off, &used, &frame);
             REQUIRE(used <= size - off);
             if (result == SCAN_FRAME)
                 judge(frame, &sum);
@@ -63,7 +63,7 @@ static uint64_t trace(const uint8_t *data, size_t n, enum cut cut)
         free(piece);
     }
     digest(&sum, result == SCAN_BAD);
-    sentinel_inbox_fini(&inbox);
+    control_inbox_fini(&inbox);
     return sum;
 }
 

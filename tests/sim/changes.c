@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "limit/departure.h"
+#include "limit/queue.h"
 
 #define MS 1e6
 
@@ -11,7 +11,7 @@ static double rate_of(const struct planned_limit *limit)
     return limit->count / (limit->period_ms * MS);
 }
 
-/* What a limit delays may go a little nearer to what went before it: limit/departure.h. */
+/* What a limit delays may go a little nearer to what went before it: limit/queue.h. */
 static double burst_of(const struct planned_limit *limit)
 {
     return limit->burst + (limit->delay_ms > 0 ? 1 + rate_of(limit) * (double)DEPARTURE_SLACK_NS : 0);

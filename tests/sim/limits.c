@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "limit/departure.h"
+#include "limit/queue.h"
 #include "tests/sim/changes.h"
 #include "tests/sim/spent.h"
 #include "tests/sim/world.h"
 
 #define MS UINT64_C(1000000)
-#define ROUGH_NS 100  /* units that are shorter are counted in other ways: limit/fine.c */
+#define ROUGH_NS 100  /* units that are shorter are counted in other ways: limit/funnel.c */
 #define EARLY_NS 1000 /* by so much a loop's clock may be behind what it reads */
 
 static struct planned_limits bound;  /* what binds */

@@ -5,7 +5,7 @@
  *
  * A client does not know when weir has decided, only that it was after weir had read the command and before the answer
  * came: what must lie within a window whatever the moment was is counted, nothing else; and for who is refused all that
- * can have been charged by then. What a limit delays obeys the law of limit/departure.h when it goes.
+ * can have been charged by then. What a limit delays obeys the law of limit/queue.h when it goes.
  */
 #ifndef WEIR_SIM_LIMITS_H
 #define WEIR_SIM_LIMITS_H

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/split.h"
+#include "base/slice.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/regime.h"
 #include "tests/sim/run.h"

@@ -296,7 +296,7 @@ static bool split_quoted(struct slice line, size_t *at, struct text *word)
     return next == '\0' || isspace((unsigned char)next);
 }
 
-static bool split_word(struct slice line, size_t *at, struct text *word)
+static bool take_word(struct slice line, size_t *at, struct text *word)
 {
     for (;;) {
         char c = byte_at(line, *at);
@@ -323,7 +323,7 @@ bool text_split(struct slice line, struct text **words, size_t *n)
         struct text *word = &(*words)[(*n)++];
         *word = (struct text){0};
         text_reserve(word, 1);
-        if (!split_word(line, &at, word))
+        if (!take_word(line, &at, word))
             return false;
     }
 }

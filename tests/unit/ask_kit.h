@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/split.h"
+#include "base/slice.h"
 #include "quota/ask_parse.h"
 #include "resp/emit.h"
 

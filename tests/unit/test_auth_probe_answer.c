@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "upstream/login/auth_probe_answer.h"
+#include "upstream/control_reply.h"
 
 static enum auth_probe_verdict verdict_of(const char *text, size_t piece)
 {

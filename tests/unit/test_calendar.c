@@ -12,7 +12,6 @@
 
 #include "base/civil.h"
 #include "base/zone.h"
-#include "base/zone_rule.h"
 #include "limit/policy/calendar.h"
 
 #include "dice.h"

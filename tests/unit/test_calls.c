@@ -7,7 +7,6 @@
 
 #include "dice.h"
 #include "upstream/lane/calls.h"
-#include "upstream/lane/tags.h"
 
 #define MANY 100000
 

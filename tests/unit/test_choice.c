@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/choice.h"
+#include "base/why.h"
 
 static const char *const sizes[] = {"small", "middle", "large", NULL};
 

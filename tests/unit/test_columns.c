@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/columns.h"
+#include "base/text.h"
 
 static void check(const char *cells, const char *wanted)
 {

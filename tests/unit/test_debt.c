@@ -7,7 +7,7 @@
 
 #include "dice.h"
 #include "gate_kit.h"
-#include "limit/debt.h"
+#include "limit/rate_table.h"
 
 typedef unsigned __int128 wide;
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "limit/command/command.h"
-#include "limit/command/fanout.h"
+#include "limit/command/travel.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 

@@ -10,7 +10,7 @@
 #include "dice.h"
 #include "funnel_law.h"
 #include "gate_kit.h"
-#include "limit/departure.h"
+#include "limit/queue.h"
 
 /* Asks for a command that heads its connection since headed_ns. */
 static enum gate ask_since(const char *command, uint64_t cost, uint64_t headed_ns, uint64_t now_ns)

@@ -8,7 +8,7 @@
 #include "dice.h"
 #include "funnel_law.h"
 #include "gate_kit.h"
-#include "limit/departure.h"
+#include "limit/queue.h"
 
 #define KINDS 3
 #define CLIENTS 200

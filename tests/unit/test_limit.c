@@ -10,6 +10,7 @@
 
 #include "dice.h"
 #include "limit/policy/limit.h"
+#include "limit/policy/policy.h"
 
 #define S UINT64_C(1000000000)
 #define MS UINT64_C(1000000)

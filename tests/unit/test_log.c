@@ -14,10 +14,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/log_form.h"
+#include "base/log.h"
 #include "base/log_sink.h"
-#include "base/log_site.h"
+#include "base/text.h"
 
 #define LONG_NS (20 * NS_PER_S)
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/near.h"
+#include "base/why.h"
 
 static const char *const names[] = {"listen", "upstream", "workers", "get", "set", "hget", "config|get", "", "all"};
 

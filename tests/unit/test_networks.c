@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "limit/policy/networks.h"
+#include "limit/policy/ip.h"
 
 static struct networks networks;
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "upstream/login/own_login.h"
+#include "upstream/login/login.h"
 
 #define AGAIN_NS 10
 

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/split.h"
-#include "limit/departure.h"
+#include "base/slice.h"
 #include "limit/policy/policy.h"
+#include "limit/queue.h"
 #include "policy_kit.h"
 #include "resp/emit.h"
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "upstream/node/node.h"
-#include "upstream/node/redirect.h"
+#include "upstream/node/not_run.h"
 
 static void test_what_is_named(void **state)
 {

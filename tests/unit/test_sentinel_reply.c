@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "upstream/node/sentinel_reply.h"
+#include "upstream/control_reply.h"
 
 /* The value that the whole text is. */
 static struct said read_whole(const char *text)
@@ -219,26 +219,26 @@ static void test_inbox(void **state)
 {
     (void)state;
     static const char text[] = "*2\r\n$1\r\na\r\n+b\r\n>1\r\n+c\r\n";
-    struct sentinel_inbox inbox = {.bytes = {0}};
+    struct control_inbox inbox = {.most = SENTINEL_REPLY_MAX};
     struct slice frame;
     size_t used;
     unsigned n_frames = 0;
     for (size_t i = 0; i < sizeof text - 1; i++) {
-        enum scan_result result = sentinel_inbox_take(&inbox, text + i, 1, &used, &frame);
+        enum scan_result result = control_inbox_take(&inbox, text + i, 1, &used, &frame);
         assert_int_not_equal(result, SCAN_BAD);
         n_frames += result == SCAN_FRAME;
     }
     assert_int_equal(n_frames, 2);
     assert_true(is_text(frame, ">1\r\n+c\r\n"));
-    sentinel_inbox_fini(&inbox);
+    control_inbox_fini(&inbox);
 
     char *junk = malloc(SENTINEL_REPLY_MAX);
     assert_non_null(junk);
     memset(junk, 'x', SENTINEL_REPLY_MAX);
-    assert_int_equal(sentinel_inbox_take(&inbox, "+", 1, &used, &frame), SCAN_MORE);
-    assert_int_equal(sentinel_inbox_take(&inbox, junk, SENTINEL_REPLY_MAX, &used, &frame), SCAN_BAD);
+    assert_int_equal(control_inbox_take(&inbox, "+", 1, &used, &frame), SCAN_MORE);
+    assert_int_equal(control_inbox_take(&inbox, junk, SENTINEL_REPLY_MAX, &used, &frame), SCAN_BAD);
     free(junk);
-    sentinel_inbox_fini(&inbox);
+    control_inbox_fini(&inbox);
 }
 
 int main(void)

@@ -10,7 +10,6 @@
 
 #include "limit/command/command.h"
 #include "limit/command/slot.h"
-#include "limit/command/slot_split.h"
 #include "resp/emit.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "limit/figures/times.h"
+#include "limit/figures/counts.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)

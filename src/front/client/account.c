@@ -5,7 +5,7 @@
 #include "front/client/binding.h"
 #include "front/client/meter.h"
 #include "front/front.h"
-#include "limit/policy/amount.h"
+#include "limit/policy/policy.h"
 
 #define TOP_BYTES_LATEST (1 << 20)
 #define GREETING_MAX 4096      /* bytes of requests: what a client says before it asks for anything is a few lines */

@@ -229,7 +229,7 @@ static void on_place_lost(struct client *client)
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 
-/* Where AUTH would be queued, or refused, or a push may come before its answer, it is not said (prolong.c). */
+/* Where AUTH would be queued, or refused, or a push may come before its answer, it is not said (timers.c). */
 static bool may_log_in(const struct rider *rider)
 {
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);

@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "front/client/binding.h"
+#include "front/client/session.h"
 #include "front/front.h"
 #include "front/route/lane_choice.h"
 #include "front/route/outage.h"
-#include "front/client/session.h"
 #include "limit/gate.h"
 #include "limit/policy/identity.h"
 #include "upstream/lane/lend.h"
 #include "upstream/lane/own_words.h"
-#include "upstream/node/redirect.h"
+#include "upstream/node/not_run.h"
 
 /* ---- a login as `auth-failures` counts it ---- */
 

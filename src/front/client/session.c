@@ -10,8 +10,8 @@
 #include "front/client/read_side.h"
 #include "front/cluster/spread.h"
 #include "front/route/target.h"
+#include "upstream/lane/shared.h"
 #include "upstream/login/login.h"
-#include "upstream/node/witness.h"
 
 struct text {
     char *at; /* NULL: none */

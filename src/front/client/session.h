@@ -103,7 +103,7 @@ void session_prove(struct client *client, const struct proof *proof);
 /* No lane could be opened by its user's passwords: it is not proven. False: nor was one after its last proof. */
 bool session_doubt(struct client *client);
 
-/* It holds, and this lane may carry what the client sends (upstream/node/witness.h). */
+/* It holds, and this lane may carry what the client sends (upstream/lane/shared.h). */
 bool session_suits(const struct client *client, const struct lane *lane);
 
 /* This lane does not. True: the client may wait for it. False: it is not proven any more. */

@@ -17,7 +17,7 @@
 #include "front/route/places.h"
 #include "front/session/wait_coverage.h"
 #include "resp/emit.h"
-#include "upstream/node/redirect.h"
+#include "upstream/node/not_run.h"
 
 #define TRY_FIRST_NS (1 * NS_PER_MS)
 #define TRY_MOST_NS (50 * NS_PER_MS)
@@ -303,7 +303,7 @@ static bool follow(struct client *client, struct slice reply)
     if (!is_whole || redirect.slot != slot)
         return false;
     upstream_note_redirected(upstream_of(client), redirect.slot, now_ns(client));
-    struct nodes_row *row = redirect_row(&redirect, nodes, lanes_node(&carry->from->lanes));
+    struct nodes_row *row = nodes_row_named(nodes, &redirect, lanes_node(&carry->from->lanes));
     upstream_ask_topology(upstream_of(client));
     if (!is_trusted(carry)) /* the named node does not matter: EXISTS finds the owner */
         return ++carry->n_redirects <= CARRY_REDIRECTS;

@@ -14,9 +14,9 @@
 #include "base/list.h"
 #include "front/route/hop.h"
 #include "front/route/lent.h"
-#include "limit/command/fanout.h"
 #include "limit/command/scan_cursor.h"
-#include "limit/command/slot_split.h"
+#include "limit/command/slot.h"
+#include "limit/command/travel.h"
 
 struct compound;
 

@@ -42,7 +42,6 @@
 #include "resp/scan.h"
 #include "upstream/login/doors.h"
 #include "upstream/node/nodes.h"
-#include "upstream/node/slot_map.h"
 #include "upstream/node/topology.h"
 
 struct client;
@@ -115,7 +114,7 @@ uint32_t spread_in_flight(const struct spread *spread);
 
 /*
  * True if a slot's node has changed since what is in flight at places was sent. If not, a row that
- * was read before is the one to which the slot's calls in flight were sent: slot_map.h.
+ * was read before is the one to which the slot's calls in flight were sent: topology.h.
  */
 static inline bool spread_is_outdated(const struct spread *spread, const struct nodes *nodes)
 {

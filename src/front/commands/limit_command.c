@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/near.h"
 #include "base/num.h"
 #include "base/why.h"
 #include "front/client/answer.h"

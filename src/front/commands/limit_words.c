@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "base/near.h"
 #include "base/num.h"
 #include "base/why.h"
 

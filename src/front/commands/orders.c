@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "front/client/answer.h"
 #include "front/client/client.h"

@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 
-#include "front/route/fair_share.h"
-#include "front/route/overtaken.h"
 #include "front/client/read_side.h"
 #include "front/client/remains.h"
 #include "front/client/timing.h"
+#include "front/route/fair_share.h"
+#include "front/route/overtaken.h"
 #include "limit/command/keys.h"
-#include "upstream/node/redirect.h"
+#include "upstream/node/not_run.h"
 
 #define ASKING "*1\r\n$6\r\nASKING\r\n"
 #define GIVEN_UP SLICE("-UPSTREAM moved\r\n")
@@ -393,7 +393,7 @@ static struct nodes_row *row_of_refusal(const struct hop *hop)
 
 static struct nodes_row *target_of(const struct hop *hop, const struct redirect *redirect)
 {
-    return redirect_row(redirect, &hop->client->front->nodes, lanes_node(&row_of_refusal(hop)->lanes));
+    return nodes_row_named(&hop->client->front->nodes, redirect, lanes_node(&row_of_refusal(hop)->lanes));
 }
 
 /* No redirect of its is followed any more. */
@@ -525,7 +525,7 @@ static bool must_follow(const struct hop *hop)
 
 /*
  * True if an older call of its slot may be in flight at another node than `row`. What has been
- * refused has none before it. Called after the row was read: slot_map.h.
+ * refused has none before it. Called after the row was read: topology.h.
  */
 static bool must_settle(struct hop *hop, const struct nodes_row *row)
 {

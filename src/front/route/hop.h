@@ -94,7 +94,7 @@ struct hop {
     struct bytes reply;   /* what has come of it, or why it was not run; heap */
     struct alarm alarm;   /* the next look, or the end of the wait */
     size_t n_counted;     /* bytes of the reply that are in extra.kept_bytes */
-    uint64_t tag;         /* of its call (upstream/lane/tags.h) */
+    uint64_t tag;         /* of its call (upstream/lane/calls.h) */
     uint64_t arrived_ns;  /* when the request came; 0: it is not timed, nor its errors counted */
     uint64_t away_ns;     /* when no node took it first; 0: each one has */
     uint64_t moving_ns;   /* the first MOVED, ASK or TRYAGAIN since then; 0: none */

@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/route/place.h"
 #include "front/client/session.h"
-#include "front/session/stateful.h"
+#include "front/route/place.h"
 #include "front/route/places.h"
+#include "front/session/stateful.h"
 #include "front/session/wait_coverage.h"
 #include "limit/command/slot.h"
 #include "resp/join.h"
 #include "upstream/lane/lend.h"
-#include "upstream/node/redirect.h"
+#include "upstream/node/not_run.h"
 
 #define MOVED SLICE("-UPSTREAM moved\r\n")
 #define WRONGPASS SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n")

@@ -15,7 +15,6 @@
 #include "front/session/wait_coverage.h"
 #include "upstream/lane/shared.h"
 #include "upstream/lane/stall.h"
-#include "upstream/node/witness.h"
 
 #define UNKNOWN_CALLS 64 /* as in lane_choice.c: of a client that pays for replies by size */
 

@@ -4,7 +4,6 @@
 #include "front/route/lane_choice.h"
 #include "front/client/session.h"
 #include "upstream/lane/shared.h"
-#include "upstream/node/witness.h"
 
 #define LOOK_NS (5 * NS_PER_MS) /* at the home node a replica is looked for so often, not before each read */
 #define HOLD_NS NS_PER_S        /* a client is held at most once in so long, for 20 ms at most (commons_wake_soon) */

@@ -7,14 +7,14 @@
 #include "front/client/account.h"
 #include "front/client/answer.h"
 #include "front/client/meter.h"
-#include "front/route/outage.h"
 #include "front/client/session.h"
-#include "front/session/subscriptions.h"
 #include "front/client/timing.h"
+#include "front/route/outage.h"
+#include "front/session/subscriptions.h"
 #include "limit/command/keys.h"
 #include "resp/argv.h"
 #include "upstream/lane/own_words.h"
-#include "upstream/node/redirect.h"
+#include "upstream/node/not_run.h"
 
 #define WIDE SLICE("__key") /* what begins so is subscribed to at all masters */
 #define MOVED SLICE("-UPSTREAM moved\r\n")

@@ -9,7 +9,7 @@
 #include "resp/confirmation.h"
 #include "resp/emit.h"
 #include "upstream/lane/aside.h"
-#include "upstream/node/redirect.h"
+#include "upstream/node/not_run.h"
 
 #define ERROR_BYTES 4096 /* of an error that is kept: Redis' are shorter */
 
@@ -172,7 +172,7 @@ bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struc
         return false;
     const struct nodes *nodes = subscriptions_nodes(subs);
     const struct node *from = tap != NULL && tap->rider.lane != NULL ? lane_node(tap->rider.lane) : NULL;
-    const struct nodes_row *row = from != NULL ? redirect_row(&redirect, nodes, from) : NULL;
+    const struct nodes_row *row = from != NULL ? nodes_row_named(nodes, &redirect, from) : NULL;
     for (uint16_t i = 0; row != NULL && i < nodes->topology->n_masters; i++)
         if (nodes->rows[i] == row)
             slot_map_set(nodes->topology->slots, redirect.slot, i);

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "front/client/account.h"
+#include "front/client/session.h"
 #include "front/route/fair_share.h"
 #include "front/route/place.h"
-#include "front/client/session.h"
 #include "upstream/lane/deliver.h"
 #include "upstream/lane/lend.h"
+#include "upstream/lane/shared.h"
 #include "upstream/lane/stall.h"
-#include "upstream/node/witness.h"
 
 static struct tap *tap_of(const struct rider *rider)
 {

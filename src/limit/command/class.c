@@ -5,16 +5,54 @@
  */
 #include "limit/command/class.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/near.h"
-#include "limit/command/term.h"
+#include "base/slice.h"
+#include "base/why.h"
+#include "limit/policy/limit.h"
+
+enum term_kind { TERM_ALL, TERM_FLAG, TERM_CATEGORY, TERM_COMMAND, TERM_CLASS };
+
+struct term {
+    enum term_kind kind;
+    bool takes_away;           /* written with '-' */
+    bool is_bare;              /* TERM_COMMAND: written without "cmd.", so a class may have been meant */
+    uint16_t flag;             /* TERM_FLAG */
+    char *text;                /* TERM_CATEGORY without the '@', TERM_COMMAND */
+    const struct class *class; /* TERM_CLASS */
+};
+
+struct class
+{
+    char *name;
+    struct term *terms;
+    size_t n_terms;
+};
+
+struct classes {
+    struct class **at;
+    size_t n;
+};
+
+static inline struct slice slice_after(struct slice s, size_t n)
+{
+    return slice_of(s.at + n, s.len - n);
+}
+
+static inline bool slice_starts(struct slice s, struct slice prefix)
+{
+    return s.len >= prefix.len && slice_eq_nocase(slice_of(s.at, prefix.len), prefix);
+}
 
 /* ---- texts ---- */
 
-char *term_text(struct slice s)
+/* A lower-case copy, NUL-terminated; freed with free(). */
+static char *term_text(struct slice s)
 {
     char *copy = mem_strndup(s.at, s.len);
     for (size_t i = 0; i < s.len; i++)
@@ -23,7 +61,7 @@ char *term_text(struct slice s)
 }
 
 /* Modules name commands as they like, but never with spaces. */
-bool term_is_command_name(struct slice s)
+static bool term_is_command_name(struct slice s)
 {
     for (size_t i = 0; i < s.len; i++)
         if (s.at[i] <= ' ' || s.at[i] > '~')
@@ -38,7 +76,8 @@ struct slice class_name(const struct class *class)
     return slice_str(class->name);
 }
 
-struct class *classes_lookup(const struct classes *classes, struct slice name)
+/* The class of that name; case does not matter. NULL: none. */
+static struct class *classes_lookup(const struct classes *classes, struct slice name)
 {
     for (size_t i = 0; i < classes->n; i++)
         if (slice_eq_nocase(class_name(classes->at[i]), name))
@@ -46,7 +85,8 @@ struct class *classes_lookup(const struct classes *classes, struct slice name)
     return NULL;
 }
 
-struct class *classes_add(struct classes *classes, struct slice name)
+/* A new class without terms. */
+static struct class *classes_add(struct classes *classes, struct slice name)
 {
     struct class *class = mem_zalloc(1, sizeof *class);
     class->name = term_text(name);
@@ -64,7 +104,8 @@ static void class_free(struct class *class)
     free(class);
 }
 
-void class_add_term(struct class *class, struct term term)
+/* The class takes over term.text. */
+static void class_add_term(struct class *class, struct term term)
 {
     class->terms = mem_realloc(class->terms, class->n_terms + 1, sizeof term);
     class->terms[class->n_terms++] = term;
@@ -90,7 +131,8 @@ void classes_free(struct classes *classes)
     free(classes);
 }
 
-bool class_is_command(struct slice name)
+/* True if it is a command of Redis 7. */
+static bool class_is_command(struct slice name)
 {
     return command_by_name(command_table_known(), name) != NULL;
 }
@@ -112,7 +154,8 @@ bool class_is_builtin(const struct class *class)
 
 /* ---- finding ---- */
 
-bool term_spell(struct slice text, struct term *term)
+/* Parse "@category" or "cmd.name". False: `text` is neither, or is malformed. */
+static bool term_spell(struct slice text, struct term *term)
 {
     if (slice_starts(text, SLICE("@")) && term_is_command_name(slice_after(text, 1)))
         *term = (struct term){.kind = TERM_CATEGORY, .text = term_text(slice_after(text, 1))};
@@ -283,4 +326,176 @@ void classes_check(const struct classes *classes, const struct command_table *ta
             if (term->kind == TERM_COMMAND)
                 check_command(&check, class_name(classes->at[i]), term);
         }
+}
+
+/*
+ * An operator's class, from the words of its lines.
+ *
+ * A class never reaches itself through its terms, so every evaluation ends.
+ */
+
+#define CLASS_NAME_MAX 32
+
+static bool is_class_name(struct slice s)
+{
+    static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    for (size_t i = 0; i < s.len; i++)
+        if (memchr(legal, s.at[i], sizeof legal - 1) == NULL)
+            return false;
+    return s.len > 0 && s.len <= CLASS_NAME_MAX && s.at[0] != '-';
+}
+
+/* ---- defining ---- */
+
+/* Does `from` use `to`, directly or through other classes? */
+static bool reaches(const struct class *from, const struct class *to)
+{
+    if (from == to)
+        return true;
+    for (size_t i = 0; i < from->n_terms; i++)
+        if (from->terms[i].kind == TERM_CLASS && reaches(from->terms[i].class, to))
+            return true;
+    return false;
+}
+
+static bool is_taken(struct slice name)
+{
+    static const char *const taken[] = {"all", "read", "write", "control", "match", "admin", NULL};
+    return taken[choice_find(taken, name)] != NULL || unit_find(name) != UNIT_COMMANDS ||
+           slice_starts(name, SLICE("cmd."));
+}
+
+/* A class defined earlier in which `name` was taken for a command, since no class had that name yet; NULL: none. */
+static const struct class *early_user(const struct classes *classes, struct slice name)
+{
+    if (class_is_command(name))
+        return NULL;
+    for (size_t i = 0; i < classes->n; i++)
+        for (size_t j = 0; j < classes->at[i]->n_terms; j++) {
+            const struct term *term = &classes->at[i]->terms[j];
+            if (term->is_bare && slice_eq_nocase(slice_str(term->text), name))
+                return classes->at[i];
+        }
+    return NULL;
+}
+
+/* The class of that name, made if need be; NULL: no valid name for a class, or used as a command's already. */
+static struct class *class_get(struct classes *classes, struct slice name, struct why why)
+{
+    struct class *class = classes_lookup(classes, name);
+    const struct class *user = class != NULL ? NULL : early_user(classes, name);
+    if (!is_class_name(name))
+        why_refuse(why, "a class is named with 1 to %d of A-Z a-z 0-9 _ . - and no '-' first", CLASS_NAME_MAX);
+    else if (is_taken(name))
+        why_refuse(why, "%.*s has a meaning of its own: choose another name for the class", WHY_SLICE(name));
+    else if (user != NULL)
+        why_refuse(why, "class %.*s is used in class %s, which comes before it: move it up", WHY_SLICE(name),
+                   user->name);
+    else
+        return class != NULL ? class : classes_add(classes, name);
+    return NULL;
+}
+
+/*
+ * A bare word is a class if one of that name is known, else a command. A class may be named after a command it holds:
+ * there its own name means the command.
+ */
+static bool word_term(const struct classes *classes, const struct class *class, struct slice word, struct term *term,
+                      struct why why)
+{
+    const struct class *other = classes_lookup(classes, word);
+    if (other != NULL && !(other == class && class_is_command(word))) {
+        *term = (struct term){.kind = TERM_CLASS, .class = other};
+        return !reaches(other, class) ||
+               why_refuse(why, "class %s refers to itself through %s", class->name, other->name);
+    }
+    if (!term_is_command_name(word) || slice_starts(word, SLICE("@")) || slice_starts(word, SLICE("cmd.")))
+        return why_refuse(why, "\"%.*s\" is no command, category or class", WHY_SLICE(word));
+    *term = (struct term){.kind = TERM_COMMAND, .is_bare = true, .text = term_text(word)};
+    return true;
+}
+
+static bool define_term(const struct classes *classes, struct class *class, struct slice text, struct why why)
+{
+    struct term term;
+    bool takes_away = slice_starts(text, SLICE("-"));
+    struct slice word = takes_away ? split_trim(slice_after(text, 1)) : text;
+    if (word.len == 0)
+        return why_refuse(why, "a command, category or class is missing %s", takes_away ? "after '-'" : "in the list");
+    if (takes_away && class->n_terms == 0)
+        return why_refuse(why, "%.*s takes away from nothing: say first what the class holds", WHY_SLICE(text));
+    if (!term_spell(word, &term) && !word_term(classes, class, word, &term, why))
+        return false;
+    term.takes_away = takes_away;
+    class_add_term(class, term);
+    return true;
+}
+
+/* A class with a bad term stays known, so that only the term is reported, not also everything that uses the class. */
+bool class_define(struct classes *classes, struct slice name, struct slice terms, char *why, size_t why_size)
+{
+    struct why reason = {why, why_size};
+    struct class *class = class_get(classes, name, reason);
+    if (class == NULL)
+        return false;
+    struct slice text;
+    struct slice rest = terms.at != NULL ? terms : SLICE("");
+    while (split_next(&rest, ',', &text))
+        if (!define_term(classes, class, text, reason))
+            return false;
+    return true;
+}
+
+/* ---- members ---- */
+
+struct members {
+    const struct classes *classes;
+    const struct command_table *table;
+    bool **of; /* each class by its number, by command id; NULL: not looked up yet */
+};
+
+struct members *members_new(const struct classes *classes, const struct command_table *table)
+{
+    struct members *members = mem_zalloc(1, sizeof *members);
+    members->classes = classes;
+    members->table = table;
+    members->of = mem_zalloc(classes_count(classes), sizeof *members->of);
+    return members;
+}
+
+void members_free(struct members *members)
+{
+    for (size_t i = 0; i < classes_count(members->classes); i++)
+        free(members->of[i]);
+    free(members->of);
+    free(members);
+}
+
+static bool *look_up(const struct members *members, const struct class *class)
+{
+    size_t n = command_table_count(members->table);
+    bool *of = mem_zalloc(n, sizeof *of);
+    for (size_t id = 0; id < n; id++)
+        of[id] = class_has(class, members->table, command_table_row(members->table, id));
+    return of;
+}
+
+const bool *members_of(struct members *members, const struct class *class)
+{
+    size_t number = 0;
+    while (classes_at(members->classes, number) != class)
+        number++;
+    if (members->of[number] == NULL)
+        members->of[number] = look_up(members, class);
+    return members->of[number];
+}
+
+const struct classes *members_classes(const struct members *members)
+{
+    return members->classes;
+}
+
+const struct command_table *members_table(const struct members *members)
+{
+    return members->table;
 }

@@ -13,7 +13,7 @@
 
 #include "base/slice.h"
 #include "limit/command/command_row.h"
-#include "limit/command/fanout.h"
+#include "limit/command/travel.h"
 
 struct command_table;
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/split.h"
+#include "base/slice.h"
 
 #define POLLS 3.0     /* that a cost is smoothed over: each moves it by a third of the way */
 #define ROW_UP 8.0    /* the cost of a row becomes at most so many times more in a poll ... */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "limit/command/keys.h"
 #include "limit/command/own.h"

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/log_words.h"
+#include "base/log.h"
 
 #define JOURNAL_ROOM 128 /* events: of limits; of orders; of upstreams and weir itself */
 #define JOURNAL_EVENTS (3 * JOURNAL_ROOM)

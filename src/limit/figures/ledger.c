@@ -5,8 +5,8 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "limit/departure.h"
 #include "limit/figures/observed.h"
+#include "limit/queue.h"
 #include "limit/rate_table.h"
 #include "limit/subject.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/slice.h"
 #include "limit/policy/limit.h"
-#include "limit/figures/record.h"
+#include "limit/subject.h"
 
 #define LEDGER_POLICIES_MAX 4096
 #ifndef LEDGER_LIMITS_MAX /* a build may have fewer: see the Makefile */

@@ -1,6 +1,7 @@
 #include "limit/figures/observed.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +80,8 @@ uint64_t observed_seconds(const struct observed *observed, uint64_t now_ns)
     return since_ns == 0 || now_ns < since_ns ? 0 : (now_ns - since_ns) / NS_PER_S;
 }
 
-void observed_begin(struct observed *observed, uint64_t now_ns)
+/* Something is counted from now on. Any thread. */
+static void observed_begin(struct observed *observed, uint64_t now_ns)
 {
     uint64_t none = 0;
     if (atomic_load_explicit(&observed->since_ns, memory_order_relaxed) == 0)
@@ -132,4 +134,185 @@ void observed_copy_forgotten(struct observed *observed, unsigned class_index, st
     *out = *forgotten;
     population_copy(&out->population, &forgotten->population);
     pthread_mutex_unlock(&observed->lock);
+}
+
+/* ---- demand plan ---- */
+
+/* ---- one plan ---- */
+
+struct draft {
+    struct demand_plan *plan;
+    struct members *members;
+    struct observed *observed;
+    uint16_t *masks; /* by command id */
+};
+
+/* As demand_add wants it: a command that reads or writes has no bit for all. */
+static uint16_t counted_mask(uint16_t mask)
+{
+    bool is_either = (mask & (1U << DEMAND_READ | 1U << DEMAND_WRITE)) != 0;
+    return (uint16_t)(is_either ? mask & ~(1U << DEMAND_ALL) : mask);
+}
+
+static void add_group(struct demand_plan *plan, uint16_t mask)
+{
+    bool is_alone = mask != 0 && mask < 1U << DEMAND_BLOCK && (mask & (mask - 1)) == 0;
+    plan->alone[plan->n_groups] = is_alone ? (uint8_t)__builtin_ctz(mask) : DEMAND_BLOCK;
+    plan->masks[plan->n_groups++] = mask;
+}
+
+/* Give each command the group of its mask. False: there are too many. */
+static bool assign_groups(const struct draft *draft)
+{
+    struct demand_plan *plan = draft->plan;
+    plan->n_groups = 0;
+    for (size_t id = 0; id < plan->n_commands; id++) {
+        unsigned group = 0;
+        uint16_t mask = counted_mask(draft->masks[id]);
+        while (group < plan->n_groups && plan->masks[group] != mask)
+            group++;
+        if (group == DEMAND_GROUPS)
+            return false;
+        if (group == plan->n_groups)
+            add_group(plan, mask);
+        plan->groups[id] = (uint8_t)group;
+    }
+    return true;
+}
+
+/* Is it one that a limit on the class with these members binds when it wants to pass? See limit/policy/policy.c. */
+static bool is_bound(const struct draft *draft, const bool *of, size_t id)
+{
+    return of[id] && (command_table_row(members_table(draft->members), id)->flags & CMD_CONTROL) == 0;
+}
+
+static void change_class(const struct draft *draft, const bool *of, uint16_t bit, bool is_in)
+{
+    for (size_t id = 0; id < draft->plan->n_commands; id++)
+        if (is_bound(draft, of, id))
+            draft->masks[id] = (uint16_t)(is_in ? draft->masks[id] | bit : draft->masks[id] & ~bit);
+}
+
+static bool has_any(const struct draft *draft, const bool *of)
+{
+    size_t id = 0;
+    while (id < draft->plan->n_commands && !is_bound(draft, of, id))
+        id++;
+    return id < draft->plan->n_commands;
+}
+
+/* A class that would make too many groups is left out. */
+static void observe(const struct draft *draft, const struct class *class)
+{
+    const bool *of = members_of(draft->members, class);
+    if (!has_any(draft, of))
+        return;
+    unsigned index = observed_class(draft->observed, class_name(class));
+    if (index == DEMAND_CLASSES)
+        return;
+    change_class(draft, of, (uint16_t)(1U << index), true);
+    if (assign_groups(draft))
+        return;
+    change_class(draft, of, (uint16_t)(1U << index), false);
+    (void)assign_groups(draft);
+}
+
+static bool is_limited(const struct class *class, const struct limit *limits, size_t n_limits)
+{
+    for (size_t i = 0; i < n_limits; i++)
+        if (limits[i].class == class)
+            return true;
+    return false;
+}
+
+/* Not one that stands for itself: @slow, cmd.get. */
+static bool is_operators(const struct class *class)
+{
+    struct slice name = class_name(class);
+    bool is_spelled = name.at[0] == '@' || strncmp(name.at, "cmd.", 4) == 0;
+    return !class_is_builtin(class) && !is_spelled;
+}
+
+void demand_plan_make(struct demand_plan *plan, struct members *members, const struct record *record,
+                      const struct limit *limits, size_t n_limits)
+{
+    const struct classes *classes = members_classes(members);
+    size_t n_classes = classes_count(classes);
+    demand_plan_fini(plan);
+    plan->n_commands = command_table_count(members_table(members));
+    plan->groups = mem_zalloc(plan->n_commands, sizeof *plan->groups);
+    if (record == NULL)
+        return; /* it is only looked at, and binds nobody */
+    struct draft draft = {plan, members, record->observed, mem_zalloc(plan->n_commands, sizeof *draft.masks)};
+    (void)assign_groups(&draft);
+    for (size_t i = 0; i < n_classes; i++)
+        if (class_is_builtin(classes_at(classes, i)))
+            observe(&draft, classes_at(classes, i));
+    for (size_t i = 0; i < n_classes; i++)
+        if (is_limited(classes_at(classes, i), limits, n_limits))
+            observe(&draft, classes_at(classes, i));
+    for (size_t i = 0; i < n_classes; i++)
+        if (is_operators(classes_at(classes, i)))
+            observe(&draft, classes_at(classes, i));
+    free(draft.masks);
+}
+
+void demand_plan_fini(struct demand_plan *plan)
+{
+    free(plan->groups);
+    *plan = (struct demand_plan){.n_groups = 0};
+}
+
+/* ---- what is asked for ---- */
+
+/* The subject that those without room share is many, and says nothing of any. */
+static void tell(struct subject *subject, uint16_t mask, uint32_t n, uint64_t now_ns)
+{
+    if (mask == 0)
+        return;
+    if (atomic_load_explicit(&subject->demand, memory_order_relaxed) == NULL) {
+        if (subject_is_overflow(subject))
+            return;
+        observed_begin(subject->record->observed, now_ns);
+    }
+    demand_add(&subject->demand, mask, n, now_ns);
+}
+
+static __attribute__((noinline)) void flush_each(struct demand_pending *pending, uint64_t now_ns)
+{
+    for (uint64_t left = pending->touched; left; left &= left - 1) {
+        unsigned group = (unsigned)__builtin_ctzll(left);
+        tell(pending->subject, pending->plan->masks[group], pending->counts[group], now_ns);
+        pending->counts[group] = 0;
+    }
+    pending->touched = 0;
+}
+
+/* Mostly one command, of a subject that has been heard of in this second: a few instructions then. */
+void demand_flush(struct demand_pending *pending, uint64_t now_ns)
+{
+    uint64_t touched = pending->touched;
+    unsigned group = (unsigned)__builtin_ctzll(touched);
+    struct demand *block = atomic_load_explicit(&pending->subject->demand, memory_order_acquire);
+    unsigned alone = pending->plan->alone[group];
+    if ((touched & (touched - 1)) != 0 || alone == DEMAND_BLOCK || block == NULL || !demand_is_now(block, now_ns)) {
+        flush_each(pending, now_ns);
+        return;
+    }
+    demand_count(block, alone, pending->counts[group]);
+    pending->counts[group] = 0;
+    pending->touched = 0;
+}
+
+void demand_drop(struct demand_pending *pending)
+{
+    for (uint64_t left = pending->touched; left; left &= left - 1)
+        pending->counts[__builtin_ctzll(left)] = 0;
+    pending->touched = 0;
+}
+
+void demand_tell(struct subject *subject, const struct demand_plan *plan, const struct command *command,
+                 uint64_t now_ns)
+{
+    tell(subject, plan->masks[demand_group(plan, command)], 1, now_ns);
 }

@@ -32,7 +32,7 @@
 #define TOP_POLICY_MAX 32 /* longer names are cut, and then told apart by their hash */
 
 /*
- * What subjects are ranked by; each has a row of names in top_count.c, and is counted by front/client/account.c.
+ * What subjects are ranked by; each has a row of names in top.c, and is counted by front/client/account.c.
  * TOP_SHARE: microseconds that their requests have waited for their fair share.
  */
 enum top_by { TOP_COMMANDS, TOP_REFUSED, TOP_BYTES, TOP_SHARE, TOP_BY_COUNT };

@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "limit/departure.h"
+#include "limit/queue.h"
 #include "limit/subject.h"
 
 #define RETIMINGS_MAX 16 /* of one queue while commands wait in it: each worker looks at its places at every change */

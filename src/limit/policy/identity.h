@@ -11,7 +11,6 @@
 
 #include "base/slice.h"
 #include "limit/policy/ip.h"
-#include "limit/policy/networks.h"
 
 struct facts {
     struct slice user;     /* empty until a user other than `default` has logged in */

@@ -4,8 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/near.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "limit/policy/rate.h"
 
@@ -54,11 +53,6 @@ struct slice scope_name(enum scope scope)
 struct slice action_name(enum action action)
 {
     return slice_str(actions[action]);
-}
-
-struct slice limit_line(const struct limit *limit)
-{
-    return limit->class != NULL ? class_name(limit->class) : unit_name((enum unit)limit->unit);
 }
 
 enum unit unit_find(struct slice what)

@@ -10,12 +10,13 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/command/class.h"
 #include "limit/funnel.h"
+
+struct class;
 
 /* What is counted. */
 enum unit {
-    /* a rate of what each command takes when it wants to pass (limit/policy/amount.h) */
+    /* a rate of what each command takes when it wants to pass (limit/policy/policy.h) */
     UNIT_COMMANDS, /* of a class */
     UNIT_COST,
     /* known at other moments */
@@ -52,9 +53,6 @@ struct limit {
     bool is_block;               /* an operator has blocked the subject: it denies whatever the mode is */
     char label[LIMIT_LABEL_MAX]; /* "free/write": what a refusal names */
 };
-
-/* The left side of its line in the configuration: "write", "cost". */
-struct slice limit_line(const struct limit *limit);
 
 /* "commands", "cost", "bytes-in" ...; "subject" ...; "refuse" ... */
 struct slice unit_name(enum unit unit);

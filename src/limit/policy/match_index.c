@@ -1,8 +1,140 @@
 #include "limit/policy/match_index.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
+
+/* ---- prefixes ---- */
+
+#define NO_ENTRY SIZE_MAX
+
+struct prefix {
+    struct slice bytes; /* heap */
+    size_t bits;
+    uint32_t whole; /* the least number of those that only this text fits */
+    uint32_t least; /* of the prefixes that it is, and, once finished, of those that begin it */
+    size_t parent;  /* the longest other entry that begins it; NO_ENTRY: none */
+};
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What begins another entry stands before it, and nothing that it does not begin stands between the two. */
+static int compare(struct slice a, size_t a_bits, struct slice b, size_t b_bits)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len > 0 ? memcmp(a.at, b.at, len) : 0;
+    if (order != 0)
+        return order;
+    return a_bits < b_bits ? -1 : a_bits > b_bits;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct prefix *one = a, *other = b;
+    return compare(one->bytes, one->bits, other->bytes, other->bits);
+}
+
+/* How many bits the two begin with alike. */
+static size_t common_bits(struct slice a, struct slice b)
+{
+    size_t i = 0;
+    while (i < a.len && i < b.len && a.at[i] == b.at[i])
+        i++;
+    if (i == a.len || i == b.len)
+        return 8 * i;
+    unsigned differs = (unsigned char)a.at[i] ^ (unsigned char)b.at[i];
+    return 8 * i + (size_t)__builtin_clz(differs) - (8 * sizeof differs - 8);
+}
+
+/*
+ * Add the first `bits` bits of `bytes`, beyond which none is set: as a prefix, or with `is_whole` as a text that only
+ * itself fits. prefixes_finish follows, once, before the first look.
+ */
+static void prefixes_add(struct prefixes *prefixes, struct slice bytes, size_t bits, bool is_whole, uint32_t number)
+{
+    bytes.len = (bits + 7) / 8;
+    prefixes->at = mem_realloc(prefixes->at, prefixes->n + 1, sizeof *prefixes->at);
+    prefixes->at[prefixes->n++] = (struct prefix){
+        .bytes = slice_of(mem_strndup(bytes.at, bytes.len), bytes.len),
+        .bits = bits,
+        .whole = is_whole ? number : PREFIXES_NONE,
+        .least = is_whole ? PREFIXES_NONE : number,
+        .parent = NO_ENTRY,
+    };
+}
+
+/* The first n are done: the entry that begins the next, or NO_ENTRY. */
+static size_t parent_of(const struct prefixes *prefixes, size_t n, const struct prefix *next)
+{
+    size_t at = n > 0 ? n - 1 : NO_ENTRY;
+    size_t common = n > 0 ? common_bits(prefixes->at[at].bytes, next->bytes) : 0;
+    while (at != NO_ENTRY && prefixes->at[at].bits > common)
+        at = prefixes->at[at].parent;
+    return at;
+}
+
+static void free_bytes(struct prefix *prefix)
+{
+    free((char *)(uintptr_t)prefix->bytes.at);
+}
+
+static void prefixes_finish(struct prefixes *prefixes)
+{
+    size_t n = 0;
+    if (prefixes->n > 0)
+        qsort(prefixes->at, prefixes->n, sizeof *prefixes->at, compare_entries);
+    for (size_t i = 0; i < prefixes->n; i++) {
+        struct prefix next = prefixes->at[i];
+        if (n > 0 && compare_entries(&prefixes->at[n - 1], &next) == 0) {
+            prefixes->at[n - 1].whole = smaller(prefixes->at[n - 1].whole, next.whole);
+            prefixes->at[n - 1].least = smaller(prefixes->at[n - 1].least, next.least);
+            free_bytes(&next);
+            continue;
+        }
+        next.parent = parent_of(prefixes, n, &next);
+        if (next.parent != NO_ENTRY)
+            next.least = smaller(next.least, prefixes->at[next.parent].least);
+        prefixes->at[n++] = next;
+    }
+    prefixes->n = n;
+}
+
+static void prefixes_fini(struct prefixes *prefixes)
+{
+    for (size_t i = 0; i < prefixes->n; i++)
+        free_bytes(&prefixes->at[i]);
+    free(prefixes->at);
+    *prefixes = (struct prefixes){0};
+}
+
+/* PREFIXES_NONE: nothing fits. */
+static uint32_t prefixes_find(const struct prefixes *prefixes, struct slice text)
+{
+    size_t low = 0, high = prefixes->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct prefix *prefix = &prefixes->at[middle];
+        if (compare(prefix->bytes, prefix->bits, text, 8 * text.len) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return PREFIXES_NONE;
+    const struct prefix *before = &prefixes->at[low - 1];
+    size_t common = common_bits(before->bytes, text);
+    uint32_t whole = before->bits == common && common == 8 * text.len ? before->whole : PREFIXES_NONE;
+    while (before->bits > common) {
+        if (before->parent == NO_ENTRY)
+            return PREFIXES_NONE;
+        before = &prefixes->at[before->parent];
+    }
+    return smaller(whole, before->least);
+}
 
 #define IP_KEY (1 + sizeof((struct ip *)0)->bytes) /* the family, then the address */
 

@@ -2,7 +2,7 @@
  * Of many policies, which is the first with a term that holds for a client?
  *
  * Terms that are a text (user:ann), a text and a star (user:free-*) or a network stand in one set of prefixes for each
- * fact of a client, so that a look costs what limit/policy/prefixes.h says, however many policies there are. Other
+ * fact of a client, so that a look costs a binary search, however many policies there are. Other
  * patterns are tried one by one, in the order of their policies, up to the policy that the sets have found.
  *
  * Made when the policies are whole, then immutable; it points into their matches.
@@ -14,9 +14,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/slice.h"
 #include "limit/policy/identity.h"
-#include "limit/policy/prefixes.h"
 
+#define PREFIXES_NONE UINT32_MAX /* no number */
+
+/*
+ * A set of prefixes and whole texts, each with a number: the least number of all that fit a text.
+ *
+ * One sorted array. A text's longest prefix in the set is the entry just before the text, or one of those that begin
+ * that entry; every entry knows the longest other one that begins it. So a look takes at most log2(n) + 1 comparisons,
+ * and as many steps as entries begin one another. Prefixes are counted in bits, so networks are prefixes of addresses.
+ */
+struct prefixes {
+    struct prefix *at;
+    size_t n;
+};
+
+/*
+ * Add the first `bits` bits of `bytes`, beyond which none is set: as a prefix, or with `is_whole` as a text that only
+ * itself fits. prefixes_finish follows, once, before the first look.
+ */
 #define MATCH_INDEX_NONE PREFIXES_NONE
 
 /* A pattern that is tried by itself. */

@@ -6,9 +6,8 @@
 
 #include <string.h>
 
-#include "base/near.h"
 #include "base/why.h"
-#include "limit/policy/networks.h"
+#include "limit/policy/ip.h"
 
 enum kind { KIND_USER, KIND_NAME, KIND_TLS, KIND_IP, KIND_LISTENER, KIND_KEY, N_KINDS };
 

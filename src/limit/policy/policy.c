@@ -9,12 +9,14 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "limit/command/cost.h"
+#include "limit/command/keys.h"
 #include "limit/policy/match_index.h"
 
 #define POLICIES_MAX 1024
@@ -168,7 +170,8 @@ bool policies_is_shadow(const struct policies *policies)
     return policies->is_shadow;
 }
 
-bool policies_delay(const struct policies *policies)
+/* True if a limit of any policy of the set delays. */
+static bool policies_delay(const struct policies *policies)
 {
     return policies->delays;
 }
@@ -249,6 +252,11 @@ static uint16_t count_of_line(const struct policy *policy, enum unit unit, const
     return count;
 }
 
+struct slice limit_line(const struct limit *limit)
+{
+    return limit->class != NULL ? class_name(limit->class) : unit_name((enum unit)limit->unit);
+}
+
 static void label(struct limit *limit, const struct policy *policy, struct slice line)
 {
     int len = snprintf(limit->label, sizeof limit->label, "%s/", policy->name);
@@ -320,7 +328,7 @@ void policies_rate(struct policies *policies)
         policy_rate(policies->policies[i], NULL, policies);
 }
 
-uint64_t policies_order(const struct policies *policies)
+static uint64_t policies_order(const struct policies *policies)
 {
     return policies->order;
 }
@@ -441,4 +449,130 @@ bool policies_match_keys(const struct policies *policies)
 size_t policies_patterns(const struct policies *policies)
 {
     return policies->index->n_tried;
+}
+
+/* ---- which limits bind which command: a set of limits for each row of a command table ---- */
+
+/* Is the limit asked when a command wants to pass, which may be of its class? (Others are asked at connects, logins ...) */
+static bool is_asked(const struct limit *limit, bool is_of_class, const struct command *command)
+{
+    enum unit unit = (enum unit)limit->unit;
+    if (unit == UNIT_COMMANDS)
+        return is_of_class;
+    if (unit == UNIT_INFLIGHT)
+        return !command->blocks || keys_may_block(command); /* while they block they are not in flight */
+    return unit_is_taken(unit) || unit_is_bytes(unit);
+}
+
+static void bind_limit(struct policy *policy, size_t index, struct members *members)
+{
+    const struct command_table *table = members_table(members);
+    const struct limit *limit = &policy->limits[index];
+    bool is_control = limit->class != NULL && class_is_control(limit->class, table);
+    const bool *of_class = limit->unit == UNIT_COMMANDS ? members_of(members, limit->class) : NULL;
+    uint64_t bit = UINT64_C(1) << index;
+    for (size_t id = 0; id < policy->n_binds; id++) {
+        const struct command *command = command_table_row(table, id);
+        bool is_exempt = (command->flags & CMD_CONTROL) && !is_control;
+        if (!is_exempt && is_asked(limit, of_class != NULL && of_class[id], command))
+            policy->binds[id] |= bit;
+    }
+    policy->is_measured |= limit->unit == UNIT_COST;
+    policy->of_unit[limit->unit] |= bit;
+    policy->of_scope[limit->scope] |= bit;
+    policy->of_action[limit->action] |= bit;
+    policy->blocks |= limit->is_block ? bit : 0;
+}
+
+void policy_bind(struct policy *policy, struct members *members, bool is_shadow)
+{
+    free(policy->binds);
+    policy->n_binds = command_table_count(members_table(members));
+    policy->binds = mem_zalloc(policy->n_binds, sizeof *policy->binds);
+    memset(policy->of_unit, 0, sizeof policy->of_unit);
+    memset(policy->of_scope, 0, sizeof policy->of_scope);
+    memset(policy->of_action, 0, sizeof policy->of_action);
+    policy->is_measured = false;
+    policy->blocks = 0;
+    /* Independent of the table: workers that change tables at different moments must agree. */
+    policy->is_joint = policy->n_limits > 1;
+    uint64_t all = 0;
+    for (size_t i = 0; i < policy->n_limits; i++) {
+        bind_limit(policy, i, members);
+        all |= UINT64_C(1) << i;
+    }
+    policy->shadows = is_shadow ? all & ~policy->blocks : policy->of_action[OVER_SHADOW];
+    policy->is_plain = policy->shadows == 0 && policy->of_unit[UNIT_COMMANDS] == all &&
+                       policy->of_scope[PER_SUBJECT] == all && policy->of_action[OVER_REFUSE] == all;
+    if (policy->record != NULL && (policy->is_joint || !policy->is_plain))
+        atomic_store_explicit(&policy->record->is_locked, true, memory_order_relaxed);
+}
+
+/* ---- rates: what the ledger knows of all slots, and a policy's own limits over that ---- */
+
+static bool has_delay(const struct policy *policy)
+{
+    for (size_t i = 0; i < policy->n_limits; i++)
+        if (policy->limits[i].action == OVER_DELAY)
+            return true;
+    return false;
+}
+
+static enum slot_queue queue_of(const struct limit *limit, bool is_shadow, bool has_clocks)
+{
+    if (limit_has_places(limit))
+        return is_shadow ? SLOT_QUEUE_SHADOW : SLOT_QUEUE;
+    return is_shadow && has_clocks ? SLOT_AHEAD : SLOT_QUEUE_NONE;
+}
+
+static struct rate_table *own_rates(const struct policy *policy, enum scope scope, const struct policies *set)
+{
+    struct rate_table *table = ledger_rates(policy->record, scope, policies_order(set));
+    bool has_clocks = policies_delay(set) || has_delay(policy);
+    for (size_t i = 0; i < policy->n_limits; i++) {
+        const struct limit *limit = &policy->limits[i];
+        if (limit->scope != scope)
+            continue;
+        slot_rate_set(&table->at[limit->slot], limit);
+        table->at[limit->slot].queue = (uint8_t)queue_of(limit, policies_is_shadow(set), has_clocks);
+    }
+    return table;
+}
+
+void policy_get_rates(struct policy *policy)
+{
+    for (int scope = 0; scope < SCOPE_COUNT; scope++) {
+        (void)rate_table_get(policy->rates[scope]);
+        (void)rate_table_get(policy->common[scope]);
+    }
+}
+
+void policy_put_rates(struct policy *policy)
+{
+    for (int scope = 0; scope < SCOPE_COUNT; scope++) {
+        rate_table_put(policy->rates[scope]);
+        rate_table_put(policy->common[scope]);
+        policy->rates[scope] = policy->common[scope] = NULL;
+    }
+}
+
+void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], const struct policies *set)
+{
+    struct rate_table *made[SCOPE_COUNT];
+    for (int scope = 0; scope < SCOPE_COUNT; scope++)
+        made[scope] = own_rates(policy, (enum scope)scope, set);
+    policy_put_rates(policy);
+    for (int scope = 0; scope < SCOPE_COUNT; scope++) {
+        policy->rates[scope] = made[scope];
+        policy->common[scope] = rate_table_get(common != NULL ? common[scope] : made[scope]);
+    }
+}
+
+/* ---- how much a request takes ---- */
+
+void amounts_take(struct amounts *amounts, const struct policies *policies, const struct command *command,
+                  struct slice request, uint32_t argc)
+{
+    for (size_t unit = 0; unit < UNIT_COUNT; unit++)
+        amounts->of[unit] = unit == UNIT_COST ? policies_cost(policies, command, request, argc) : 1;
 }

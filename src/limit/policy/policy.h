@@ -14,11 +14,10 @@
 #include "base/slice.h"
 #include "limit/command/class.h"
 #include "limit/command/command.h"
-#include "limit/figures/demand_plan.h"
-#include "limit/policy/identity.h"
 #include "limit/figures/ledger.h"
+#include "limit/figures/observed.h"
+#include "limit/policy/identity.h"
 #include "limit/policy/limit.h"
-#include "limit/command/members.h"
 #include "limit/rate_table.h"
 
 #define POLICY_MAX_LIMITS 64 /* a set of limits is one word */
@@ -52,7 +51,7 @@ struct policy {
     uint64_t shadows; /* in shadow mode: `over shadow`, or with mode = shadow all but blocks */
     uint64_t blocks;  /* the one by which an operator has blocked the subject */
     bool is_joint;    /* more than one limit: decisions need the subject's lock */
-    bool is_measured; /* some limit is on a unit of which requests take different amounts (limit/policy/amount.h) */
+    bool is_measured; /* some limit is on a unit of which requests take different amounts (struct amounts) */
     bool is_plain;    /* every limit is on the subject's commands, and refuses */
     struct demand_plan demand; /* which of its subjects' commands are observed, by policies_bind */
 };
@@ -79,12 +78,12 @@ __attribute__((warn_unused_result)) bool policy_add_limits(struct policies *poli
                                                            const struct command_table *table, struct slice what,
                                                            struct slice expression, char *why, size_t why_size);
 
+/* The left side of its line in the configuration: "write", "cost". */
+struct slice limit_line(const struct limit *limit);
+
 /* mode = shadow: nothing is refused, closed or delayed, only counted. To be set before policies_enroll. */
 void policies_set_shadow(struct policies *policies, bool is_shadow);
 bool policies_is_shadow(const struct policies *policies);
-
-/* True if a limit of any policy of the set delays. */
-bool policies_delay(const struct policies *policies);
 
 /* A line of [cost], and the cost of one request: limit/command/cost.h. */
 __attribute__((warn_unused_result)) bool policies_add_cost(struct policies *policies, const struct command_table *table,
@@ -102,7 +101,6 @@ __attribute__((warn_unused_result)) bool policies_enroll(struct policies *polici
  */
 void policies_rate(struct policies *policies);
 void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], const struct policies *set);
-uint64_t policies_order(const struct policies *policies);
 void policy_get_rates(struct policy *policy); /* of a copy: its references */
 void policy_put_rates(struct policy *policy);
 
@@ -144,5 +142,14 @@ struct classes *policies_own_classes(struct policies *policies);
 
 size_t policies_count(const struct policies *policies);
 const struct policy *policies_at(const struct policies *policies, size_t index);
+
+/* How much of each unit a request takes when it wants to pass. Any thread. */
+struct amounts {
+    uint64_t of[UNIT_COUNT];
+};
+
+/* Of a whole request, or the beginning of one that is cut short. Bytes: one; the rest is owed when they have passed. */
+void amounts_take(struct amounts *amounts, const struct policies *policies, const struct command *command,
+                  struct slice request, uint32_t argc);
 
 #endif

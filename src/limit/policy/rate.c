@@ -5,9 +5,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/near.h"
 #include "base/num.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 
 struct unit {

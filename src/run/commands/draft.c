@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "limit/command/class.h"
 #include "limit/policy/imply.h"

@@ -6,9 +6,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/near.h"
 #include "base/num.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "limit/command/keys.h"
 #include "limit/figures/ledger.h"

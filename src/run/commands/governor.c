@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/process.h"
 #include "run/commands/draft.h"
 #include "run/commands/handover.h"
 #include "run/commands/order_block.h"

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/text.h"
 #include "run/config/config_edit.h"
 

@@ -7,8 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/near.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "limit/policy/rate.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "limit/policy/named_subject.h"
 #include "run/commands/order_line.h"

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "limit/figures/observed.h"
 #include "limit/figures/suggestion.h"
-#include "run/config/inifile.h"
 #include "run/commands/order_line.h"
+#include "run/config/inifile.h"
 
 #define LIVE_CELLS 8192 /* 64 KB at most for each row */
 #define NAMES 10        /* told of those above */

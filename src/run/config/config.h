@@ -15,8 +15,7 @@
 #include "run/config/address.h"
 #include "run/config/config_sources.h"
 #include "run/config/dialling.h"
-#include "upstream/cross_slot.h"
-#include "upstream/node/reads.h"
+#include "upstream/upstream.h"
 
 #define LISTENS_MAX 64
 

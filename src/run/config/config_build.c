@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/near.h"
 #include "base/num.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "limit/policy/policy.h"
 #include "run/config/config_check.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/split.h"
+#include "base/slice.h"
 #include "run/config/dialling.h"
 
 /* ---- addresses ---- */

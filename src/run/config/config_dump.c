@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "limit/policy/rate.h"
 #include "run/config/config_edit.h"
 #include "run/config/config_keys.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "run/config/config_keys.h"
 
 struct line_name line_name_of(const struct config_file *file, const struct entry *entry)

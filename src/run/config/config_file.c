@@ -12,8 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "base/near.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "run/config/config_hints.h"
 #include "run/config/config_variable.h"

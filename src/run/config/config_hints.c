@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 
 #define LINE_ROOM 256

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 #include "limit/policy/imply.h"
 #include "run/config/config_build.h"

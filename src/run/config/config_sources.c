@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/split.h"
+#include "base/slice.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

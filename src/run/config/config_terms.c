@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/glob.h"
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 
 #define SUGGESTED_MAX 64

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "admin/host.h"
-#include "base/choice.h"
 #include "base/mem.h"
-#include "base/split.h"
+#include "base/slice.h"
+#include "base/why.h"
 #include "limit/figures/slowlog.h"
 #include "limit/policy/rate.h"
 #include "quota/prefix.h"

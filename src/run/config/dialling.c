@@ -8,7 +8,7 @@
 #include <sys/un.h>
 
 #include "base/mem.h"
-#include "base/split.h"
+#include "base/slice.h"
 
 /* ---- upstream-map ---- */
 

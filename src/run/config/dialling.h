@@ -13,7 +13,7 @@
 
 #include "base/slice.h"
 #include "base/why.h"
-#include "limit/policy/networks.h"
+#include "limit/policy/ip.h"
 #include "net/link.h"
 #include "net/resolver.h"
 #include "run/config/address.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/split.h"
+#include "base/slice.h"
 #include "base/why.h"
 
 #define WHAT_ROOM 160

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 
-#define NS_PER_S 1000000000ull
 #define REDIRECTS_MOST 16
 #define ROUND_NS                                                                                                       \
     (5 * NS_PER_S) /* so long after a disagreement began nodes are asked again, or a redirect is forgotten */

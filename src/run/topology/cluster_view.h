@@ -25,7 +25,7 @@
 
 #include "base/slice.h"
 #include "upstream/node/cluster_nodes.h"
-#include "upstream/node/slot_map.h"
+#include "upstream/node/topology.h"
 
 struct cluster_view;
 

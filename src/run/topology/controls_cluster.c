@@ -13,7 +13,6 @@
 #include "run/topology/controls_state.h"
 #include "run/topology/failover_story.h"
 #include "run/topology/members.h"
-#include "upstream/node/slot_map.h"
 #include "upstream/node/topology.h"
 
 /* ---- failovers of shards ---- */

@@ -46,7 +46,7 @@ struct sentinel {
     bool is_open;     /* the link is in use */
     bool is_connected;
     bool is_closing;
-    struct sentinel_inbox inbox;
+    struct control_inbox inbox;
     unsigned due, shunned; /* bits of enum ask; shunned: the answers are too long */
     enum ask asked;        /* ASKS: nothing is */
     bool is_resp3;
@@ -429,7 +429,7 @@ static void on_data(struct link *link, const char *data, size_t n)
     while (n > 0 && !link_is_closed(link)) {
         size_t used;
         struct slice frame;
-        enum scan_result result = sentinel_inbox_take(&sentinel->inbox, data, n, &used, &frame);
+        enum scan_result result = control_inbox_take(&sentinel->inbox, data, n, &used, &frame);
         if (result == SCAN_BAD) {
             give_up_reading(sentinel);
             return;
@@ -465,7 +465,7 @@ static void on_closed(struct link *link)
 {
     struct sentinel *sentinel = sentinel_of(link);
     sentinel->is_open = false;
-    sentinel_inbox_fini(&sentinel->inbox);
+    control_inbox_fini(&sentinel->inbox);
     if (sentinel->is_closing)
         finish_closing(sentinel);
     else
@@ -543,6 +543,7 @@ struct sentinel *sentinel_open(struct loop *loop, const struct sentinel_settings
                                const struct sentinel_ops *ops, void *arg)
 {
     struct sentinel *sentinel = mem_zalloc(1, sizeof *sentinel);
+    sentinel->inbox.most = SENTINEL_REPLY_MAX;
     sentinel->loop = loop;
     sentinel->common = settings->common;
     sentinel->address = (struct address){.host = mem_strdup(settings->host), .port = settings->port};

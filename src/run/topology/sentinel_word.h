@@ -12,7 +12,7 @@
 
 #include "base/slice.h"
 #include "run/topology/mastership.h"
-#include "upstream/node/sentinel_reply.h"
+#include "upstream/control_reply.h"
 
 #define SENTINELS_MOST 16
 #define SENTINELS_REPLICAS_MOST 16

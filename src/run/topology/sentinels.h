@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/log_words.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "run/config/address.h"
 #include "run/topology/mastership.h"

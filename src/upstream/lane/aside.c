@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "upstream/lane/inflight.h"
+#include "upstream/lane/calls.h"
 
 /* The words of (un)subscribe confirmations; which of the lane's counts the kind belongs to. */
 static const struct confirmation {

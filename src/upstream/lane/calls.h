@@ -1,7 +1,7 @@
 /*
- * The calls in flight on one lane, oldest first: which rider sent each, and what is done with its reply.
+ * The calls in flight on one lane, oldest first: which rider sent each, what is done with its reply, and how many they are.
  *
- * A ring of runs: neighbouring calls that are equal and of the same rider are one entry with a count. An entry keeps
+ * Calls are a ring of runs: neighbouring calls that are equal and of the same rider are one entry with a count. An entry keeps
  * its position for as long as it is in the queue, so a rider may remember where its last one is. A client may pipeline
  * much behind a command that blocks: the ring's memory counts as the worker's, and is freed when the last call has been
  * answered.
@@ -14,6 +14,7 @@
 
 #include "base/chain.h"
 #include "limit/command/command.h"
+#include "upstream/lane/lane_state.h"
 
 #define CALLS_KEEP 512 /* entries: an empty queue keeps memory for no more */
 
@@ -114,5 +115,73 @@ static inline void calls_drop_newest(struct calls *calls)
 
 /* A new, zeroed entry at the end; its position is tail - 1. NULL: out of memory. */
 __attribute__((warn_unused_result)) struct call *calls_push(struct calls *calls);
+
+/* ---- tags ---- */
+
+#define TAGS_KEEP 4096 /* entries: an empty queue keeps memory for no more */
+
+/*
+ * A number for each request in flight on one lane, oldest first. Its meaning is the sender's (front/client/timing.h: which
+ * command it was, and what it waited for). Requests of one run may differ in it, hence a queue of its own.
+ */
+struct tags {
+    struct pool *pool; /* where the memory is counted; set before the first tag */
+    uint64_t *ring;    /* heap */
+    uint32_t capacity; /* entries in it, a power of two; 0: no ring */
+    uint32_t head;     /* position of the oldest; positions only grow, and wrap */
+    uint32_t tail;     /* position behind the newest */
+};
+
+void tags_fini(struct tags *tags);
+
+/* Make room for one more. False: out of memory. */
+__attribute__((warn_unused_result)) bool tags_grow(struct tags *tags);
+
+/* The same tag n times. False: out of memory, and there is none of them. */
+__attribute__((warn_unused_result)) static inline bool tags_push(struct tags *tags, uint64_t tag, uint32_t n)
+{
+    while (tags->capacity - (tags->tail - tags->head) < n)
+        if (!tags_grow(tags))
+            return false;
+    for (; n > 0; n--)
+        tags->ring[tags->tail++ & (tags->capacity - 1)] = tag;
+    return true;
+}
+
+/* Number i, the oldest being 0; there must be more than i. */
+static inline uint64_t tags_at(const struct tags *tags, uint32_t i)
+{
+    return tags->ring[(tags->head + i) & (tags->capacity - 1)];
+}
+
+/* Give the memory back; only of an empty queue. */
+void tags_shed(struct tags *tags);
+
+/* Take out the oldest n. */
+static inline void tags_drop(struct tags *tags, uint32_t n)
+{
+    tags->head += n;
+    if (tags->head == tags->tail && tags->capacity > TAGS_KEEP)
+        tags_shed(tags);
+}
+
+static inline void tags_drop_newest(struct tags *tags, uint32_t n)
+{
+    tags->tail -= n;
+}
+
+/* ---- how many are in flight, of all lanes of a worker to one node ---- */
+
+/* All calls that have not been sent are sent at now_ns. */
+void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64_t now_ns);
+
+/* `n` requests of the call have been answered, or will not be. */
+void inflight_end(struct lane_counts *counts, const struct call *call, uint32_t n);
+
+/* Nor will any of these be: their lane is closed. */
+void inflight_end_all(struct lane_counts *counts, const struct calls *calls);
+
+/* A lane had subscriptions or not, and has some now or not. */
+void inflight_subscribe(struct lane_counts *counts, bool was_subscribed, bool is_subscribed);
 
 #endif

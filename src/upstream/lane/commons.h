@@ -8,16 +8,39 @@
 #define WEIR_UPSTREAM_COMMONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/list.h"
+#include "net/link.h"
 #include "net/loop.h"
 #include "upstream/login/login.h"
-#include "upstream/lane/outbox.h"
-#include "upstream/login/own_login.h"
 #include "upstream/upstream.h"
 
 struct rider;
+
+/*
+ * Requests on their way to a lane that are not copied before they must be: those that lie next to one another where
+ * they were read become one piece, and are copied once. Zeroed: empty.
+ *
+ * A worker has one such piece, whichever node and lane it is for. outbox_gather adds to it; whatever else is sent, on
+ * whatever lane, goes behind it by outbox_send, and nothing else writes to a lane's link: so nothing passes it by. The
+ * memory stays the sender's, which calls outbox_flush before it uses the memory for something else.
+ */
+struct outbox {
+    struct link *link; /* where it goes; NULL: nothing waits */
+    const char *at;    /* the sender's memory */
+    size_t len;        /* bytes */
+};
+
+/* What was gathered goes to its link, which copies it; if that has been closed meanwhile, it is dropped. */
+void outbox_flush(struct outbox *outbox);
+
+/* Sends these bytes, copied, behind all that was gathered. */
+void outbox_send(struct outbox *outbox, struct link *link, const char *data, size_t n);
+
+/* Sends these bytes some time before outbox_flush returns; n > 0. */
+void outbox_gather(struct outbox *outbox, struct link *link, const char *data, size_t n);
 
 struct commons {
     struct loop *loop;

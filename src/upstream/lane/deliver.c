@@ -4,11 +4,11 @@
 
 #include "limit/command/command.h"
 #include "upstream/lane/aside.h"
-#include "upstream/lane/inflight.h"
-#include "upstream/node/not_run.h"
+#include "upstream/lane/calls.h"
 #include "upstream/lane/own_words.h"
 #include "upstream/lane/raw_end.h"
 #include "upstream/lane/stall.h"
+#include "upstream/node/not_run.h"
 
 static struct call *oldest(struct lane *lane)
 {

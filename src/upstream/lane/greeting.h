@@ -1,6 +1,6 @@
 /*
- * The greeting: what weir sends on a lane before its first rider's requests, and how the answers are judged. On a new
- * connection that is the login, the database and HELLO; between two owners of a used one RESET, the same, and a nonce.
+ * The session of a lane, and its greeting: what weir sends on a lane before its first rider's requests, and how the
+ * answers are judged. On a new connection that is the login, the database and HELLO; between two owners of a used one RESET, the same, and a nonce.
  *
  * On a used connection nothing is believed but exactly what was asked for, in its order, with the nonce at its end,
  * since replies to the owner before may still come. On a new one nothing is pending when AUTH is sent: from 7.2 on
@@ -14,9 +14,28 @@
 #include <stdint.h>
 
 #include "resp/glimpse.h"
-#include "upstream/lane/lane_key.h"
+#include "upstream/lane/own_words.h"
+#include "upstream/login/login.h"
 #include "upstream/node/node_role.h"
-#include "upstream/node/nonce.h"
+
+/*
+ * The session of a lane: what makes two lanes equal. Requests sent on lanes of the same key get the same answers, and
+ * on those that only differ in is_apart.
+ */
+struct lane_key {
+    uint8_t protocol; /* 2 or 3; 0: not known, and equal to nothing that a client asks for */
+    uint32_t database;
+    struct login *login; /* of this user, by whatever password; NULL: the connection does not log in, and is whoever
+                          * Redis takes it for ... */
+    uint32_t epoch;      /* ... when it is opened in this epoch of its node (node.h); counts only without a login */
+    bool is_apart;       /* it is for what must not hold others up, see shared_get_apart */
+};
+
+static inline bool lane_key_eq(const struct lane_key *a, const struct lane_key *b)
+{
+    return a->protocol == b->protocol && a->database == b->database && a->is_apart == b->is_apart &&
+           login_same_user(a->login, b->login) && (a->login != NULL || a->epoch == b->epoch);
+}
 
 enum greeting_kind {
     GREETING_FRESH, /* of a new connection */

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "limit/command/command.h"
-#include "upstream/lane/inflight.h"
+#include "upstream/lane/calls.h"
 #include "upstream/lane/own_words.h"
 
 void lane_set_key(struct lane *lane, const struct lane_key *key)

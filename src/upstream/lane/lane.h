@@ -32,19 +32,16 @@
 #include "net/link.h"
 #include "resp/glimpse.h"
 #include "resp/scan.h"
-#include "upstream/login/auth_users.h"
+#include "upstream/fair/fair_queue.h"
 #include "upstream/lane/calls.h"
 #include "upstream/lane/commons.h"
 #include "upstream/lane/greeting.h"
-#include "upstream/lane/lane_counts.h"
-#include "upstream/lane/lane_key.h"
 #include "upstream/lane/lane_state.h"
-#include "upstream/node/node.h"
-#include "upstream/node/nonce.h"
+#include "upstream/lane/own_words.h"
 #include "upstream/lane/rider.h"
 #include "upstream/lane/room.h"
-#include "upstream/fair/fair_queue.h"
-#include "upstream/lane/tags.h"
+#include "upstream/login/auth_users.h"
+#include "upstream/node/node.h"
 
 /* What a lane tells whoever keeps it (lanes.h), at once. */
 struct lane_base;
@@ -161,7 +158,7 @@ struct lane {
     struct auth_user *user;    /* the user that Redis has it as, counted; NULL: weir's user, no user, not logged in
                              * yet, or has stopped being read (stall.c) and not answered all since */
     struct lane_login let_in;  /* when it became the user's */
-    struct lane_login vouched; /* of another lane of the user that has answered after that (witness.h) */
+    struct lane_login vouched; /* of another lane of the user that has answered after that (shared.h) */
     struct lane *witness;      /* another lane that is being asked for this one; NULL: none */
     uint32_t witness_call;     /* and by which of its calls */
     struct login *last_login;  /* of the session before, while it is greeted for another owner; counted */
@@ -180,7 +177,7 @@ struct lane {
     uint64_t ready_ns;      /* since when it is ready */
     uint64_t greeted_ns;    /* when the greeting was sent; 0: it has not been */
     uint64_t round_trip_ns; /* how long its answer took */
-    uint64_t prolonged_ns;  /* when it said AUTH by a newer password last (prolong.h); 0: never */
+    uint64_t prolonged_ns;  /* when it said AUTH by a newer password last (timers.h); 0: never */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint32_t generation;     /* another whenever it is no longer what it was to those who have a lease on it */
     uint32_t n_leases;       /* how many there are: its memory stays until they are dropped */
@@ -201,7 +198,7 @@ struct lane {
     uint8_t in;       /* enum lane_list: the list it is in */
     uint8_t returns;  /* how often its owner came back to it at once, see lend.c */
     uint8_t ends_run; /* enum run_end */
-    uint8_t n_behind; /* how often prolong.c has found it with calls in flight, since it last had none */
+    uint8_t n_behind; /* how often timers.c has found it with calls in flight, since it last had none */
     struct greeting greeting;
     bool keeps;       /* shared, and a call that Redis refused may go back to its rider: rider_ops.on_not_run */
     bool is_parted;   /* Redis has been sent the end of weir's side; set by lane_part */
@@ -451,7 +448,7 @@ void lane_withdraw(struct rider *rider);
 void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n);
 
 /*
- * The same; the bytes stay where they are until the commons' outbox is flushed (outbox.h), or something else is sent.
+ * The same; the bytes stay where they are until the commons' outbox is flushed (commons.h), or something else is sent.
  */
 void lane_gather(struct lane *lane, const struct rider *rider, const char *data, size_t n);
 

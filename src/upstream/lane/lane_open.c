@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "upstream/lane/calls.h"
 #include "upstream/lane/deliver.h"
-#include "upstream/lane/inflight.h"
 #include "upstream/lane/raw_end.h"
 
 static struct lane *lane_of(struct link *link)

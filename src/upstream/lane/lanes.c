@@ -436,8 +436,48 @@ struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum la
     return lane;
 }
 
-struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
-                                 struct rider *rider)
+/* A lane of weir's own, of role LANE_SCRIPT or LANE_DOOR; ready never, to be waited for. NULL as above. */
+static struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
+                                        struct rider *rider)
 {
     return lanes_are_up(lanes) && may_open(lanes, key) ? open_now(lanes, key, role, rider) : NULL;
+}
+
+/* ---- lanes of weir's own ---- */
+
+void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct rider_ops *rider_ops,
+                    const struct link_ops *link_ops)
+{
+    base->lanes = lanes;
+    base->rider.ops = rider_ops;
+    list_init(&base->rider.waiting);
+    link_init_hollow(&base->hollow, lanes_loop(lanes), link_ops);
+}
+
+bool weir_lane_open(struct weir_lane *base, struct login *login, enum lane_role role)
+{
+    const struct lane_key key = {.protocol = 2, .login = login, .epoch = node_epoch(lanes_node(base->lanes))};
+    base->is_open = lanes_open_for_weir(base->lanes, &key, role, &base->rider) != NULL;
+    return base->is_open;
+}
+
+void weir_lane_lost(struct weir_lane *base)
+{
+    base->is_open = false;
+    base->rider.lane = NULL;
+    base->rider.in_flight = 0;
+}
+
+void weir_lane_close(struct weir_lane *base)
+{
+    list_take(&base->rider.waiting);
+    if (base->rider.lane != NULL)
+        lane_forget(base->rider.lane, &base->rider);
+    weir_lane_lost(base);
+}
+
+void weir_lane_fini(struct weir_lane *base)
+{
+    weir_lane_close(base);
+    list_take(&base->hollow.woken);
 }

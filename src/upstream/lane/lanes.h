@@ -9,13 +9,14 @@
 #define WEIR_UPSTREAM_LANES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "net/loop.h"
-#include "upstream/node/backoff.h"
 #include "upstream/lane/lane.h"
+#include "upstream/node/backoff.h"
 
 #define LANES_CLEAN_NS (1 * NS_PER_S) /* how long a used lane may take to say that it is clean */
 #define LANES_NO_RESET 8              /* logins that are remembered whose lanes cannot be reset */
@@ -163,10 +164,6 @@ struct room_share lanes_share_of(const struct rider *rider);
 struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner,
                         struct room_share share);
 
-/* A lane of weir's own, of role LANE_SCRIPT or LANE_DOOR; ready never, to be waited for. NULL as above. */
-struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
-                                 struct rider *rider);
-
 /* ---- which there are ---- */
 
 /* A lane of role LANE_SHARED in this list, of this session; NULL: there is none. */
@@ -212,5 +209,38 @@ bool lanes_close_unleased(struct lanes *lanes, unsigned most);
 /* Have timers.c look in a moment at what is a matter of milliseconds; and of seconds. */
 void lanes_tick(struct lanes *lanes);
 void lanes_sweep(struct lanes *lanes);
+
+/* ---- lanes of weir's own ---- */
+
+/*
+ * A lane of weir's own, asked for again whenever it is needed: what auth lanes, the script connection and the release
+ * listener have in common. Embedded in each.
+ */
+struct weir_lane {
+    struct lanes *lanes; /* to the node that it leads to */
+    struct rider rider;
+    struct link hollow; /* no connection: a link only to be woken, for the rider */
+    bool is_open;       /* rider.lane is the lane, or is being opened */
+};
+
+/* For the rider_ops' to_link. */
+#define WEIR_LANE_TO_LINK ((ptrdiff_t)offsetof(struct weir_lane, hollow) - (ptrdiff_t)offsetof(struct weir_lane, rider))
+
+/* Of zeroed memory. Both tables outlive it; link_ops has only an on_wake. */
+void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct rider_ops *rider_ops,
+                    const struct link_ops *link_ops);
+
+/* Open a connection that logs in so; NULL: not at all. False: there may be none now, see lanes_why_none. */
+__attribute__((warn_unused_result)) bool weir_lane_open(struct weir_lane *base, struct login *login,
+                                                        enum lane_role role);
+
+/* The rider has heard that the lane is gone, or could not be had. */
+void weir_lane_lost(struct weir_lane *base);
+
+/* Let it go. Nothing follows. */
+void weir_lane_close(struct weir_lane *base);
+
+/* The same, for good. */
+void weir_lane_fini(struct weir_lane *base);
 
 #endif

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "upstream/control_reply.h"
 #include "upstream/lane/greeting.h"
-#include "upstream/login/auth_probe_answer.h"
 
 #define EVERY_MS 1000
 #define PATIENCE 10 /* rounds without an answer; CLIENT PAUSE may hold it back */

@@ -9,7 +9,7 @@
  *   - when no connection of the user is open any more: auth_user_close.
  * A lapsed password ends no generation: Redis itself goes on with the connections that logged in by it.
  *
- * weir may learn of such an end late: which lanes a proof is good for is in witness.h.
+ * weir may learn of such an end late: which lanes a proof is good for is in shared.h.
  *
  * The number is even while no connection is open and odd while one is. An answer of before the first connection proves
  * only the words by which that connection has logged in: any others may have lost their right in between, unseen.
@@ -24,7 +24,6 @@
 
 #include "base/list.h"
 #include "upstream/login/login.h"
-#include "upstream/login/proven.h"
 
 #define AUTH_PROVEN_MAX 8      /* passwords kept of one user; with a token for each client the newest live longest */
 #define AUTH_USERS_BUCKETS 256 /* lists; a user has been let in by Redis, or is being asked about */
@@ -33,7 +32,7 @@ struct auth_users {
     struct list buckets[AUTH_USERS_BUCKETS];
     uint32_t n;
     struct proven *proven; /* of all workers at the node; lives longer */
-    uint64_t n_logins;     /* of lanes, so far: that of each has a number (witness.h) */
+    uint64_t n_logins;     /* of lanes, so far: that of each has a number (shared.h) */
 };
 
 struct auth_user {

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "base/list.h"
-#include "upstream/lane/weir_lane.h"
+#include "upstream/lane/lanes.h"
 
 #define DOORS_MAX 4          /* of a worker to a node: some thousands of logins a second each */
 #define DOORS_REPLY_MAX 4096 /* bytes of one answer */

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/split.h"
+#include "base/slice.h"
 
 #define ID_LENGTH (CLUSTER_ID - 1)
 #define MOVES_MOST SLOT_COUNT

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "upstream/lane/lend.h"
 #include "upstream/lane/shared.h"
-#include "upstream/node/witness.h"
 
 #define NEWEST_AGAIN_NS (10 * NS_PER_S) /* weir's newest password is tried again so long after it was refused */
 #define FRESH_NS NS_PER_S               /* a lane that breaks sooner, and was never used, counts as not opened */

@@ -1,13 +1,18 @@
 #include "upstream/node/heartbeat.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "net/loop.h"
+#include "resp/emit.h"
+#include "upstream/control_reply.h"
 #include "upstream/lane/own_words.h"
-#include "upstream/node/second_look.h"
+#include "upstream/node/node.h"
 
 #define NEWS_ROOM 768
+#define MAX_WORDS 3
 
 void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node *node, const struct heartbeat_ops *ops,
                     void *arg)
@@ -59,33 +64,164 @@ static void tell(struct heartbeat *heartbeat, enum pulse_state before, uint64_t 
 
 /* ---- looking from elsewhere ---- */
 
-static void on_there(void *arg)
+/*
+ * Looks at a node from a new connection when the one that is there gets no answer: does it hang, does it hold commands
+ * back, or is it that connection that is dead?
+ *
+ * It asks two things. ECHO without its argument is refused before Redis looks whether it is paused, or who asks; PING,
+ * after logging in, is answered only where commands run. One look is one connection.
+ */
+struct second_look {
+    struct link link;
+    struct heartbeat *heartbeat; /* NULL: it hears nothing more */
+    struct bytes questions;      /* heap; empty once they have been sent */
+    struct control_inbox inbox;
+    unsigned n_wanted; /* answers still to come */
+    bool is_there;     /* one has */
+};
+
+static struct second_look *look_of(struct link *link)
 {
-    struct heartbeat *heartbeat = arg;
+    return container_of(link, struct second_look, link);
+}
+
+/* False: out of memory. */
+static bool add(struct second_look *look, const struct slice *words, size_t n)
+{
+    size_t room = EMIT_HEADER_MAX * (n + 1);
+    for (size_t i = 0; i < n; i++)
+        room += words[i].len + 2;
+    char *request = malloc(room);
+    if (request == NULL)
+        return false;
+    size_t len = emit_array(request, words, n);
+    bool is_added = bytes_add(&look->questions, slice_of(request, len), SIZE_MAX);
+    explicit_bzero(request, room);
+    free(request);
+    look->n_wanted++;
+    return is_added;
+}
+
+static bool add_login(struct second_look *look, const char *user, const char *password)
+{
+    struct slice words[MAX_WORDS] = {SLICE(OWN_AUTH)};
+    size_t n = 1;
+    if (password == NULL)
+        return true;
+    if (user != NULL)
+        words[n++] = slice_str(user);
+    words[n++] = slice_str(password);
+    return add(look, words, n);
+}
+
+static bool prepare(struct second_look *look, const char *user, const char *password)
+{
+    const struct slice too_few = SLICE(OWN_ECHO), ping = SLICE(OWN_PING);
+    return add(look, &too_few, 1) && add_login(look, user, password) && add(look, &ping, 1);
+}
+
+static void forget_questions(struct second_look *look)
+{
+    if (look->questions.len > 0)
+        explicit_bzero(look->questions.at, look->questions.len);
+    bytes_fini(&look->questions);
+}
+
+static void on_connected(struct link *link, int status)
+{
+    struct second_look *look = look_of(link);
+    if (status != 0) {
+        link_close(link);
+        return;
+    }
+    struct slice questions = bytes_slice(&look->questions);
+    link_write(link, questions.at, questions.len);
+    forget_questions(look);
+}
+
+/* Something has been answered: the node does not hang. */
+static void note_there(struct heartbeat *heartbeat)
+{
     enum pulse_state before = state_of(heartbeat);
     heartbeat->has_looked = true;
     pulse_look(&heartbeat->pulse);
     tell(heartbeat, before, 0);
 }
 
-/* The answer here may be on its way still: it has until the next period. */
-static void on_running(void *arg)
+static void take_frame(struct second_look *look, struct slice frame)
 {
-    struct heartbeat *heartbeat = arg;
-    heartbeat->is_dead = true;
+    look->n_wanted--;
+    if (!look->is_there)
+        note_there(look->heartbeat);
+    look->is_there = true;
+    if (look->n_wanted > 0)
+        return;
+    if (slice_eq(frame, SLICE("+PONG\r\n")))
+        look->heartbeat->is_dead = true; /* its answer may be on its way still: it has until the next period */
+    link_close(&look->link);
 }
 
-static void on_over(void *arg)
+static void on_data(struct link *link, const char *data, size_t n)
 {
-    struct heartbeat *heartbeat = arg;
-    heartbeat->look = NULL;
+    struct second_look *look = look_of(link);
+    while (n > 0 && !link_is_closed(link)) {
+        size_t used;
+        struct slice frame;
+        enum scan_result result = control_inbox_take(&look->inbox, data, n, &used, &frame);
+        if (result == SCAN_BAD) {
+            link_close(link);
+            return;
+        }
+        data += used;
+        n -= used;
+        if (result == SCAN_FRAME)
+            take_frame(look, frame);
+    }
 }
 
-static const struct second_look_ops look_ops = {.on_there = on_there, .on_running = on_running, .on_over = on_over};
+static void on_end(struct link *link, int status)
+{
+    (void)status;
+    link_close(link);
+}
+
+static void on_closed(struct link *link)
+{
+    struct second_look *look = look_of(link);
+    if (look->heartbeat != NULL)
+        look->heartbeat->look = NULL;
+    forget_questions(look);
+    control_inbox_fini(&look->inbox);
+    free(look);
+}
+
+static const struct link_ops look_ops = {
+    .on_connected = on_connected,
+    .on_data = on_data,
+    .on_end = on_end,
+    .on_closed = on_closed,
+};
+
+/* `user` and `password` as in struct credentials (control.h), for the time of the call. NULL: no memory, or no connection. */
+static struct second_look *open_look(struct heartbeat *heartbeat, const char *user, const char *password)
+{
+    struct second_look *look = calloc(1, sizeof *look);
+    if (look == NULL)
+        return NULL;
+    look->heartbeat = heartbeat;
+    if (prepare(look, user, password) && node_connect(heartbeat->node, &look->link, heartbeat->loop, &look_ops) == 0)
+        return look;
+    forget_questions(look);
+    free(look);
+    return NULL;
+}
 
 static void end_look(struct heartbeat *heartbeat)
 {
-    second_look_close(heartbeat->look);
+    if (heartbeat->look != NULL) {
+        heartbeat->look->heartbeat = NULL;
+        link_close(&heartbeat->look->link);
+    }
     heartbeat->look = NULL;
     heartbeat->has_looked = false;
     heartbeat->is_dead = false;
@@ -97,7 +233,7 @@ static void look(struct heartbeat *heartbeat, const char *user, const char *pass
     if (heartbeat->look != NULL && !heartbeat->has_looked)
         return;
     end_look(heartbeat);
-    heartbeat->look = second_look_open(heartbeat->loop, heartbeat->node, user, password, &look_ops, heartbeat);
+    heartbeat->look = open_look(heartbeat, user, password);
 }
 
 /* ---- its life ---- */

@@ -1,6 +1,6 @@
 /*
  * The heartbeat of a connection that is up: asks its node again and again whether it answers (pulse.h), looks from
- * elsewhere when it does not (second_look.h), and puts into words what has changed.
+ * elsewhere when it does not (heartbeat.h), and puts into words what has changed.
  *
  * Embedded in the connection's owner (control.h), which has the timer, writes the questions and hands on the answers.
  */
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/log_words.h"
+#include "base/log.h"
 #include "base/slice.h"
 #include "net/loop.h"
 #include "upstream/node/node.h"

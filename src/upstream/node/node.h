@@ -13,11 +13,11 @@
 #include "net/link.h"
 #include "upstream/fair/contention.h"
 #include "upstream/lane/lack.h"
-#include "upstream/node/node_role.h"
-#include "upstream/node/nonce.h"
-#include "upstream/node/offsets.h"
+#include "upstream/lane/own_words.h"
 #include "upstream/lane/owned.h"
-#include "upstream/login/proven.h"
+#include "upstream/login/login.h"
+#include "upstream/node/node_role.h"
+#include "upstream/node/offsets.h"
 #include "upstream/upstream.h"
 
 #define NODE_TRIP_MORE 128
@@ -32,7 +32,7 @@ struct node {
     struct owned *owned;    /* the connections to it that have an owner now */
     struct proven proven;   /* passwords by which clients of any worker have come in */
     _Atomic bool is_barred; /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is asked for */
-    _Atomic uint32_t proven_number; /* of weir's passwords, the newest one that it has accepted: own_login.h */
+    _Atomic uint32_t proven_number; /* of weir's passwords, the newest one that it has accepted: login.h */
     _Atomic uint32_t lacks;         /* what weir does not get of it: a bit for each enum lack */
     _Atomic uint8_t nonce_form;     /* enum nonce_form that it answers; set by control.c */
     _Atomic bool answers;           /* weir's own connection is up; set by control.c */

@@ -168,7 +168,7 @@ void nodes_set_login(struct nodes *nodes, const struct own_login_words *words)
         return;
     for (size_t i = 0; i < nodes->n; i++) {
         nodes->rows[i]->lanes.login_refused_ns = 0;
-        lanes_sweep(&nodes->rows[i]->lanes); /* prolong.h */
+        lanes_sweep(&nodes->rows[i]->lanes); /* timers.h */
     }
 }
 
@@ -259,4 +259,23 @@ void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum)
     for (size_t row = 0; row < nodes->n; row++)
         sum_lanes(sum, &nodes->rows[row]->lanes);
     pthread_mutex_unlock(lock);
+}
+
+/* ---- redirects ---- */
+
+/* A node may be announced by digits and by name, and be dialled by one of them. */
+static bool is_announced(const struct redirect *redirect, const struct topology_row *row)
+{
+    return redirect->port == row->port &&
+           ((row->host != NULL && slice_eq_nocase(redirect->host, slice_str(row->host))) ||
+            (row->hostname != NULL && slice_eq_nocase(redirect->host, slice_str(row->hostname))));
+}
+
+struct nodes_row *nodes_row_named(const struct nodes *nodes, const struct redirect *redirect, const struct node *from)
+{
+    for (size_t i = 0; i < nodes->topology->n_masters; i++)
+        if (is_announced(redirect, &nodes->topology->rows[i]) ||
+            redirect_is_to(redirect, from, lanes_node(&nodes->rows[i]->lanes)))
+            return nodes->rows[i];
+    return NULL;
 }

@@ -102,4 +102,9 @@ static inline struct nodes_row *nodes_row_of(const struct lane *lane)
     return container_of(lanes_of(lane), struct nodes_row, lanes);
 }
 
+/*
+ * The row of the master that MOVED or ASK from a node names; NULL: no master of the topology has this address.
+ */
+struct nodes_row *nodes_row_named(const struct nodes *nodes, const struct redirect *redirect, const struct node *from);
+
 #endif

@@ -4,7 +4,7 @@
  *
  * Its owner asks on a connection that stays (control.h), and calls pulse_tick once in every period. One question is
  * under way at a time. A node is silent after three periods without its answer, and well with one answer. That Redis
- * is there though it does not answer, as CLIENT PAUSE has it, only another connection can tell (second_look.h).
+ * is there though it does not answer, as CLIENT PAUSE has it, only another connection can tell (heartbeat.h).
  */
 #ifndef WEIR_UPSTREAM_PULSE_H
 #define WEIR_UPSTREAM_PULSE_H

@@ -1,4 +1,4 @@
-#include "base/signals.h"
+#include "base/process.h"
 
 /*
  * No signal of a fault (SIGSEGV ...), so that sanitizers can report it; not SIGCHLD, which the main thread needs to the

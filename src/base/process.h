@@ -1,8 +1,10 @@
 /*
+ * What the process has with the system around it: signals, and exit statuses.
+ *
  * Signals that are sent to weir are handled on the main thread: every other thread starts with them blocked.
  */
-#ifndef WEIR_BASE_SIGNALS_H
-#define WEIR_BASE_SIGNALS_H
+#ifndef WEIR_BASE_PROCESS_H
+#define WEIR_BASE_PROCESS_H
 
 #include <signal.h>
 
@@ -18,5 +20,13 @@ void signals_keep(void);
 
 /* Unblock in this thread what signals_block and signals_keep have blocked. */
 void signals_unblock(void);
+
+/*
+ * Exit statuses, as docs/operations.md has them. A service manager starts weir again after each of them but EXIT_CONFIG:
+ * a mistake of the configuration does not mend itself.
+ */
+#define EXIT_CONFIG 1 /* a mistake of the command line, of the configuration, or of the sockets that systemd holds */
+#define EXIT_SYSTEM 2 /* all else: an address in use, a log that cannot be opened, no memory, descriptors or threads */
+#define EXIT_EXPLAINED 3 /* --explain: the command does not pass */
 
 #endif
