@@ -694,12 +694,6 @@ def test_a_wrong_penalty_or_ban_writes_nothing(conn, redis):
     assert written(redis) == before
 
 
-def test_keys_are_known(conn):
-    """COMMAND GETKEYS, with a name in front or without."""
-    for line, key in (("LIMIT BAN FIXED k 1h", "k"), ("LIMIT BAN CHECK check k 1h", "k"), ("LIMIT UNBAN CHECK n k", "k"), ("LIMIT UNBAN FIXED check", "check")):
-        assert plain(conn.call("COMMAND", "GETKEYS", *line.split())) == [key], line
-
-
 def test_ban_and_unban_are_of_the_class_limit_write(farm, redis):
     sections = "[class steering]\ncommands = @limit-write, -limit|check\n[policy default]\nsteering = deny\n[limit plain]\nfixed = 1/1d\n"
     with farm.weir(redis, sections=sections).connect() as conn:

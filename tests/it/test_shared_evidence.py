@@ -219,7 +219,7 @@ def requests(rng, name, all_lines, arguments):
 def known_names(server):
     """What the server lists, and what weir has ever heard of."""
     names = set()
-    for file in ("travel.def", "commands.def"):
+    for file in ("command/travel.def", "commands.def"):
         names |= set(re.findall(r'(?m)^\w+\("([^"*]+)"', (REPO / "src/limit" / file).read_text()))
     for row in server.call("COMMAND"):
         names.add(row[0].decode())
