@@ -148,7 +148,6 @@ def test_lanes_of_ones_own_change_nothing(big, farm):
     assert_shares(weir, (8, 1), 1)
 
 
-LOOP = "local n = 0 for i = 1, 100000 do n = n + i end return n"  # tenths of a millisecond
 PATTERNS = [b"pattern:%d:*" % i for i in range(200)]
 
 
@@ -182,16 +181,10 @@ def time_of(conn, *names):
     return sum(int(one[1]) for one in found if one)
 
 
-UNPAID = {
-    "a large request": (encode("EVAL", LOOP, 0, "x" * 70000), ("eval",)),
-    "subscriptions": (encode("PSUBSCRIBE", *PATTERNS) + encode("PUNSUBSCRIBE", *PATTERNS), ("psubscribe", "punsubscribe")),
-}
-
-
-@pytest.mark.parametrize("what", UNPAID)
-def test_what_is_not_one_plain_request_costs_its_share_too(what, big, farm):
-    """One tenant sends such requests. Without their cost the other has a twentieth of Redis."""
-    request, names = UNPAID[what]
+def test_subscriptions_cost_their_share(big, farm):
+    """One tenant subscribes all the time. Without that cost the other has a twentieth of Redis."""
+    request = encode("PSUBSCRIBE", *PATTERNS) + encode("PUNSUBSCRIBE", *PATTERNS)
+    names = ("psubscribe", "punsubscribe")
     weir = farm.weir(big, workers=1, fair_share="on")
     is_over = threading.Event()
     asking = threading.Thread(target=keep_asking, args=(weir.address, 20, request, is_over))
@@ -199,7 +192,7 @@ def test_what_is_not_one_plain_request_costs_its_share_too(what, big, farm):
     parts = []
     with big.connect() as direct, From(weir.address, TENANTS[1]) as conn:
         conn.send(COUNT * 100)
-        for _ in range(8):
+        while len(parts) < 100 and (len(parts) < 2 or parts[-1] < 0.3):  # until costs are known
             before = time_of(direct, *names), time_of(direct, "bitcount")
             for _ in range(400):
                 assert conn.read() == BIG * 4
@@ -208,7 +201,7 @@ def test_what_is_not_one_plain_request_costs_its_share_too(what, big, farm):
             parts.append(own / (own + theirs))
         is_over.set()
         asking.join()
-    assert max(parts) > 0.25, parts
+    assert parts[-1] >= 0.3, parts
 
 
 WEIGHTS = """
