@@ -22,8 +22,8 @@ void signals_keep(void);
 void signals_unblock(void);
 
 /*
- * Exit statuses, as docs/operations.md has them. A service manager starts weir again after each of them but EXIT_CONFIG:
- * a mistake of the configuration does not mend itself.
+ * Exit statuses, as docs/operations.md has them. A service manager starts weir again after each of
+ * them but EXIT_CONFIG: a mistake of the configuration does not mend itself.
  */
 #define EXIT_CONFIG 1 /* a mistake of the command line, of the configuration, or of the sockets that systemd holds */
 #define EXIT_SYSTEM 2 /* all else: an address in use, a log that cannot be opened, no memory, descriptors or threads */

@@ -48,9 +48,10 @@ size_t utf8_len(struct slice rest);
 #define COLUMNS_MAX 16
 
 /*
- * Append `cells` to `out` as lines in columns that end in CR LF: its rows end in '\n', its cells in '\t' but for a row's
- * last one; the first row is of headings. Columns are as wide as need be, those beyond COLUMNS_MAX stay as they are. A
- * column whose cells all begin with a digit, headings aside, stands to the right, but for the first.
+ * Append `cells` to `out` as lines in columns that end in CR LF: its rows end in '\n', its cells in
+ * '\t' but for a row's last one; the first row is of headings. Columns are as wide as need be,
+ * those beyond COLUMNS_MAX stay as they are. A column whose cells all begin with a digit, headings
+ * aside, stands to the right, but for the first.
  */
 void columns_write(struct text *out, struct slice cells);
 

@@ -57,9 +57,10 @@ __attribute__((warn_unused_result)) bool census_take_named(struct snapshot *snap
 void census_sum_tallies(struct snapshot_limit *to, const struct census *census, uint16_t id);
 
 /*
- * Set `used` and `fullest` of snapshot->limits, which are in the order of their policies, using snapshot->tops. How much
- * of a limit is used: by all together with scope PER_POLICY, else by the fullest among the heaviest subjects; others are
- * not looked at. Takes the subjects' shard locks briefly.
+ * Set `used` and `fullest` of snapshot->limits, which are in the order of their policies, using
+ * snapshot->tops. How much of a limit is used: by all together with scope PER_POLICY, else by the
+ * fullest among the heaviest subjects; others are not looked at. Takes the subjects' shard locks
+ * briefly.
  */
 void census_take_fullness(struct snapshot *snapshot, const struct census *census);
 

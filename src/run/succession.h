@@ -1,6 +1,7 @@
 /*
- * What this process takes over from the one that started it: listening sockets, of systemd (sd_listen_fds(3)) or of a
- * weir that it replaces (run/upgrade.h), so that connections that wait in them are not lost; and what it tells that weir.
+ * What this process takes over from the one that started it: listening sockets, of systemd
+ * (sd_listen_fds(3)) or of a weir that it replaces (run/upgrade.h), so that connections that wait
+ * in them are not lost; and what it tells that weir.
  *
  * The two weirs share a socket pair. The new one writes there why it cannot serve: its warnings and errors, so that the
  * reason stands in the log of the process that goes on, in that log's format, and a full pipe on stderr holds up no

@@ -1,8 +1,9 @@
 /*
- * Replaces this weir by another process, maybe of another version, without refusing a connection: starts the new one
- * with all listening sockets, so that none of them is ever closed, and with what operators have ordered. Once the new
- * one serves (run/succession.h) this one tells the service manager which process is the main one, and leaves the rest to
- * it. If the new one ends before it has served, this one goes on as if nothing had happened.
+ * Replaces this weir by another process, maybe of another version, without refusing a connection:
+ * starts the new one with all listening sockets, so that none of them is ever closed, and with what
+ * operators have ordered. Once the new one serves (run/succession.h) this one tells the service
+ * manager which process is the main one, and leaves the rest to it. If the new one ends before it
+ * has served, this one goes on as if nothing had happened.
  *
  * A new process that is not ready, as its upstream is away, offers to serve. This one lets it once it is not ready
  * either. Main thread.

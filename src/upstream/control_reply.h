@@ -91,8 +91,9 @@ struct command_table *control_read_commands(const struct redisReply *reply);
 /*
  * ---- sentinels ----
  *
- * What sentinels say, in RESP3 or RESP2. Own code, because the hiredis that weir is built with knows no RESP3. Nothing is
- * allocated but the bytes of one reply, at most SENTINEL_REPLY_MAX; a value is at most SENTINEL_DEPTH deep.
+ * What sentinels say, in RESP3 or RESP2. Own code, because the hiredis that weir is built with
+ * knows no RESP3. Nothing is allocated but the bytes of one reply, at most SENTINEL_REPLY_MAX; a
+ * value is at most SENTINEL_DEPTH deep.
  */
 
 #define SENTINEL_REPLY_MAX 65536 /* bytes of one reply: a hundred replicas with all their fields */

@@ -282,6 +282,21 @@ static void a_flow_owes_a_second_for_each_sender(void **state)
     close_server();
 }
 
+/* A client that is overcharged all the time is silent again within two seconds. */
+static void charges_last_no_longer_than_debts(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *a = open_tenant(1, 1, NS_PER_US);
+    fair_sent(a->senders[0], 1, NS_PER_US, server->now_ns);
+    fair_answered(a->senders[0], 1, server->now_ns, server->now_ns);
+    for (unsigned i = 0; i < 1000; i++)
+        fair_charge(a->senders[0], 100 * NS_PER_MS);
+    assert_in_range(a->senders[0]->flow->moved_ns - server->now_ns, 900 * NS_PER_MS, 2 * NS_PER_S);
+    close_tenant(a);
+    close_server();
+}
+
 /* The work of others pays a debt, and not the time that goes by. */
 static void debts_are_paid_by_the_work_of_others(void **state)
 {
@@ -407,6 +422,7 @@ int main(void)
         cmocka_unit_test(who_leaves_gives_back_what_it_had),
         cmocka_unit_test(a_grant_of_one_request_allows_one),
         cmocka_unit_test(a_flow_owes_a_second_for_each_sender),
+        cmocka_unit_test(charges_last_no_longer_than_debts),
         cmocka_unit_test(debts_are_paid_by_the_work_of_others),
         cmocka_unit_test(a_transaction_is_paid_for_after_it),
         cmocka_unit_test(who_comes_again_owes_what_it_owed),

@@ -32,9 +32,10 @@ enum login_result login_ask(struct client *client, const struct hello *hello);
 void login_look(struct front *front);
 
 /*
- * Is it still who it says? Its own words are asked anew. LOGIN_GONE: it is not, and is closed. LOGIN_PASSED: it was,
- * and its session is proven if the generation in which it was asked lasts. Else as login_ask. Afterwards login_end, but
- * where login_has_begun. is_handshake: of the request that waits for it, for the length of an outage.
+ * Asks Redis anew about the client's own words. LOGIN_GONE: Redis refuses them, and the client is
+ * closed. LOGIN_PASSED: the session is proven if the generation of the question lasts. Else as
+ * login_ask. Afterwards login_end, but where login_has_begun. is_handshake: of the request that
+ * waits, for the length of an outage.
  */
 enum login_result login_prove(struct client *client, bool is_handshake);
 

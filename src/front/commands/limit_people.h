@@ -1,6 +1,6 @@
 /*
- * LIMIT commands about single subjects: who is blocked, who is connected, and whom an operator asks about that may
- * never have come.
+ * LIMIT commands about single subjects: blocks, connections, and the state of one subject, which
+ * may never have come.
  */
 #ifndef WEIR_FRONT_LIMIT_PEOPLE_H
 #define WEIR_FRONT_LIMIT_PEOPLE_H

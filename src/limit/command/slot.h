@@ -1,8 +1,9 @@
 /*
  * The slot of a key in a Redis Cluster, and requests with keys in several slots. Pure; any thread.
  *
- * A slot is CRC16 (XMODEM) of the key, or of its tag, modulo 16384. The tag is what stands between the first `{` and the first `}` behind it, if that is not empty. Source: the Redis
- * Cluster specification, "Key distribution model" and "Hash tags".
+ * A slot is CRC16 (XMODEM) of the key, or of its tag, modulo 16384. The tag is what stands between
+ * the first `{` and the first `}` behind it, if that is not empty. Source: the Redis Cluster
+ * specification, "Key distribution model" and "Hash tags".
  */
 #ifndef WEIR_LIMIT_SLOT_H
 #define WEIR_LIMIT_SLOT_H
@@ -27,7 +28,8 @@ uint16_t slot_of(struct slice key);
  *   parts                 MGET a d a | MGET b | MGET c     in the order in which slots come first
  *   keys                  part and index in the part, for each key in the request's order
  *
- * Of MSET a key has its value beside it. A key that is named twice is in its part twice, in order. The request's bytes must stay as long as the split is used; slot_split_fini frees the rest.
+ * Of MSET a key has its value beside it. A key that is named twice is in its part twice, in order.
+ * The request's bytes must stay as long as the split is used; slot_split_fini frees the rest.
  */
 
 struct slot_split_key {

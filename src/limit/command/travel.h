@@ -1,5 +1,6 @@
 /*
- * How a command travels, as far as COMMAND cannot tell: which lanes it may use, and to which nodes of a cluster it goes.
+ * How a command travels, as far as COMMAND cannot tell: which lanes it may use, and to which nodes
+ * of a cluster it goes.
  */
 #ifndef WEIR_LIMIT_TRAVEL_H
 #define WEIR_LIMIT_TRAVEL_H

@@ -20,8 +20,9 @@
 /*
  * ---- times ----
  *
- * How long commands took, as histograms. A client sees a reply only once it has been written, which happens for all replies of a turn together. Until then the
- * commands answered in this turn wait in `struct answered`; commands with the same times are one entry.
+ * How long commands took, as histograms. A client sees a reply only once it has been written, which
+ * happens for all replies of a turn together. Until then the commands answered in this turn wait in
+ * `struct answered`; commands with the same times are one entry.
  */
 
 struct times {

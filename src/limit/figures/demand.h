@@ -1,23 +1,27 @@
 /*
  * Demand: how much one subject has asked for at most, so that LIMIT SUGGEST can say which limits would suit it.
  *
- * Problem: nobody knows which number to write into a limit before having seen what comes. Mechanism: for each subject,
- * and each class of commands that its policy observes (limit/figures/observed.h), how many commands came in the
- * current second, in the current 10 and 60 seconds, and the most that ever came in one of each. Windows are fixed: they begin
- * at whole multiples of their length, so a second is counted in one word, and the two longer ones are added up when it
- * ends. What is counted is what was asked for, refused or not. When the table of subjects forgets one, its peaks live
- * on in its policy's record (limit/figures/observed.h) as one of a population, without its
- * name but for the few largest; a suggestion (limit/figures/suggestion.h) is made from the populations of those and of the living.
+ * Problem: nobody knows which number to write into a limit before having seen what comes.
+ * Mechanism: for each subject, and each class of commands that its policy observes
+ * (limit/figures/observed.h), how many commands came in the current second, in the current 10 and
+ * 60 seconds, and the most that ever came in one of each. Windows are fixed: they begin at whole
+ * multiples of their length, so a second is counted in one word, and the two longer ones are added
+ * up when it ends. What is counted is what was asked for, refused or not. When the table of
+ * subjects forgets one, its peaks live on in its policy's record (limit/figures/observed.h) as one
+ * of a population, without its name but for the few largest; a suggestion
+ * (limit/figures/suggestion.h) is made from the populations of those and of the living.
  *
- * Price: on a command's way, counting into a word of its worker's (demand_note: some twelve instructions for a run of
- * equal commands); for each read of a client some 50, with one addition to a word that workers share (demand_flush);
- * for each subject and second, a dozen steps when the second ends. 112 bytes for a subject that has sent something, once
- * more for each four classes beyond all, read, write and one other. Without memory for that a subject is not observed.
+ * Price: on a command's way, counting into a word of its worker's (demand_note: some twelve
+ * instructions for a run of equal commands); for each read of a client some 50, with one addition
+ * to a word that workers share (demand_flush); for each subject and second, a dozen steps when the
+ * second ends. 112 bytes for a subject that has sent something, once more for each four classes
+ * beyond all, read, write and one other. Without memory for that a subject is not observed.
  *
- * Error: what came around the boundary of two fixed windows is divided between them, so a peak is between a half of the
- * most that came in any window of its length, and all of it. limit/figures/suggestion.h takes the worse case: what it
- * suggests would have let the subject pass. Workers add without a lock: what comes in the very moment a second ends may be
- * counted in the one or the other.
+ * Error: what came around the boundary of two fixed windows is divided between them, so a peak is
+ * between a half of the most that came in any window of its length, and all of it.
+ * limit/figures/suggestion.h takes the worse case: what it suggests would have let the subject
+ * pass. Workers add without a lock: what comes in the very moment a second ends may be counted in
+ * the one or the other.
  */
 #ifndef WEIR_LIMIT_DEMAND_H
 #define WEIR_LIMIT_DEMAND_H

@@ -1,6 +1,7 @@
 /*
- * What is observed of the demand of a policy's subjects (limit/figures/demand.h): which classes, since when, and how much
- * the subjects asked for at most that the table has forgotten. A reload changes none of it.
+ * What is observed of the demand of a policy's subjects (limit/figures/demand.h): which classes,
+ * since when, and how much the subjects asked for at most that the table has forgotten. A reload
+ * changes none of it.
  *
  * Classes are added on one thread, and never taken away. What workers call has a lock of its own, which is taken inside
  * that of a shard of subjects.

@@ -2,24 +2,27 @@
  * Populations of subjects, and suggestions: the rate and burst under which the ordinary ones of a population would have
  * passed. Pure.
  *
- * Which subjects are ordinary? Without a percentile, all but one in a hundred, and all but those above a gap. A gap
- * is a place in the order of what subjects need where one needs at least four times as much as the next, and where no more
- * than a tenth of all (of five subjects or more: at least one) stand above. Of several gaps the lowest counts. Why four
- * times: the sizes of tenants fall off as 1, 1/2, 1/3 ..., so even the largest needs about twice what the next one
- * does. Why a tenth: with more above it a gap parts two kinds of tenants, and both are ordinary. Below a command a second,
- * or a burst of 60, there is no gap: a subject that sends next to nothing is no abuser. With percentile p
- * the ordinary are p in a hundred, whatever gaps there are.
+ * Which subjects are ordinary? Without a percentile, all but one in a hundred, and all but those
+ * above a gap. A gap is a place in the order of what subjects need where one needs at least four
+ * times as much as the next, and where no more than a tenth of all (of five subjects or more: at
+ * least one) stand above. Of several gaps the lowest counts. Why four times: the sizes of tenants
+ * fall off as 1, 1/2, 1/3 ..., so even the largest needs about twice what the next one does. Why a
+ * tenth: with more above it a gap parts two kinds of tenants, and both are ordinary. Below a
+ * command a second, or a burst of 60, there is no gap: a subject that sends next to nothing is no
+ * abuser. With percentile p the ordinary are p in a hundred, whatever gaps there are.
  *
- * Rate and burst are each looked at so. The rate, in commands a second, is that of the ordinary subject that needs
- * most in the 60 s in which it sent most, and a fifth more. (While less than two minutes have been seen its 10 s peak takes
- * that place, in the first 20 s its 1 s peak.) The burst, in commands, is the least with which, at that rate, the ordinary
- * would have passed wherever in their windows their commands came; so it is larger than it would have to be, two to three
- * times for traffic of single bursts, and never smaller. Both are rounded up to two digits.
+ * Rate and burst are each looked at so. The rate, in commands a second, is that of the ordinary
+ * subject that needs most in the 60 s in which it sent most, and a fifth more. (While less than two
+ * minutes have been seen its 10 s peak takes that place, in the first 20 s its 1 s peak.) The
+ * burst, in commands, is the least with which, at that rate, the ordinary would have passed
+ * wherever in their windows their commands came; so it is larger than it would have to be, two to
+ * three times for traffic of single bursts, and never smaller. Both are rounded up to two digits.
  *
- * The burst that peaks p1, p10, p60 need at rate r. Between two instants of w seconds at most burst + r * w pass. The
- * worst there can be are two windows side by side that have all they may near where they meet, so 2 * p1 at once; or 2 * p10
- * in as many seconds as that takes at p1 a second; or 2 * p60 in as many 10 s as that takes at p10 each. Further
- * windows add no more than r gives back in them.
+ * The burst that peaks p1, p10, p60 need at rate r. Between two instants of w seconds at most burst +
+ * r * w pass. The worst there can be are two windows side by side that have all they may near where
+ * they meet, so 2 * p1 at once; or 2 * p10 in as many seconds as that takes at p1 a second; or 2 *
+ * p60 in as many 10 s as that takes at p10 each. Further windows add no more than r gives back in
+ * them.
  */
 #ifndef WEIR_LIMIT_SUGGESTION_H
 #define WEIR_LIMIT_SUGGESTION_H

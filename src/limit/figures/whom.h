@@ -1,10 +1,9 @@
 /*
- * Whom limits have stopped lately: names for the log.
+ * The subjects that limits have stopped lately: names for the log.
  *
- * Problem: how many subjects a limit refuses, and which, is known to each worker for a moment only. Mechanism: a
- * table of
- * fixed size notes each (limit, kind, subject) once; who writes the log takes all of them out now and then. What does
- * not fit until then is not noted, and that is told.
+ * Problem: how many subjects a limit refuses, and which, is known to each worker for a moment only.
+ * Mechanism: a table of fixed size notes each (limit, kind, subject) once. The writer of the log
+ * takes all of them out now and then. What does not fit until then is not noted, and that is told.
  * Price: 30 ns for one that is there, 3 ns for the one noted last; 40 KB for one table.
  *
  * A struct whom belongs to one worker, which adds to it; another thread takes: a mutex inside, held briefly.

@@ -35,8 +35,8 @@ struct governor *governor_new(const struct config *config, const struct config_f
 struct rules *governor_rules(const struct governor *governor);
 
 /*
- * With the command table and what else belongs to the rules. The owner may set on_change and arg, and settles debts once
- * every worker has what was changed last (live_rules_settle).
+ * With the command table and what else belongs to the rules. The owner may set on_change and arg,
+ * and settles debts once every worker has what was changed last (live_rules_settle).
  */
 struct live_rules *governor_live(struct governor *governor);
 

@@ -1,6 +1,6 @@
 /*
- * Settings that cannot go together: weir as its own upstream, two listeners at one place, a key without another one that
- * it needs.
+ * Settings that cannot go together: weir as its own upstream, two listeners at one place, a key
+ * without another one that it needs.
  */
 #ifndef WEIR_RUN_CONFIG_CHECK_H
 #define WEIR_RUN_CONFIG_CHECK_H

@@ -1,12 +1,12 @@
 /*
  * What weir knows of a cluster, and which of its nodes are members (run/topology/members.h).
  *
- * Members are the entry points, as configured, and from the first answer on each master that serves slots, by the
- * address that it announces; its replicas too, where clients read there. Other nodes are not dialled. One member at a time is
- * asked CLUSTER NODES, at the pace of run/topology/question_pace.h, in the order of run/topology/cluster_view.h, which
- * says which of their
- * answers count; a member that is silent for 300 ms has the next one asked. An entry point stays a member whatever is
- * answered, and is asked when nothing else can be.
+ * Members are the entry points, as configured, and from the first answer on each master that serves
+ * slots, by the address that it announces; its replicas too, where clients read there. Other nodes
+ * are not dialled. One member at a time is asked CLUSTER NODES, at the pace of
+ * run/topology/question_pace.h, in the order of run/topology/cluster_view.h, which says which of
+ * their answers count; a member that is silent for 300 ms has the next one asked. An entry point
+ * stays a member whatever is answered, and is asked when nothing else can be.
  *
  * What is dialled: the digits that a node announces; over TLS, or where there are no digits, the host name that it
  * announces; where it announces neither, and is the node that was asked, the host that was asked. upstream-map and

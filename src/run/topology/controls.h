@@ -2,9 +2,10 @@
  * The main thread's connections to the servers of the upstream (run/topology/members.h), and what follows from what
  * these say: which of them the topology consists of.
  *
- * One server under `upstream` is the home node whatever it says. Of several, configured or told of by sentinels
- * (run/topology/sentinels.h), the home node is the master, as run/topology/controls_home.h chooses it; while there is none,
- * it is a node without an address, for which clients wait as for one that is away. Main thread.
+ * One server under `upstream` is the home node whatever it says. Of several, configured or told of
+ * by sentinels (run/topology/sentinels.h), the home node is the master, as
+ * run/topology/controls_home.h chooses it; while there is none, it is a node without an address,
+ * for which clients wait as for one that is away. Main thread.
  */
 #ifndef WEIR_RUN_CONTROLS_H
 #define WEIR_RUN_CONTROLS_H

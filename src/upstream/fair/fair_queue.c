@@ -246,8 +246,11 @@ void fair_ends_transaction(struct sender *sender, bool is_executed)
 
 void fair_charge(struct sender *sender, uint64_t work_ns)
 {
-    charge(sender->flow, work_ns);
-    sender->flow->moved_ns += work_ns; /* while Redis is at it the flow is not silent */
+    struct fair_flow *flow = sender->flow;
+    charge(flow, work_ns);
+    /* While Redis is at it the flow is not silent. As with debts, a mistake does not last long. */
+    if (flow->moved_ns < flow->queue->window.heard_ns + DEBT_MOST_NS)
+        flow->moved_ns += work_ns < (uint64_t)DEBT_MOST_NS ? work_ns : (uint64_t)DEBT_MOST_NS;
 }
 
 void fair_settle(struct sender *sender)

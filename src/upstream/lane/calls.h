@@ -1,10 +1,11 @@
 /*
- * The calls in flight on one lane, oldest first: which rider sent each, what is done with its reply, and how many they are.
+ * The calls in flight on one lane, oldest first: which rider sent each, what is done with its
+ * reply, and how many they are.
  *
- * Calls are a ring of runs: neighbouring calls that are equal and of the same rider are one entry with a count. An entry keeps
- * its position for as long as it is in the queue, so a rider may remember where its last one is. A client may pipeline
- * much behind a command that blocks: the ring's memory counts as the worker's, and is freed when the last call has been
- * answered.
+ * Calls are a ring of runs: neighbouring calls that are equal and of the same rider are one entry
+ * with a count. An entry keeps its position for as long as it is in the queue, so a rider may
+ * remember where its last one is. A client may pipeline much behind a command that blocks: the
+ * ring's memory counts as the worker's, and is freed when the last call has been answered.
  */
 #ifndef WEIR_UPSTREAM_CALLS_H
 #define WEIR_UPSTREAM_CALLS_H
@@ -121,8 +122,9 @@ __attribute__((warn_unused_result)) struct call *calls_push(struct calls *calls)
 #define TAGS_KEEP 4096 /* entries: an empty queue keeps memory for no more */
 
 /*
- * A number for each request in flight on one lane, oldest first. Its meaning is the sender's (front/client/timing.h: which
- * command it was, and what it waited for). Requests of one run may differ in it, hence a queue of its own.
+ * A number for each request in flight on one lane, oldest first. Its meaning is the sender's
+ * (front/client/timing.h: which command it was, and what it waited for). Requests of one run may
+ * differ in it, hence a queue of its own.
  */
 struct tags {
     struct pool *pool; /* where the memory is counted; set before the first tag */

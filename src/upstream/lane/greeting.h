@@ -1,6 +1,7 @@
 /*
- * The session of a lane, and its greeting: what weir sends on a lane before its first rider's requests, and how the
- * answers are judged. On a new connection that is the login, the database and HELLO; between two owners of a used one RESET, the same, and a nonce.
+ * The session of a lane, and its greeting: what weir sends on a lane before its first rider's
+ * requests, and how the answers are judged. On a new connection that is the login, the database and
+ * HELLO; between two owners of a used one RESET, the same, and a nonce.
  *
  * On a used connection nothing is believed but exactly what was asked for, in its order, with the nonce at its end,
  * since replies to the owner before may still come. On a new one nothing is pending when AUTH is sent: from 7.2 on

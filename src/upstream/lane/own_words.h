@@ -32,8 +32,8 @@ bool own_words_in_line(struct slice bytes);
 /* ---- nonces ---- */
 
 /*
- * A nonce is a question that no ACL can deny and whose answer only Redis can give, and only now: it carries 128 fresh random bits,
- * which the server repeats.
+ * A nonce is a question that no ACL can deny and whose answer only Redis can give, and only now: it
+ * carries 128 fresh random bits, which the server repeats.
  *
  * Redis and Valkey repeat the argument of an unknown command in its error, before they look at anybody's rights. That
  * leaves no trace in MONITOR, SLOWLOG, ACL LOG and commandstats; INFO counts it among the error replies. For servers

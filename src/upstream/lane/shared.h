@@ -1,5 +1,6 @@
 /*
- * The shared lane of a session: found, opened, replaced by another when it takes its time, and witnessed by an older one.
+ * The shared lane of a session: found, opened, replaced by another when it takes its time, and
+ * witnessed by an older one.
  *
  * A lane whose calls wait for long, or that is full of one huge reply, is retired: it answers what it has, and new
  * calls go to another, opened beforehand if possible (a spare one). The worker's thread only.

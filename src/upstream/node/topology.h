@@ -109,9 +109,10 @@ void topology_put(struct topology *topology);             /* safe on NULL */
 #define TOPOLOGY_HOME 0
 
 /*
- * Classic pub/sub (SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB) of all a cluster's clients is at one master, so that the
- * counts and the order of messages are those of one server: of the masters that serve slots the one with the least address as
- * text. The rule needs no agreement: workers, and other weirs that the cluster tells the same addresses, choose alike.
+ * Classic pub/sub (SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB) of all a cluster's clients is at one
+ * master, so that the counts and the order of messages are those of one server: of the masters that
+ * serve slots the one with the least address as text. The rule needs no agreement: workers, and
+ * other weirs that the cluster tells the same addresses, choose alike.
  */
 
 static inline struct node *topology_home(const struct topology *topology)
