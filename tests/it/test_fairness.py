@@ -181,10 +181,8 @@ def time_of(conn, *names):
     return sum(int(one[1]) for one in found if one)
 
 
-def test_subscriptions_cost_their_share(big, farm):
-    """One tenant subscribes all the time. Without that cost the other has a twentieth of Redis."""
-    request = encode("PSUBSCRIBE", *PATTERNS) + encode("PUNSUBSCRIBE", *PATTERNS)
-    names = ("psubscribe", "punsubscribe")
+def assert_asking_costs(big, farm, request, names):
+    """A tenant's 20 connections ask all the time, for commands of these names: the other tenant has its share."""
     weir = farm.weir(big, workers=1, fair_share="on")
     is_over = threading.Event()
     asking = threading.Thread(target=keep_asking, args=(weir.address, 20, request, is_over))
@@ -202,6 +200,20 @@ def test_subscriptions_cost_their_share(big, farm):
         is_over.set()
         asking.join()
     assert parts[-1] >= 0.3, parts
+
+
+def test_subscriptions_cost_their_share(big, farm):
+    """Without their cost the other tenant has a twentieth of Redis."""
+    request = encode("PSUBSCRIBE", *PATTERNS) + encode("PUNSUBSCRIBE", *PATTERNS)
+    assert_asking_costs(big, farm, request, ("psubscribe", "punsubscribe"))
+
+
+SPIN = "local n = 0 for i = 1, 20000 do n = n + i end return 1"
+
+
+def test_large_requests_cost_their_share(big, farm):
+    """Requests that pass as they come: without their commands' cost the other tenant has a twentieth of Redis."""
+    assert_asking_costs(big, farm, encode("EVAL", SPIN, 0, b"x" * 70_000), ("eval",))
 
 
 WEIGHTS = """

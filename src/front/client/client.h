@@ -106,8 +106,10 @@ struct intake {
 /* A request that is too large to gather, on its way: from its first bytes to its last. */
 struct passage {
     struct request_scan scan;
+    uint64_t tag;    /* of its call: timing_tag(). The fair queue counts the call when its last byte has passed. */
     uint8_t counted; /* as in struct request */
     bool is_refused; /* its bytes are thrown away */
+    bool may_block;  /* the fair queue does not wait for its reply */
     bool is_skipped; /* CLIENT REPLY SKIP came just before: its reply is thrown away */
 };
 

@@ -225,6 +225,8 @@ static size_t pass(struct client *client, const char *data, size_t n)
         account_bytes_in(client, used, passage->counted);
     }
     if (result == SCAN_FRAME) {
+        if (!passage->is_refused)
+            fair_share_note_passed(client, timing_command(client->front, passage->tag), passage->may_block);
         free(passage);
         client->extra->passage = NULL;
         timeouts_end_request(client);

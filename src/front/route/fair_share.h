@@ -122,15 +122,19 @@ static inline void fair_share_note_blocking(struct client *client, const struct 
     fair_share_charge(client, command_cost_ns(command) + fair_share_bytes_ns(bytes));
 }
 
-/*
- * The same of a request. A large one takes as long to come as its client does, so nothing waits
- * for its answer; its bytes are charged when they pass.
- */
+/* The same of a large request, whose last byte has passed. Its bytes are charged as they pass. */
+static inline void fair_share_note_passed(struct client *client, const struct command *command, bool may_block)
+{
+    if (may_block)
+        fair_share_note_blocking(client, command, 0);
+    else
+        fair_share_note_call(client, command, 0);
+}
+
+/* The same of a request. A large request is noted when its last byte has passed: only then Redis executes it. */
 static inline void fair_share_note_request(struct client *client, const struct request *request)
 {
-    if (request->is_large)
-        fair_share_note_blocking(client, request->command, 0);
-    else
+    if (!request->is_large)
         fair_share_note_call(client, request->command, request->bytes.len);
 }
 

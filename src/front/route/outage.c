@@ -43,10 +43,9 @@ static struct outage *begin(struct client *client)
 {
     struct alarms *alarms = &client->front->timeouts.alarms;
     struct extra *extra = client_need_extra(client);
-    struct outage *outage = extra != NULL && alarms_reserve(alarms, 1) ? calloc(1, sizeof *outage) : NULL;
-    if (outage == NULL) {
-        if (extra != NULL)
-            alarms_release(alarms, 1);
+    struct outage *outage = extra != NULL ? calloc(1, sizeof *outage) : NULL;
+    if (outage == NULL || !alarms_reserve(alarms, 1)) {
+        free(outage);
         client_close_starved(client);
         return NULL;
     }

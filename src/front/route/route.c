@@ -896,7 +896,13 @@ enum route route_large(struct client *client, const struct request_scan *scan, s
         return result;
     }
     *passage = (struct passage){
-        .scan = *scan, .counted = request.counted, .is_refused = request.is_refused, .is_skipped = is_skipped};
+        .scan = *scan,
+        .tag = timing_tag(client, request.command, request.argc),
+        .counted = request.counted,
+        .is_refused = request.is_refused,
+        .may_block = request_may_block(&request) && !transaction_is_open(&client->transaction),
+        .is_skipped = is_skipped,
+    };
     extra->passage = passage;
     client->rider.is_sending = !request.is_refused;
     return ROUTE_TAKEN;

@@ -228,14 +228,13 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     /* Confirmations are pushes to Redis, and come even to the silenced; an error in their place does not. */
     if (reply_mode_take(&client->reply_mode))
         call->flags |= flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE ? CALL_MUTE : CALL_MUTE_ERROR;
-    if (request_may_block(request) && !is_queued) {
+    bool may_block = request_may_block(request) && !is_queued;
+    if (may_block)
         call->flags |= CALL_MAY_WAIT;
-        fair_share_note_blocking(client, request->command, request->bytes.len);
-    } else if (flow == FLOW_ONE || flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE) {
+    if (!may_block && (flow == FLOW_ONE || flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE))
         fair_share_note_request(client, request);
-    } else {
+    else if (!request->is_large)
         fair_share_note_blocking(client, request->command, request->bytes.len);
-    }
     if (is_queued)
         note_queued(&s, row);
     else
