@@ -12,7 +12,7 @@ void figure_count(struct text *out, uint64_t n)
         text_print(out, "%s%c", i > 0 && (len - i) % 3 == 0 ? "," : "", digits[i]);
 }
 
-/* One decimal, but "4" and not "4.0". */
+/* Writes one decimal, and "4" instead of "4.0". */
 static void short_real(struct text *out, double value)
 {
     char digits[32];
@@ -22,7 +22,7 @@ static void short_real(struct text *out, double value)
     text_print(out, "%s", digits);
 }
 
-/* Bounds are where rounding would reach the next form. */
+/* Each bound is the value at which rounding reaches the next form. */
 void figure_rate(struct text *out, double per_s)
 {
     if (per_s < 9.95)

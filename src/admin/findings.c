@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "upstream/lane/lack.h"
 
-#define NAMED_MOST 3     /* limits that a finding names */
-#define ERRORS_MANY 0.01 /* of all commands: a few wrong ones are every day's */
+#define NAMED_MOST 3     /* limits that a finding names (chosen) */
+#define ERRORS_MANY 0.01 /* share of all commands; a lower share of errors is normal (chosen) */
 
 static struct finding *add(struct findings *findings, enum finding_level level, const char *at)
 {
@@ -50,7 +50,7 @@ static const char *home_name(const struct snapshot *s)
     return home != NULL ? home->address : s->upstream;
 }
 
-/* A node that answers and cannot be served; NULL: there is none. */
+/* Returns a node that answers and cannot be used, NULL if there is none. */
 static const struct snapshot_node *rejected_node(const struct snapshot *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
@@ -66,7 +66,7 @@ static void find_rejected(struct findings *findings, const struct snapshot_node 
     text_print(&finding->more, "%s: %s", node->address, node->why);
 }
 
-/* What weir does not get of any node, and what an operator does about it. */
+/* Adds what any node denies to weir, and the remedy for the operator. */
 static void find_lacks(struct findings *findings, const struct snapshot *s)
 {
     uint32_t lacks = 0;
@@ -89,7 +89,7 @@ static void find_masterless(struct findings *findings, const struct snapshot *s)
     put_waiting(&finding->more, s);
 }
 
-/* Servers besides the master that do not answer. */
+/* Adds servers other than the master that do not answer. */
 static void find_lost(struct findings *findings, const struct snapshot *s)
 {
     struct finding *finding = NULL;
@@ -139,7 +139,7 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
     put_waiting(&finding->more, s);
 }
 
-/* For another reason, as at the start. */
+/* Adds other reasons why weir is not ready, for example at the start. */
 static void find_unready(struct findings *findings, const struct snapshot *s)
 {
     if (s->partly[0] != '\0') {
@@ -173,7 +173,7 @@ static void find_overflow(struct findings *findings, const struct snapshot *s)
     text_add(&finding->more, SLICE("newcomers share one subject"));
 }
 
-/* ---- what limits do ---- */
+/* ---- limits ---- */
 
 static size_t count(const struct snapshot *s, enum limit_state state)
 {
@@ -205,7 +205,7 @@ static void find_limits(struct findings *findings, const struct snapshot *s, enu
         return;
     struct finding *finding = add(findings, level, "limits-card");
     text_print(&finding->title, "%zu of %zu limits %s", n, s->n_limits, verb);
-    if (per_s > 0) { /* else it has stopped some seconds ago */
+    if (per_s > 0) { /* otherwise the limit acted some seconds ago, and not since */
         figure_per_s(&finding->more, per_s);
         text_add(&finding->more, SLICE(": "));
     }
@@ -218,7 +218,7 @@ static double refused_by_limits(const struct snapshot *s)
     return all > blocked ? all - blocked : 0;
 }
 
-/* As long as they still send something: a block that nobody runs into is no news. */
+/* Adds blocks that refuse commands now. A block without traffic is not a finding. */
 static void find_blocks(struct findings *findings, const struct snapshot *s)
 {
     if (s->blocks == 0 || !s->is_block_active)

@@ -1,6 +1,4 @@
-/*
- * What is wrong, most urgent first: what whoever is woken at night reads before anything else.
- */
+/* The current problems, most urgent first: the first thing for an operator on call to read. */
 #ifndef WEIR_ADMIN_FINDINGS_H
 #define WEIR_ADMIN_FINDINGS_H
 
@@ -11,16 +9,21 @@ enum finding_level { FINDING_BAD, FINDING_WARN, FINDING_GOOD };
 
 struct finding {
     enum finding_level level;
-    const char *at;    /* the id of the part of the page that says more */
-    struct text title; /* "3 of 21 limits refuse"; heap */
-    struct text more;  /* "1,203/s: free/heavy, free/read"; may be empty, may hold text of the configuration; heap */
+    const char *at;    /* id of the part of the page with details */
+    struct text title; /* for example "3 of 21 limits refuse"; heap */
+    /*
+     * for example "1,203/s: free/heavy, free/read"; may be empty, or contain configuration text;
+     * heap
+     */
+    struct text more;
 };
 
-#define FINDINGS_MAX 25 /* each of findings.c, and what weir may lack (upstream/lane/lack.h) */
+/* all findings of findings.c, and one for each enum lack (upstream/lane/lack.h) */
+#define FINDINGS_MAX 25
 
 struct findings {
     struct finding rows[FINDINGS_MAX];
-    size_t n; /* at least 1: where nothing is wrong, one says so */
+    size_t n; /* at least 1: without a problem, one finding says so */
 };
 
 void findings_make(struct findings *findings, const struct snapshot *snapshot);

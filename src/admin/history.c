@@ -11,8 +11,8 @@
 #define NS_IN_S 1e9
 #define MEDIAN 0.5
 #define SLOW 0.99
-#define NEAR 0.8                /* of what may be used */
-#define EARLY_NS (NS_PER_S / 4) /* timers are not exact: a point may be that much too soon */
+#define NEAR 0.8                /* share of a limit that is "near" (chosen) */
+#define EARLY_NS (NS_PER_S / 4) /* timers are not exact: a point may be early by this time */
 #define STEP_NS (HISTORY_STEP_S * NS_PER_S - EARLY_NS)
 
 struct history *history_new(void)
@@ -28,7 +28,7 @@ void history_free(struct history *history)
     free(history);
 }
 
-/* NULL: out of memory. */
+/* NULL if out of memory. */
 static struct history *copy(const struct history *history)
 {
     struct history *copy = malloc(sizeof *copy);
@@ -51,7 +51,10 @@ static void push(float *points, double value)
     points[HISTORY_POINTS - 1] = (float)value;
 }
 
-/* Counters only grow; but they are read one after the other. */
+/*
+ * Returns the growth of a counter. Counters only grow, but the parts of a total are read one by
+ * one: a difference may be negative.
+ */
 static double grown(double now, double before)
 {
     return now > before ? now - before : 0;
@@ -64,7 +67,7 @@ static void push_quantile(float *points, const struct histo *histo, double q)
     push(points, (double)histo_quantile_ns(histo, q) / NS_IN_S);
 }
 
-/* What was added since *before, which then becomes *now. */
+/* Returns what was added since *before, and sets *before to *now. */
 static struct histo since(struct histo *before, const struct histo *now)
 {
     struct histo recent = *now;
@@ -73,7 +76,7 @@ static struct histo since(struct histo *before, const struct histo *now)
     return recent;
 }
 
-/* What commands took since the last point, without what limits made them wait. */
+/* Returns the latency of commands since the last point, without delays by limits. */
 static struct histo latency(struct times *before, const struct times *now)
 {
     struct histo recent = since(&before->request, &now->request);
@@ -84,7 +87,7 @@ static struct histo latency(struct times *before, const struct times *now)
     return recent;
 }
 
-/* Both quantiles; the second series is the one behind the first. */
+/* Pushes both quantiles; the series of the 99th percentile follows that of the median. */
 static void push_both(struct history *history, enum series median, const struct histo *recent)
 {
     push_quantile(history->points[median], recent, MEDIAN);
@@ -142,8 +145,8 @@ static struct decided decided(const struct snapshot_limit *limit)
 }
 
 /*
- * Tracks in the order of the snapshot's limits, which a reload may have changed; new ones begin with what is now.
- * False: out of memory.
+ * Brings the tracks into the order of the snapshot's limits, which a reload may change. A new track
+ * starts with the current totals. False if out of memory.
  */
 static bool match(struct history *history, const struct snapshot *s)
 {
@@ -176,7 +179,10 @@ static void push_limit(struct track *track, const struct snapshot_limit *limit, 
     track->at_point = now;
 }
 
-/* How much of the limit is used, by what passes now: only where there is one funnel, per policy or of one subject, and one rate. */
+/*
+ * Sets the limit's usage from the current rate. Applies only to limits with one rate and one
+ * funnel: per policy, or with a single subject.
+ */
 static void set_use(const struct snapshot *s, struct snapshot_limit *limit)
 {
     if (own_lines_has(s, limit))
@@ -194,7 +200,7 @@ static void set_state(struct track *track, struct snapshot_limit *limit, uint64_
         track->until_ns[LIMIT_NEAR] = until_ns;
     if (limit->shadowed > track->seen.shadowed)
         track->until_ns[LIMIT_SHADOWING] = until_ns;
-    if (limit->delayed > track->seen.delayed) /* or it would delay */
+    if (limit->delayed > track->seen.delayed) /* includes delays in shadow mode */
         track->until_ns[limit->is_shadow ? LIMIT_SHADOWING : LIMIT_DELAYING] = until_ns;
     if (limit->refused > track->seen.refused)
         track->until_ns[LIMIT_REFUSING] = until_ns;

@@ -20,7 +20,7 @@ const char *holders_refuser(const struct snapshot *s, const struct top_entry *ro
     return NULL;
 }
 
-/* What the list says of this subject; 0: it is not in it. */
+/* Returns the subject's rate in the list, 0 if the subject is not in the list. */
 static uint64_t rate_of(const struct snapshot_top *top, struct slice subject)
 {
     for (size_t i = 0; i < top->n; i++)
@@ -29,7 +29,7 @@ static uint64_t rate_of(const struct snapshot_top *top, struct slice subject)
     return 0;
 }
 
-/* Below 0: it is not known. */
+/* Returns the subject's usage of the limit, or a negative value if unknown. */
 static double used_by(const struct snapshot_limit *limit, struct slice subject)
 {
     for (size_t h = 0; h < limit->n_holders; h++)
@@ -38,7 +38,7 @@ static double used_by(const struct snapshot_limit *limit, struct slice subject)
     return -1;
 }
 
-/* By limits: what a block refuses is not theirs. */
+/* Returns the rate of refusals by limits. Refusals by a block do not count. */
 static uint64_t refused_rate_of(const struct snapshot *s, struct slice subject)
 {
     const struct snapshot_top *top = &s->tops[TOP_REFUSED];
@@ -63,7 +63,10 @@ static bool is_of_policy(const struct top_entry *row, const struct snapshot_limi
     return slice_eq(slice_of(row->policy, row->policy_len), slice_str(limit->policy));
 }
 
-/* Those that this limit refuses most often of all; or, where another does all of them, whoever its policy refuses. */
+/*
+ * Adds the subjects that are refused mainly by this limit. If `is_by_it` is false, adds all refused
+ * subjects of the policy.
+ */
 static void add_refused(const struct snapshot *s, const struct snapshot_limit *limit, bool is_by_it, struct holder *out,
                         size_t *n)
 {

@@ -1,5 +1,6 @@
 /*
- * Who is behind what a limit does: whom it refuses most, and the fullest subjects that are known.
+ * The subjects behind a limit's state: the subjects refused most, and the known subjects with most
+ * usage.
  */
 #ifndef WEIR_ADMIN_HOLDERS_H
 #define WEIR_ADMIN_HOLDERS_H
@@ -9,19 +10,22 @@
 #define HOLDERS_MAX (2 * SNAPSHOT_HOLDERS)
 
 struct holder {
-    struct slice subject;    /* into the snapshot */
-    double used;             /* 0 to 1; below 0: not known */
-    uint64_t refused_per_s;  /* by all limits of its policy; not by a block */
-    uint64_t commands_per_s; /* 0 also where it is not among the heaviest */
+    struct slice subject;    /* points into the snapshot */
+    double used;             /* usage, 0 to 1; negative: unknown */
+    uint64_t refused_per_s;  /* by all limits of the subject's policy, without blocks */
+    uint64_t commands_per_s; /* 0 also if the subject is not among the heaviest */
 };
 
 /*
- * What refuses that subject most: the rule of a limit, or "block", where an operator has blocked it. NULL: nothing
- * does, or it is not known.
+ * Returns what refuses the subject most: a limit's rule, or "block". NULL if nothing refuses the
+ * subject, or the limit is unknown.
  */
 const char *holders_refuser(const struct snapshot *snapshot, const struct top_entry *row);
 
-/* Of snapshot->limits[i]: whom it refuses, if it does, then the fullest. Returns how many. */
+/*
+ * Lists subjects of snapshot->limits[i]: refused subjects if the limit refuses, then those with
+ * most usage. Returns their number.
+ */
 size_t holders_of(const struct snapshot *snapshot, size_t i, struct holder out[HOLDERS_MAX]);
 
 #endif

@@ -3,14 +3,14 @@
 #include "base/slice.h"
 #include "limit/policy/ip.h"
 
-#define NAME_MAX_LEN 253 /* of a name in DNS */
+#define NAME_MAX_LEN 253 /* longest host name in DNS */
 
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-/* Nothing, or ":9380". */
+/* True for an empty text and for a port such as ":9380". */
 static bool is_port(struct slice text)
 {
     for (size_t i = 1; i < text.len; i++)
@@ -19,7 +19,7 @@ static bool is_port(struct slice text)
     return text.len == 0 || text.at[0] == ':';
 }
 
-/* The index of the first `c` in the text, else its length. */
+/* Returns the index of the first `c` in the text, or the text's length. */
 static size_t find(struct slice text, char c)
 {
     const char *at = text.len > 0 ? memchr(text.at, c, text.len) : NULL;
@@ -32,7 +32,7 @@ static bool is_address(struct slice text, unsigned family)
     return ip_parse(text, &ip) && ip.family == family;
 }
 
-/* "[::1]:9380" */
+/* True for an address such as "[::1]:9380". */
 static bool is_bracketed(struct slice host)
 {
     struct slice rest = host;

@@ -1,8 +1,9 @@
 /*
- * Which Host headers the HTTP server for operators accepts.
+ * Checks the Host headers of requests to the HTTP server for operators.
  *
- * A foreign page in an operator's browser can make its own host name resolve to weir's address (DNS rebinding), and may
- * then read weir's answers. Its requests have its name in Host; so only addresses and configured names are accepted.
+ * A foreign page in an operator's browser can make its own host name resolve to weir's address (DNS
+ * rebinding). The page may then read weir's answers. Such requests carry the foreign name in Host.
+ * weir therefore accepts only addresses and configured names.
  */
 #ifndef WEIR_ADMIN_HOST_H
 #define WEIR_ADMIN_HOST_H
@@ -12,12 +13,12 @@
 #include "base/slice.h"
 
 /*
- * Is `host` an address, "localhost" or one of `names` (separated by commas)? With or without a port and a final dot;
- * case does not matter.
+ * True if `host` is an address, "localhost" or one of `names` (separated by commas). A port and a
+ * final dot are allowed. Case does not matter.
  */
 bool host_is_known(struct slice host, struct slice names);
 
-/* Is it a valid host name? */
+/* True if `name` is a valid host name. */
 bool host_is_name(struct slice name);
 
 #endif

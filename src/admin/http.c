@@ -16,12 +16,14 @@
 #include "base/num.h"
 #include "base/process.h"
 
-#define GUESTS_MANY (HTTP_GUESTS / 2)   /* with more connections than this each gets less time */
-#define GUEST_NS (10 * NS_PER_S)        /* for a request and its answer */
-#define HURRIED_GUEST_NS (1 * NS_PER_S) /* the same when there are many */
+/* above this number of connections each gets less time (chosen) */
+#define GUESTS_MANY (HTTP_GUESTS / 2)
+#define GUEST_NS (10 * NS_PER_S) /* for a request and its answer (chosen) */
+/* for a request and its answer, above GUESTS_MANY connections (chosen) */
+#define HURRIED_GUEST_NS (1 * NS_PER_S)
 #define GUEST_IDLE_S 10
-#define GUEST_BYTES 8192         /* of memory for the head of a request, and of the answer */
-#define STALE_NS (10 * NS_PER_S) /* a snapshot as old as this: the main thread hangs */
+#define GUEST_BYTES 8192         /* memory for the head of a request and of the answer (chosen) */
+#define STALE_NS (10 * NS_PER_S) /* age of a snapshot that means the main thread hangs (chosen) */
 
 struct guest {
     struct list in_http;
@@ -33,10 +35,10 @@ struct guest {
 struct http {
     struct MHD_Daemon *daemon;
     int fd;      /* the listening socket */
-    char *hosts; /* names by which it may be asked for */
+    char *hosts; /* host names that requests may name in Host */
     bool is_quiesced;
-    pthread_mutex_t lock;    /* protects the rest; held briefly */
-    struct snapshot *latest; /* NULL: none yet */
+    pthread_mutex_t lock;    /* protects the fields below; held briefly */
+    struct snapshot *latest; /* NULL: no snapshot yet */
     struct list guests;
     size_t n_guests;
 };
@@ -72,7 +74,7 @@ static void show_metrics(struct answer *answer, const struct snapshot *snapshot,
     metrics_write(&answer->text, snapshot, METRICS_TEXT, only);
 }
 
-/* False: the query is not understood. */
+/* False if the query is invalid. */
 static bool find_history(struct MHD_Connection *connection, uint64_t *after)
 {
     const char *wanted = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "history");
@@ -122,7 +124,7 @@ static void show_readiness(struct answer *answer, const struct snapshot *snapsho
 static const struct page {
     const char *path;
     void (*show)(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection);
-    struct slice (*file)(void); /* or: the content, which is always the same, with its type */
+    struct slice (*file)(void); /* alternative to `show`: a constant file, with its type */
     const char *type;
 } pages[] = {
     {"/", .file = page_html, .type = TYPE_HTML},
@@ -154,7 +156,7 @@ static struct snapshot *latest(struct http *http)
 
 /* ---- requests ---- */
 
-/* A request without Host does not come from a browser. */
+/* True if the request names a known host. A request without Host does not come from a browser. */
 static bool is_meant(const struct http *http, struct MHD_Connection *connection)
 {
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
@@ -187,8 +189,9 @@ static void make(struct answer *answer, struct http *http, struct MHD_Connection
 #define NOTHING "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /*
- * Returns what a browser may do with an answer of this type. Only the page may load and run something: weir's style and
- * script, and nothing that stands in the document. The script can write text alone (trusted types).
+ * Returns the Content-Security-Policy of an answer of this type. Only the page may load and run
+ * code: weir's own style and script, and no inline code. The script can write only text (trusted
+ * types).
  */
 static const char *policy_of(const char *type)
 {
@@ -225,7 +228,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
     return result;
 }
 
-/* Answer when the header has been read; a body is not read. */
+/* Answers when the header has been read. A body is not read. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
                                   const char *version, const char *upload, size_t *upload_size, void **context)
 {
@@ -238,7 +241,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     if (!answer.text.is_broken)
         return send_answer(connection, &answer);
     text_fini(&answer.text);
-    return MHD_NO; /* out of memory: the connection ends */
+    return MHD_NO; /* out of memory: the connection is closed */
 }
 
 /* ---- connections ---- */
@@ -249,7 +252,7 @@ static void come(struct http *http, struct MHD_Connection *connection, void **co
     int fd = info != NULL ? info->connect_fd : -1;
     struct guest *guest = calloc(1, sizeof *guest);
     if (guest == NULL) {
-        shutdown(fd, SHUT_RDWR); /* a closed connection is not slow */
+        shutdown(fd, SHUT_RDWR); /* an untracked connection could stay open too long */
         return;
     }
     guest->fd = fd;
@@ -261,7 +264,7 @@ static void come(struct http *http, struct MHD_Connection *connection, void **co
     *context = guest;
 }
 
-/* The descriptor is still open, so its number has not been reused. */
+/* Forgets the connection. Its descriptor is still open, hence the number is not reused yet. */
 static void go(struct http *http, void **context)
 {
     struct guest *guest = *context;
@@ -282,7 +285,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
         go(arg, context);
 }
 
-/* The oldest are first. */
+/* Closes connections over their time. The list is ordered by age. */
 static void end_slow(struct http *http, uint64_t now_ns)
 {
     uint64_t may_ns = http->n_guests > GUESTS_MANY ? HURRIED_GUEST_NS : GUEST_NS;
@@ -295,7 +298,7 @@ static void end_slow(struct http *http, uint64_t now_ns)
     }
 }
 
-/* ---- its life ---- */
+/* ---- start and stop ---- */
 
 void http_publish(struct http *http, struct snapshot *snapshot)
 {
@@ -342,7 +345,8 @@ void http_stop(struct http *http)
 {
     if (http == NULL)
         return;
-    http_quiesce(http); /* else the daemon shuts the socket down, also for those who share it */
+    /* else the daemon shuts the socket down, also for processes that share the socket */
+    http_quiesce(http);
     MHD_stop_daemon(http->daemon);
     close(http->fd);
     snapshot_put(http->latest);

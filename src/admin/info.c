@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "upstream/lane/lack.h"
 
-#define INFO_TOP 10 /* subjects */
+#define INFO_TOP 10 /* subjects in a table (chosen) */
 
 static void end_table(struct text *out, struct text *cells)
 {
@@ -64,7 +64,7 @@ static void put_end(struct text *out, uint64_t until_ns, uint64_t now_ns)
         text_print(out, "%" PRIu64 " s", until_ns > now_ns ? (until_ns - now_ns) / NS_PER_S : 0);
 }
 
-/* Of single subjects. */
+/* Writes the lines of single subjects. */
 static void own_lines(struct text *out, const struct snapshot *s)
 {
     struct text cells = {0};
@@ -81,7 +81,7 @@ static void own_lines(struct text *out, const struct snapshot *s)
         text_print(out, "and %zu more: LIMIT LIST\r\n", s->n_all_owns - s->n_owns);
 }
 
-/* What refuses comes first. */
+/* Writes active limits first. */
 static void limits(struct text *out, const struct snapshot *s)
 {
     size_t n_refusing = 0;
@@ -196,7 +196,7 @@ static void lacks(struct text *out, const struct snapshot *s, const struct snaps
                        lack_remedy((enum lack)lack, s->is_cluster));
 }
 
-/* Where the name leads, and what became of each address that was dialled. */
+/* Writes the address in use, and the error of each other dialled address. */
 static void addresses(struct text *out, const struct snapshot_node *node)
 {
     if (node->in_use[0] != '\0' && strcmp(node->in_use, node->address) != 0)
@@ -233,7 +233,7 @@ static void upstream(struct text *out, const struct snapshot *s)
     times(out, &s->counts.times);
 }
 
-/* ---- which is which ---- */
+/* ---- the table ---- */
 
 void info_write(struct text *out, const struct snapshot *snapshot, struct slice section)
 {

@@ -1,6 +1,4 @@
-/*
- * What INFO says on the operators' socket: a snapshot as tables of text, for people.
- */
+/* The text of INFO on the admin socket: a snapshot as tables for persons. */
 #ifndef WEIR_ADMIN_INFO_H
 #define WEIR_ADMIN_INFO_H
 
@@ -10,7 +8,10 @@
 #include "base/slice.h"
 #include "base/text.h"
 
-/* Append the section of that name, in whatever case: limits, clients or upstream; of no name: all. */
+/*
+ * Appends the section named limits, clients or upstream, in any case. Appends all if `section` is
+ * empty.
+ */
 void info_write(struct text *out, const struct snapshot *snapshot, struct slice section);
 
 #endif

@@ -2,13 +2,13 @@
 
 #include <inttypes.h>
 
-/* Is the next member the first of an object or list, or of the whole? */
+/* True if the next member is the first of an object, a list, or the whole text. */
 static bool is_at_start(const struct text *out)
 {
     return out->len == 0 || out->at[out->len - 1] == '{' || out->at[out->len - 1] == '[';
 }
 
-/* "name": and what belongs between two members. */
+/* Writes the separator, if required, then the name and a colon. */
 void json_name(struct text *out, const char *key)
 {
     if (!is_at_start(out))

@@ -1,5 +1,6 @@
 /*
- * A JSON writer: each call adds a member to the object, or a row to the list, that was opened last; commas included.
+ * A JSON writer. Each call adds a member to the innermost open object, or a row to the innermost
+ * open list. The writer sets the commas.
  */
 #ifndef WEIR_ADMIN_JSON_H
 #define WEIR_ADMIN_JSON_H
@@ -9,15 +10,16 @@
 
 #include "base/text.h"
 
-/* Only the name and its colon. */
+/* Writes only the name and its colon. */
 void json_name(struct text *out, const char *key);
 
 void json_number(struct text *out, const char *key, uint64_t value);
 void json_real(struct text *out, const char *key, double value);
 void json_flag(struct text *out, const char *key, bool value);
 void json_string(struct text *out, const char *key, const char *value);
-void json_text(struct text *out, const char *key, struct slice value);             /* any bytes */
-void json_reals(struct text *out, const char *key, const float *values, size_t n); /* a list of numbers */
+void json_text(struct text *out, const char *key, struct slice value); /* any bytes */
+/* a list of numbers */
+void json_reals(struct text *out, const char *key, const float *values, size_t n);
 
 void json_open_object(struct text *out, const char *key);
 void json_open_list(struct text *out, const char *key);

@@ -21,7 +21,7 @@
 
 struct value {
     enum { ABSENT_VALUE, WHOLE_VALUE, REAL_VALUE, FLAG_VALUE } kind;
-    uint64_t whole; /* of a flag: 0 or 1 */
+    uint64_t whole; /* 0 or 1 for a flag */
     double real;
 };
 
@@ -48,7 +48,7 @@ static struct value flag(bool is_set)
     return (struct value){.kind = FLAG_VALUE, .whole = is_set};
 }
 
-/* ---- what metrics.def asks for ---- */
+/* ---- functions for metrics.def ---- */
 
 static const struct lane_counts *lanes_of(const struct snapshot *s, size_t i)
 {
@@ -100,23 +100,24 @@ static uint64_t slots_of(const struct snapshot *s, size_t state)
 
 /* ---- the table ---- */
 
-/* The output of metrics. */
+/* The state of one output. */
 struct sheet {
     struct text *out;
     enum metrics_format format;
     const struct snapshot *snapshot;
-    const char *name; /* of the metric that is being written */
+    const char *name; /* name of the current metric */
 };
 
 struct figure {
     enum figure_of of;
     const char *name, *type, *member, *help;
     struct value (*value)(const struct snapshot *s, size_t i, size_t part);
-    const char *label; /* NULL: it has one value */
+    const char *label; /* NULL: the figure has one value */
     size_t parts;
     const char *(*word)(size_t part);
-    const struct histo *(*times)(const struct snapshot *s, size_t i); /* or: it is a histogram */
-    void (*show)(struct sheet *sheet);                                /* or: writes all its series */
+    const struct histo *(*times)(const struct snapshot *s, size_t i); /* set for a histogram */
+    /* set if the figure writes its series itself */
+    void (*show)(struct sheet *sheet);
 };
 
 #define FIGURE(of, name, type, member, expression, help)                                                               \
@@ -195,7 +196,7 @@ static void put(struct sheet *sheet, const char *suffix, const struct label *lab
         text_print(sheet->out, "%" PRIu64 "\n", value.whole);
 }
 
-/* `labels` has room for one more, `le`. */
+/* `labels` has room for one more label, `le`. */
 static void put_histo(struct sheet *sheet, struct label *labels, const struct histo *histo)
 {
     uint64_t n = 0;
@@ -218,7 +219,7 @@ static void put_histo(struct sheet *sheet, struct label *labels, const struct hi
     put(sheet, "_count", labels, whole(n));
 }
 
-/* ---- what has figures ---- */
+/* ---- owners of figures ---- */
 
 static const char *const labels_of[] = {[OF_LISTENER] = "listener", [OF_CLASS] = "class", [OF_NODE] = "upstream",
                                         [OF_UPSTREAM] = "upstream", [OF_LIMIT] = "rule",  [OF_NAMED] = "limit"};
@@ -251,7 +252,10 @@ static const char *name_of(const struct snapshot *s, enum figure_of of, size_t i
 
 /* ---- metrics ---- */
 
-/* The values of those at `first` up to before `end`, added up. Of one alone: its value. */
+/*
+ * Returns the sum of the values from `first` up to but without `end`. For a single value, returns
+ * that value.
+ */
 static struct value sum(const struct figure *figure, const struct snapshot *s, size_t first, size_t end, size_t part)
 {
     struct value sum = first < end ? figure->value(s, first, part) : whole(0);
@@ -260,7 +264,7 @@ static struct value sum(const struct figure *figure, const struct snapshot *s, s
     return sum;
 }
 
-/* Writes what those at `first` up to before `end` have together, under one name. NULL: it is weir's. */
+/* Writes the sum from `first` up to but without `end` under one name. NULL: a figure of weir. */
 static void put_sum(struct sheet *sheet, const struct figure *figure, const char *name, size_t first, size_t end)
 {
     struct label labels[LABELS_MAX] = {{name != NULL ? labels_of[figure->of] : NULL, name}};
@@ -279,7 +283,10 @@ static void put_sum(struct sheet *sheet, const struct figure *figure, const char
     }
 }
 
-/* What can be added up of limits behind the first METRICS_RULES has the name "_other". */
+/*
+ * Writes a figure. Limits beyond the first METRICS_RULES are summed as "_other", if a sum makes
+ * sense.
+ */
 static void put_figure(struct sheet *sheet, const struct figure *figure)
 {
     const struct snapshot *s = sheet->snapshot;
@@ -311,7 +318,7 @@ void metrics_write(struct text *out, const struct snapshot *snapshot, enum metri
     }
 }
 
-/* ---- metrics that are more than that ---- */
+/* ---- metrics with several labels ---- */
 
 static void show_weir_build_info(struct sheet *sheet)
 {

@@ -1,17 +1,16 @@
-/*
- * The figures of admin/metrics.def: as metrics in Prometheus' text format, as CSV, and as members of JSON.
- */
+/* Writes the figures of admin/metrics.def: as Prometheus text, as CSV, and as JSON members. */
 #ifndef WEIR_ADMIN_METRICS_H
 #define WEIR_ADMIN_METRICS_H
 
 #include "admin/snapshot.h"
 #include "base/text.h"
 
-#define METRICS_RULES 128 /* how many limits have series of their own; all others share the name "_other" */
+/* number of limits with series of their own (chosen); further limits share the name "_other" */
+#define METRICS_RULES 128
 
 /*
- * What has a figure: weir, by the part of the JSON where the figure stands; or, from OF_LISTENER on,
- * each of several, by a label with its name.
+ * The owner of a figure. Up to OF_SUBJECTS the owner is weir, and the value names the part of the
+ * JSON. From OF_LISTENER on the owner is one of several objects, named by a label.
  */
 enum figure_of {
     OF_WEIR,
@@ -20,19 +19,22 @@ enum figure_of {
     OF_TIMES,
     OF_SUBJECTS,
     OF_LISTENER,
-    OF_CLASS, /* of commands */
+    OF_CLASS, /* class of commands */
     OF_NODE,
-    OF_UPSTREAM, /* each node; in the JSON also all nodes together, with the index snapshot.n_nodes */
+    OF_UPSTREAM, /* one node; in the JSON index snapshot.n_nodes means all nodes together */
     OF_LIMIT,
     OF_NAMED,
 };
 
 enum metrics_format { METRICS_TEXT, METRICS_CSV };
 
-/* Writes all metrics, or the one named `only` unless that is NULL. */
+/* Writes all metrics, or only the metric named `only` if that is not NULL. */
 void metrics_write(struct text *out, const struct snapshot *snapshot, enum metrics_format format, const char *only);
 
-/* Writes the JSON members of weir (`i` is 0), or of the listener, node, class or limit at index `i`. */
+/*
+ * Writes the JSON members of weir (`i` is 0), or of the listener, node, class or limit at index
+ * `i`.
+ */
 void metrics_json(struct text *out, const struct snapshot *snapshot, enum figure_of of, size_t i);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The lines that operators have set for single subjects, as they are told beside the limits of policies.
+ * The lines that operators have set for single subjects, for display beside the limits of policies.
  */
 #ifndef WEIR_ADMIN_OWN_LINES_H
 #define WEIR_ADMIN_OWN_LINES_H
@@ -7,13 +7,16 @@
 #include "admin/snapshot.h"
 #include "base/text.h"
 
-/* "5/s for user:ann, 9/s for user:bob and 3 more"; nothing where nobody has a line of that limit. */
+/*
+ * Appends for example "5/s for user:ann, 9/s for user:bob and 3 more". Appends nothing if no
+ * subject has a line of that limit.
+ */
 void own_lines_name(struct text *out, const struct snapshot *snapshot, const struct snapshot_limit *limit);
 
-/* Does anybody have one? */
+/* True if a subject has a line of that limit. */
 bool own_lines_has(const struct snapshot *snapshot, const struct snapshot_limit *limit);
 
-/* How many commands of its subject the line refuses a second. */
+/* Returns how many commands of its subject the line refuses, per second. */
 uint64_t own_lines_refused(const struct snapshot *snapshot, const struct snapshot_own *own);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * Included by the assembler (.incbin), so that browsers get exactly what is in the files.
- */
+/* The assembler includes the files (.incbin): browsers get the exact content. */
 #include "admin/page_files.h"
 
 #define FILE_OF(name) ".incbin \"src/admin/page/" name "\"\n"

@@ -38,7 +38,7 @@ uint64_t process_open_fds(void)
     while (readdir(folder) != NULL)
         n++;
     closedir(folder);
-    return n - 3; /* itself, "." and ".." */
+    return n - 3; /* the folder itself, "." and ".." */
 }
 
 uint64_t process_max_fds(void)

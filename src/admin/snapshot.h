@@ -1,8 +1,8 @@
 /*
- * The state of weir at one moment, for operators: collected once a second, then immutable.
+ * The state of weir at one moment, for operators. Collected once a second, then immutable.
  *
- * Reference-counted; any thread. Text in it is NUL-terminated. Only `tops` and `events` contain text that comes from
- * clients.
+ * Reference-counted; any thread. Texts are NUL-terminated. Only `tops` and `events` contain text
+ * from clients.
  */
 #ifndef WEIR_ADMIN_SNAPSHOT_H
 #define WEIR_ADMIN_SNAPSHOT_H
@@ -29,46 +29,56 @@
 #define SNAPSHOT_HOLDERS 5
 #define SNAPSHOT_OWNS 100
 
-/* Of the heaviest subjects one that uses a limit. */
+/* One of the heaviest subjects that uses a limit. */
 struct snapshot_holder {
     const struct top_entry *row; /* in snapshot.tops */
-    double used;                 /* 0 to 1 */
+    double used;                 /* usage of the limit, 0 to 1 */
 };
 
 /* A line that an operator has set for one subject. */
 struct snapshot_own {
-    uint16_t id; /* of the limit, which its policy's line, if there is one, has too */
+    uint16_t id; /* id of the limit; the policy's own line has the same id */
     char rule[SNAPSHOT_RULE];
     char subject[SUBJECT_NAME_MAX + 1];
     char amount[LIMIT_RATE_MAX];
     char action[24];
-    uint64_t until_ns; /* monotonic; 0: until it is taken back */
+    uint64_t until_ns; /* monotonic; 0: until revoked */
 };
 
 struct snapshot_limit {
-    char rule[SNAPSHOT_RULE]; /* "free/write", "free/write#2": no two are the same */
+    char rule[SNAPSHOT_RULE]; /* for example "free/write" or "free/write#2"; unique */
     char policy[33];
-    char amount[LIMIT_RATE_MAX]; /* "1000/s" */
+    char amount[LIMIT_RATE_MAX]; /* for example "1000/s" */
     char unit[24], scope[24], action[24];
     bool is_shadow;
-    bool is_only_own; /* no line of its policy: lines of single subjects alone, in snapshot.owns; without a rate */
-    double per_s;     /* its rate; 0: a gauge, or `deny` */
+    /*
+     * the policy has no such line: only lines of single subjects exist, in snapshot.owns; no rate
+     */
+    bool is_only_own;
+    double per_s; /* units per second; 0: a gauge, or `deny` */
     uint64_t burst;
     uint64_t admitted, delayed, refused, shadowed, near;
-    uint64_t subjects; /* of its policy, in the table now */
+    uint64_t subjects; /* subjects of the policy in the table */
     uint16_t id;       /* limit.id */
-    double
-        used; /* 0 to 1: of the fullest subject that is known, or with one holder by its rate (run/census_limits.c) */
-    char fullest[SUBJECT_NAME_MAX + 1];               /* that subject; "": none */
-    struct snapshot_holder holders[SNAPSHOT_HOLDERS]; /* `per subject`: the fullest, fullest first */
+    /*
+     * usage, 0 to 1: of the known subject with most usage, or by rate with one holder
+     * (run/census_limits.c)
+     */
+    double used;
+    char fullest[SUBJECT_NAME_MAX + 1]; /* the subject with most usage; "": none */
+    /* for `per subject`: the subjects with most usage, in descending order */
+    struct snapshot_holder holders[SNAPSHOT_HOLDERS];
     size_t n_holders;
 
-    /* ---- set by history_note, for the first HISTORY_LIMITS ---- */
+    /* ---- set by history_note, for the first HISTORY_LIMITS limits ---- */
     double allowed_per_s, over_per_s;
     enum limit_state state;
 };
 
-/* Does the current rate say how much of a limit is used? Not where the burst lasts for minutes or hours. */
+/*
+ * True if the current rate shows the usage of a limit. False if the burst lasts for minutes or
+ * hours.
+ */
 static inline bool snapshot_rate_is_fast(double per_s, uint64_t burst)
 {
     return per_s > 0 && (double)burst <= 5 * per_s;
@@ -79,7 +89,7 @@ static inline bool snapshot_limit_is_fast(const struct snapshot_limit *limit)
     return snapshot_rate_is_fast(limit->per_s, limit->burst);
 }
 
-/* It has no rate, and nobody shares anything. */
+/* True if the limit denies the commands: there is no rate and no usage. */
 static inline bool snapshot_limit_denies(const struct snapshot_limit *limit)
 {
     return strcmp(limit->action, "deny") == 0;
@@ -87,67 +97,71 @@ static inline bool snapshot_limit_denies(const struct snapshot_limit *limit)
 
 /* A named limit. */
 struct snapshot_named {
-    char name[NAMED_NAME_MAX + 1]; /* no two are the same */
+    char name[NAMED_NAME_MAX + 1]; /* unique */
     const char *algorithm;         /* static */
-    char rates[256];               /* as written; cut */
-    char zone[64];                 /* of its calendar windows; "": none */
+    char rates[256];               /* as written, truncated */
+    char zone[64];                 /* time zone of its calendar windows; "": none */
     char penalty[64];              /* as written; "": none */
     bool is_shadow;
-    size_t overrides; /* how many keys have rates of their own now */
+    size_t overrides; /* number of keys that have rates of their own */
     uint64_t results[TALLY_RESULTS];
     struct histo times;
 };
 
-/* How a node of the upstream is. */
+/* State of a node of the upstream. */
 enum node_state {
     NODE_UP,
-    NODE_BUSY,   /* up, and runs a script */
-    NODE_PAUSED, /* up, and CLIENT PAUSE holds commands back */
-    NODE_SILENT, /* connected, and does not answer */
+    NODE_BUSY,   /* up, running a script */
+    NODE_PAUSED, /* up, and CLIENT PAUSE delays commands */
+    NODE_SILENT, /* connected, and not answering */
     NODE_AWAY,
 };
 
 struct snapshot_health {
     enum node_state state;
-    uint64_t silence_ns; /* how long weir's own question has had no answer; 0: it has one, or nothing is asked */
-    uint64_t oldest_ns;  /* how long the oldest command that does not block has had none; 0: no such one waits */
+    uint64_t silence_ns; /* how long weir's probe is unanswered; 0: answered, or no probe */
+    uint64_t oldest_ns;  /* how long the oldest non-blocking command is unanswered; 0: none */
 };
 
 #define SNAPSHOT_TRIES 16
 
-/* An address of a node's name. */
+/* An address of a node's host name. */
 struct snapshot_try {
     char address[160];
-    char why[128]; /* what happened when it was dialled last; "": it is in use, or there was no reason to dial it */
+    char why[128]; /* result of the last dialling; "": in use, or never dialled */
 };
 
 /* What weir sends to a node. */
 enum node_use {
     USED_FOR_NOTHING,
     USED_FOR_READS,
-    USED_FOR_SLOTS, /* it is a master of a cluster, which serves some of the slots */
-    USED_FOR_ALL,   /* it is the master, or the only one */
+    USED_FOR_SLOTS, /* a master of a cluster, which serves some slots */
+    USED_FOR_ALL,   /* the master, or the only server */
 };
 
 #define SNAPSHOT_NO_LAG UINT64_MAX
 
 /* A node of the upstream. */
 struct snapshot_node {
-    char address[SNAPSHOT_TEXT]; /* as configured; no two are the same */
-    char in_use[160];            /* where that leads; "": nowhere */
+    char address[SNAPSHOT_TEXT]; /* as configured; unique */
+    char in_use[160];            /* resolved address in use; "": none */
     const char *role;            /* "master", "replica", "unknown" */
     struct snapshot_try tries[SNAPSHOT_TRIES];
     unsigned n_tries;
     enum node_use use;
-    uint64_t epoch;           /* by which sentinels name it the master, or its config epoch in a cluster; 0: none */
-    unsigned slots;           /* of a cluster, that it serves */
-    unsigned slots_moving;    /* of these, and of others', that are on their way from it or to it, as far as is known */
-    uint64_t lag_ms;          /* of a replica, behind the master; SNAPSHOT_NO_LAG: not known, or none */
-    uint64_t behind_bytes;    /* what the replica lacks of what its master has told; with lag_ms */
-    uint64_t changed_unix_ms; /* when its role changed last, or whether it can be reached; 0: never */
+    /* epoch in which sentinels named the master, or config epoch in a cluster; 0: none */
+    uint64_t epoch;
+    unsigned slots;        /* slots that the node of a cluster serves */
+    unsigned slots_moving; /* known slots that migrate from or to the node */
+    /* lag of a replica behind its master; SNAPSHOT_NO_LAG: unknown, or no replica */
+    uint64_t lag_ms;
+    /* bytes of the replication stream that the replica lacks; valid with lag_ms */
+    uint64_t behind_bytes;
+    uint64_t changed_unix_ms; /* last change of role or reachability; 0: never */
     struct snapshot_health health;
-    char why[256];  /* why it cannot be served though it answers; "": it can, or does not answer */
-    uint32_t lacks; /* what weir does not get of it: a bit for each enum lack (upstream/lane/lack.h) */
+    char why[256]; /* why a node that answers cannot be used; "": usable, or not answering */
+    /* what the node denies to weir: a bit for each enum lack (upstream/lane/lack.h) */
+    uint32_t lacks;
     struct lane_counts lanes;
 };
 
@@ -165,7 +179,7 @@ const char *node_state_name(enum node_state state);
 struct snapshot_listener {
     char name[SNAPSHOT_TEXT];
     uint64_t open;
-    bool is_admin; /* the operators' socket: it takes no places of clients */
+    bool is_admin; /* the admin socket, which does not count against max-clients */
 };
 
 struct snapshot_top {
@@ -179,33 +193,34 @@ struct snapshot {
     uint64_t taken_ns; /* by base/clock.h */
     uint64_t unix_ms;
     uint64_t started_unix_ms;
-    const char *version, *libuv, *hiredis; /* static */
-    const char *name; /* what operators call this weir, as long as the process lives; "": nothing */
+    const char *version, *libuv, *hiredis; /* static strings */
+    /* operators' name for this weir, valid for the life of the process; "": none */
+    const char *name;
     int pid;
-    const char *config_path; /* as long as the process lives; NULL: no file */
+    const char *config_path; /* valid for the life of the process; NULL: no file */
     unsigned workers;
     bool is_private; /* lanes = private */
     bool is_shadow;  /* mode = shadow */
     bool is_draining;
-    char not_ready[SNAPSHOT_TEXT]; /* why it is not ready; "": it is */
-    char partly[SNAPSHOT_TEXT];    /* of a cluster, which part of the slots is served; "": all, or it is not ready */
+    char not_ready[SNAPSHOT_TEXT]; /* why weir is not ready; "": ready */
+    char partly[SNAPSHOT_TEXT];    /* which slots of a cluster are served; "": all, or not ready */
 
-    char upstream[SNAPSHOT_TEXT];  /* the home node's address */
-    struct snapshot_health health; /* the worst of all nodes */
-    struct lane_counts lanes;      /* summed over all nodes */
-    bool is_replicated;            /* several servers, of which one at a time is the master */
+    char upstream[SNAPSHOT_TEXT];  /* address of the default node */
+    struct snapshot_health health; /* worst of all nodes */
+    struct lane_counts lanes;      /* sum over all nodes */
+    bool is_replicated;            /* several servers; one at a time is the master */
     bool is_cluster;               /* several masters share the slots */
-    unsigned slots_served;         /* of a cluster, that have a master */
-    unsigned slots_up;             /* of these, those with a master that can be reached */
-    struct snapshot_node *nodes;   /* none before sentinels have named any */
+    unsigned slots_served;         /* slots of a cluster that have a master */
+    unsigned slots_up;             /* slots of a cluster with a reachable master */
+    struct snapshot_node *nodes;   /* empty until sentinels have named a node */
     size_t n_nodes;
 
     uint64_t reloads, failed_reloads;
-    uint64_t reloaded_unix_ms;        /* the last successful reload, or the start */
+    uint64_t reloaded_unix_ms;        /* time of the last successful reload, or of the start */
     bool is_reload_good;              /* the last reload succeeded */
-    char reload_error[SNAPSHOT_TEXT]; /* why it did not */
+    char reload_error[SNAPSHOT_TEXT]; /* why the last reload failed */
 
-    uint64_t memory_bytes, memory_limit_bytes; /* as run/memory.h counts; limit 0: none */
+    uint64_t memory_bytes, memory_limit_bytes; /* as counted by run/memory.h; limit 0: no limit */
     unsigned memory_step;                      /* enum ladder_step */
 
     unsigned max_clients;
@@ -213,18 +228,21 @@ struct snapshot {
     struct snapshot_listener listeners[COUNTED_LISTENERS];
     size_t n_listeners;
     struct counts counts;
-    struct histo turns;                                                    /* of the workers' loops */
+    /* iterations of the workers' loops */
+    struct histo turns;
     uint64_t client_read, client_written, upstream_read, upstream_written; /* bytes */
     uint64_t client_pauses, upstream_pauses;
 
-    size_t subjects, key_subjects; /* in the two tables now */
+    size_t subjects, key_subjects; /* current sizes of the two tables */
     size_t max_subjects;           /* for each table */
     bool is_overflowed;            /* an overflow subject has been used */
 
-    size_t blocks; /* how many subjects an operator has blocked */
+    size_t blocks; /* number of subjects that an operator has blocked */
     uint64_t blocked_commands;
-    uint32_t block_id;    /* top_entry.refused_by of those whom blocks refuse; TOP_NO_LIMIT: nobody has been blocked */
-    bool is_block_active; /* a block has refused something in the last HISTORY_HOLD_S; set by history_note */
+    /* top_entry.refused_by of blocked subjects; TOP_NO_LIMIT: no subject has been blocked */
+    uint32_t block_id;
+    /* a block has refused a command in the last HISTORY_HOLD_S; set by history_note */
+    bool is_block_active;
 
     struct snapshot_limit *limits;
     size_t n_limits;
@@ -238,14 +256,15 @@ struct snapshot {
     struct history *history; /* owned; set by history_note */
 };
 
-struct snapshot *snapshot_new(void); /* empty, one reference; NULL: out of memory */
+/* Returns an empty snapshot with one reference, NULL if out of memory. */
+struct snapshot *snapshot_new(void);
 struct snapshot *snapshot_get(struct snapshot *snapshot);
 void snapshot_put(struct snapshot *snapshot);
 
-/* The node that commands go to. NULL: none is the master. */
+/* Returns the default node, NULL if no node is a master. */
 const struct snapshot_node *snapshot_home(const struct snapshot *snapshot);
 
-/* How many clients are connected, of max_clients; operators are none. */
+/* Returns the number of clients that count against max_clients. Operators do not. */
 uint64_t snapshot_clients(const struct snapshot *snapshot);
 
 #endif

@@ -27,7 +27,7 @@ static void write_process(struct text *out, const struct snapshot *s)
     json_close_object(out);
 }
 
-/* Of the node at index `i`, or of all of them together. */
+/* Writes the node at index `i`. Index n_nodes means all nodes together. */
 static void write_node(struct text *out, const struct snapshot *s, size_t i, const char *address,
                        const struct snapshot_health *health)
 {
@@ -37,7 +37,7 @@ static void write_node(struct text *out, const struct snapshot *s, size_t i, con
     metrics_json(out, s, OF_UPSTREAM, i);
 }
 
-/* What weir does not get of a node. */
+/* Writes what a node denies to weir. */
 static void write_lacks(struct text *out, uint32_t lacks, bool is_cluster)
 {
     json_open_list(out, "lacks");
@@ -137,7 +137,7 @@ static void write_commands(struct text *out, const struct snapshot *s)
     json_close_object(out);
 }
 
-/* The points of a list behind number `after`. */
+/* Writes the points of a list after number `after`. */
 static void write_points(struct text *out, const char *key, const float *points, const struct history *history,
                          uint64_t after)
 {
@@ -146,7 +146,7 @@ static void write_points(struct text *out, const char *key, const float *points,
     json_reals(out, key, points + HISTORY_POINTS - n, n);
 }
 
-/* Names of 0.2, beside those of now. */
+/* Names of version 0.2, kept beside the current ones. */
 static const struct {
     const char *name;
     enum series series;
@@ -303,7 +303,7 @@ static void write_top(struct text *out, const char *key, const struct snapshot *
         json_number(out, "of_others_per_second", row->over_per_s);
         json_real(out, "over_seconds", (double)row->over_ns / (double)NS_PER_S);
         json_number(out, "share_waited_us_per_second", row->share_us_per_s);
-        json_number(out, "turn_us_per_second", row->share_us_per_s); /* its old name */
+        json_number(out, "turn_us_per_second", row->share_us_per_s); /* old name */
         if (holders_refuser(s, row) != NULL)
             json_string(out, "refused_by", holders_refuser(s, row));
         json_close_object(out);
@@ -344,7 +344,7 @@ void stats_write(struct text *out, const struct snapshot *s, uint64_t after)
     json_open_object(out, "top");
     for (unsigned by = 0; by < TOP_BY_COUNT; by++)
         write_top(out, top_name((enum top_by)by), s, &s->tops[by]);
-    write_top(out, "turns", s, &s->tops[TOP_SHARE]); /* its old name */
+    write_top(out, "turns", s, &s->tops[TOP_SHARE]); /* old name */
     json_close_object(out);
     write_events(out, s);
     write_rates(out, s);

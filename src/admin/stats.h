@@ -1,6 +1,6 @@
 /*
- * Writes a snapshot as one JSON object: what metrics have, the heaviest subjects, the last events, and the history of
- * the last five minutes.
+ * Writes a snapshot as one JSON object: the figures of the metrics, the heaviest subjects, the last
+ * events, and the history of the last five minutes.
  */
 #ifndef WEIR_ADMIN_STATS_H
 #define WEIR_ADMIN_STATS_H
@@ -10,7 +10,10 @@
 
 #define STATS_NO_HISTORY UINT64_MAX
 
-/* With the points of the history after number `after`; 0: all, STATS_NO_HISTORY: none. */
+/*
+ * `after`: the history starts after the point of this number. 0: all points, STATS_NO_HISTORY:
+ * none.
+ */
 void stats_write(struct text *out, const struct snapshot *snapshot, uint64_t after);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * A byte buffer that grows, for input that arrives in pieces. Declared zeroed by its owner; bytes_fini frees.
+ * A byte buffer that grows, for input that arrives in pieces. Zeroed: empty. bytes_fini frees the
+ * memory.
  */
 #ifndef WEIR_BASE_BYTES_H
 #define WEIR_BASE_BYTES_H
@@ -15,12 +16,12 @@ struct bytes {
 };
 
 /*
- * Make room for n more bytes. Returns where to write them; the caller then adds n to len. NULL: that would be more than
- * `most` in all, or out of memory; the content stays.
+ * Makes room for n more bytes. Returns where to write them, and the caller then adds n to len.
+ * NULL: the total would exceed `most`, or out of memory; the content stays.
  */
 char *bytes_reserve(struct bytes *bytes, size_t n, size_t most);
 
-/* Append a copy of `piece`. False where bytes_reserve would return NULL. */
+/* Appends a copy of `piece`. False: as bytes_reserve's NULL. */
 __attribute__((warn_unused_result)) bool bytes_add(struct bytes *bytes, struct slice piece, size_t most);
 
 static inline struct slice bytes_slice(const struct bytes *bytes)

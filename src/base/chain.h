@@ -1,9 +1,10 @@
 /*
- * Output that is waiting to be sent: a chain of fixed-size chunks from a pool.
+ * Output that waits to be sent: a chain of fixed-size chunks from a pool.
  *
- * In each chunk sent <= filled <= capacity; a chain owns its chunks, an empty chain owns none. Appending copies, and
- * never moves what is already there, so a write in flight may point into the chunks. A pool belongs to one thread and
- * keeps a bounded number of free chunks; the rest goes back to the system.
+ * In each chunk sent <= filled <= capacity. A chain owns its chunks, and an empty chain owns none.
+ * Appending copies bytes and never moves earlier ones, so a write in flight may point into the
+ * chunks. A pool belongs to one thread and keeps a bounded number of free chunks. The pool returns
+ * further free chunks to the system.
  */
 #ifndef WEIR_BASE_CHAIN_H
 #define WEIR_BASE_CHAIN_H
@@ -28,9 +29,9 @@ struct chunk {
     char data[CHUNK_BYTES - 16];
 };
 
-/* Memory for one short thing that comes and goes with each request. */
+/* Memory for one short object that lives as long as a request. */
 struct cell {
-    struct cell *next; /* while it is free */
+    struct cell *next; /* while the cell is free */
 };
 
 struct pool {
@@ -38,8 +39,13 @@ struct pool {
     unsigned n_free;
     struct cell *free_cells;
     unsigned n_free_cells;
-    size_t given_back;     /* bytes freed since net/loop.c set this to 0, which then trims the allocator's heap */
-    _Atomic uint64_t held; /* bytes of all chunks, free ones included, and of pool_note_more; any thread may read it */
+    /* bytes freed since net/loop.c set this to 0; net/loop.c trims the allocator's heap by it */
+    size_t given_back;
+    /*
+     * bytes of all chunks and cells, free ones included, and of pool_note_more; any thread may read
+     * it
+     */
+    _Atomic uint64_t held;
 };
 
 struct chain {
@@ -51,11 +57,17 @@ struct chain {
 void pool_init(struct pool *pool);
 void pool_fini(struct pool *pool);
 
-/* Count memory that the pool's thread allocates elsewhere as held, and no more once it is freed. */
+/*
+ * Counts memory that the pool's thread allocates elsewhere as held; and stops counting memory that
+ * is freed.
+ */
 void pool_note_more(struct pool *pool, size_t bytes);
 void pool_note_less(struct pool *pool, size_t bytes);
 
-/* CELL_BYTES of memory, counted as held; pool_put_cell takes it back. NULL: out of memory. */
+/*
+ * Returns CELL_BYTES of memory, counted as held. pool_put_cell takes the memory back. NULL: out of
+ * memory.
+ */
 void *pool_new_cell(struct pool *pool);
 
 static inline void *pool_get_cell(struct pool *pool)
@@ -70,14 +82,17 @@ static inline void *pool_get_cell(struct pool *pool)
 
 void pool_put_cell(struct pool *pool, void *at);
 
-/* Free the chunks and cells that are not in use. */
+/* Frees the chunks and cells that are not in use. */
 void pool_shed(struct pool *pool);
 
-/* Append a copy of n bytes. False: out of memory; a part may have been appended, so chain_clear is all that is left. */
+/*
+ * Appends a copy of n bytes. False: out of memory. A part may have been appended, so the caller
+ * must call chain_clear.
+ */
 __attribute__((warn_unused_result)) bool chain_append_long(struct chain *chain, struct pool *pool, const char *data,
                                                            size_t n);
 
-/* The same, inline for the usual case: short, and the last chunk has room. */
+/* As chain_append_long. Inline for the usual case: short, and the last chunk has room. */
 __attribute__((warn_unused_result)) static inline bool chain_append(struct chain *chain, struct pool *pool,
                                                                     const char *data, size_t n)
 {
@@ -90,10 +105,10 @@ __attribute__((warn_unused_result)) static inline bool chain_append(struct chain
     return true;
 }
 
-/* The first unsent pieces, at most `max`, which stay in the chain. Returns how many. */
+/* Sets the first unsent pieces, at most `max`, which stay in the chain. Returns how many. */
 unsigned chain_peek(const struct chain *chain, struct slice *pieces, unsigned max);
 
-/* Remove the first n bytes, which have been sent. n <= chain->bytes. */
+/* Removes the first n bytes, which have been sent. n <= chain->bytes. */
 void chain_drop(struct chain *chain, struct pool *pool, size_t n);
 
 void chain_clear(struct chain *chain, struct pool *pool);

@@ -11,7 +11,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-/* Rounded up, so that whoever waits that long has waited long enough. */
+/* Rounded up, so that a wait of the result is never too short. */
 static inline uint64_t ns_to_ms_up(uint64_t ns)
 {
     return ns / NS_PER_MS + (ns % NS_PER_MS != 0);
@@ -24,7 +24,7 @@ static inline uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* How long the calling thread has had a processor. A system call, unlike the others. */
+/* Returns the CPU time of the calling thread. A system call, unlike the other functions. */
 static inline uint64_t clock_thread_ns(void)
 {
     struct timespec t;
@@ -32,7 +32,7 @@ static inline uint64_t clock_thread_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* Milliseconds since 1970, to show to people: this clock may jump. */
+/* Returns milliseconds since 1970, for display: this clock may jump. */
 static inline uint64_t clock_unix_ms(void)
 {
     struct timespec t;

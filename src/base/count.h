@@ -1,7 +1,8 @@
 /*
- * Counters that one thread writes and any thread may read: a plain load and a plain store, never a locked instruction.
+ * Counters that one thread writes and any thread may read: a plain load and a plain store, never a
+ * locked instruction.
  *
- * A struct whose members are all such counters can be added up as a whole with counts_add.
+ * counts_add adds up a struct that consists of such counters alone.
  */
 #ifndef WEIR_BASE_COUNT_H
 #define WEIR_BASE_COUNT_H
@@ -26,7 +27,7 @@ static inline uint64_t count_read(const _Atomic uint64_t *count)
     return atomic_load_explicit(count, memory_order_relaxed);
 }
 
-/* Add the counters at `numbers`, `size` bytes of them, to those at `sum`, which are the caller's own. */
+/* Adds the counters at `numbers`, `size` bytes, to those at `sum`, which are the caller's own. */
 static inline void counts_add(void *sum, const void *numbers, size_t size)
 {
     _Atomic uint64_t *to = sum;

@@ -1,6 +1,6 @@
 /*
- * The closed list of errors that weir itself answers, each with its exact text.
- * After an ERR_PROTO_* the client is closed.
+ * All errors that weir itself answers, each with its exact text. After an ERR_PROTO_* weir closes
+ * the client.
  */
 #ifndef WEIR_BASE_ERR_H
 #define WEIR_BASE_ERR_H
@@ -14,7 +14,8 @@ enum err {
     ERR_PROTO_MULTIBULK_LINE_TOO_BIG,
     ERR_PROTO_MULTIBULK_LENGTH,
     ERR_PROTO_BULK_LINE_TOO_BIG,
-    ERR_PROTO_EXPECTED_DOLLAR, /* its text names the offending byte: err_expected_dollar */
+    /* err_expected_dollar writes its text, which names the offending byte */
+    ERR_PROTO_EXPECTED_DOLLAR,
     ERR_PROTO_BULK_LENGTH,
     ERR_PROTO_UNAUTH_MULTIBULK,
     ERR_PROTO_UNAUTH_BULK,
@@ -23,17 +24,21 @@ enum err {
     ERR_MAX_CLIENTS,
     ERR_UPSTREAM_UNAVAILABLE,
     ERR_UPSTREAM_TIMEOUT,
-    ERR_UPSTREAM_SILENT, /* it is there, but does not answer: told to operators at once */
-    ERR_UPSTREAM_DIALS,  /* no lane yet: connections are opened at upstream-dial-rate; the client waits */
-    ERR_UPSTREAM_BUSY,   /* no lane: max-lanes, or this subject's share of it, is used up */
+    ERR_UPSTREAM_SILENT, /* reachable, but without an answer: reported to operators at once */
+    /* no lane yet: upstream-dial-rate limits new connections; the client waits */
+    ERR_UPSTREAM_DIALS,
+    ERR_UPSTREAM_BUSY, /* no lane: max-lanes, or this subject's share of it, is used up */
     ERR_OUT_OF_MEMORY,
     ERR_COUNT
 };
 
-/* A complete error reply, CRLF included; static. */
+/* Returns a complete error reply, CRLF included; static. */
 struct slice err_text(enum err e);
 
-/* "-ERR Protocol error: expected '$', got 'X'\r\n" into out; returns its length. CR, LF and NUL show as a space. */
+/*
+ * Writes "-ERR Protocol error: expected '$', got 'X'\r\n" to `out`. Returns its length. CR, LF and
+ * NUL show as a space.
+ */
 #define ERR_EXPECTED_DOLLAR_ROOM 64
 size_t err_expected_dollar(char *out, char got);
 

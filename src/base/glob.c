@@ -1,13 +1,17 @@
 /*
  * A glob matcher that backtracks to the last star only.
  *
- * Earlier stars never need another try: whatever they could still match, the last one can match too.
+ * Earlier stars never need another try: the last star can match every text that an earlier one
+ * could still match.
  */
 #include "base/glob.h"
 
 #include <string.h>
 
-/* The member of a set at *at: a range, or one byte as a range; `\` takes the next byte as itself. */
+/*
+ * Reads the member of a set at *at: a range, or one byte as a range. `\` takes the next byte as
+ * itself.
+ */
 static void set_member(struct slice pattern, size_t *at, unsigned char *low, unsigned char *high)
 {
     const char *p = pattern.at + *at;
@@ -24,7 +28,7 @@ static void set_member(struct slice pattern, size_t *at, unsigned char *low, uns
     *at += used;
 }
 
-/* Is `c` in the set that starts behind the '[' at *at? *at goes to its ']', or to the end. */
+/* True if `c` is in the set behind the '[' at *at. Moves *at to the ']', or to the end. */
 static bool set_has(struct slice pattern, size_t *at, unsigned char c)
 {
     bool is_found = false;
@@ -40,7 +44,7 @@ static bool set_has(struct slice pattern, size_t *at, unsigned char c)
     return is_found != is_negated;
 }
 
-/* Does the single pattern at *at (not a star) hold for `c`? *at goes behind it. */
+/* True if the single pattern at *at (not a star) matches `c`. Moves *at behind the pattern. */
 static bool one_holds(struct slice pattern, size_t *at, char c)
 {
     char p = pattern.at[(*at)++];
@@ -59,7 +63,8 @@ static bool one_holds(struct slice pattern, size_t *at, char c)
 bool glob_match(struct slice pattern, struct slice text)
 {
     size_t p = 0, t = 0;
-    size_t star = 0, star_text = 0; /* behind the last star, and where in the text it is tried from */
+    /* behind the last star, and from where in the text it is tried */
+    size_t star = 0, star_text = 0;
     bool has_star = false;
     while (t < text.len || (p < pattern.len && pattern.at[p] == '*')) {
         if (p < pattern.len && pattern.at[p] == '*') {
@@ -104,8 +109,8 @@ static bool has_any(struct slice text, const char *set)
 }
 
 /*
- * A pattern of letters and stars that matches another one read as a text meets each star and ? of it with a star, and
- * so whatever they stand for.
+ * `wide` of letters and stars is matched against `narrow` read as a text. A match meets each star
+ * and ? of `narrow` with a star, and so every text that the star or ? stands for.
  */
 bool glob_covers(struct slice wide, struct slice narrow)
 {

@@ -29,7 +29,7 @@ static inline void sip_absorb(struct sip *s, uint64_t word)
     s->v0 ^= word;
 }
 
-/* Up to 8 bytes as a little-endian word. */
+/* Returns up to 8 bytes as a little-endian word. */
 static uint64_t word_at(const char *at, size_t len)
 {
     uint64_t word = 0;

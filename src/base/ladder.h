@@ -1,7 +1,8 @@
 /*
- * How short of memory weir is, in steps; each step does what the one before does, and more. Pure.
+ * How short of memory weir is, in steps. Each step does what the step before does, and more. Pure.
  *
- * A step begins at a share of memory-limit and ends a tenth of the limit below, so that it does not flap.
+ * A step begins at a share of memory-limit, and ends a tenth of the limit below, which avoids
+ * flapping.
  */
 #ifndef WEIR_BASE_LADDER_H
 #define WEIR_BASE_LADDER_H
@@ -16,7 +17,10 @@ enum ladder_step {
     LADDER_STEPS
 };
 
-/* The step that follows `step` when `used` of `limit` bytes are in use. A limit of 0 is no limit. */
+/*
+ * Returns the step that follows `step` when `used` of `limit` bytes are in use. A limit of 0 is no
+ * limit.
+ */
 enum ladder_step ladder_next(enum ladder_step step, uint64_t used, uint64_t limit);
 
 #endif

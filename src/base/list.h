@@ -1,6 +1,6 @@
 /*
- * A circular doubly linked list whose links live inside its members. The head is a link too.
- * A link is either in exactly one list or points at itself.
+ * A circular doubly linked list with links inside its members. The head is a link too. A link is
+ * either in exactly one list or points at itself.
  */
 #ifndef WEIR_BASE_LIST_H
 #define WEIR_BASE_LIST_H
@@ -26,7 +26,7 @@ static inline bool list_is_empty(const struct list *l)
     return l->next == l;
 }
 
-/* Append at the end. `item` is in no list. */
+/* Appends at the end. `item` is in no list. */
 static inline void list_push(struct list *head, struct list *item)
 {
     item->prev = head->prev;
@@ -35,7 +35,7 @@ static inline void list_push(struct list *head, struct list *item)
     head->prev = item;
 }
 
-/* Remove from whatever list it is in; safe on a link that is in none. */
+/* Removes the link from its list. Safe on a link that is in no list. */
 static inline void list_take(struct list *item)
 {
     item->prev->next = item->next;
@@ -43,7 +43,10 @@ static inline void list_take(struct list *item)
     list_init(item);
 }
 
-/* Move all of `from` to the empty list `to`, so that members may come and go while `to` is walked. */
+/*
+ * Moves all members of `from` to the empty list `to`. Members may then leave and join `from` while
+ * `to` is walked.
+ */
 static inline void list_take_all(struct list *to, struct list *from)
 {
     list_init(to);

@@ -49,13 +49,13 @@ const char *log_site_name(enum log_site site)
     return names[site];
 }
 
-/* ---- how often a site may log ---- */
+/* ---- rate limits of sites ---- */
 
-/* The generic cell rate algorithm on one word for each site: the moment when all its lines would be allowed again. */
+/* GCRA on one word for each site: the time at which the site may log its whole burst again. */
 
 static struct site {
     _Atomic uint64_t full_ns;
-    _Atomic uint64_t untold; /* suppressed since the last line, to be said in the next */
+    _Atomic uint64_t untold; /* suppressed since the last line, for the next line */
     _Atomic uint64_t suppressed;
 } sites[LOG_SITE_COUNT];
 
@@ -85,9 +85,9 @@ bool log_site_admits(enum log_site site, uint64_t now_ns, uint64_t *suppressed)
     return true;
 }
 
-/* ---- how a line looks ---- */
+/* ---- the form of a line ---- */
 
-#define TAIL_ROOM 64 /* room for what follows the message */
+#define TAIL_ROOM 64 /* bytes for the part behind the message */
 
 static size_t stamp(char *out, size_t size, struct timespec at)
 {
@@ -128,7 +128,7 @@ static size_t form_text(char *out, const struct log_entry *entry)
     return len;
 }
 
-/* What stands before each value of a line, and behind the last. */
+/* The text before each value of a line, and behind the last. */
 struct marks {
     const char *at, *level, *site, *text, *suppressed, *end;
 };
@@ -273,7 +273,7 @@ void log_flush(void)
             (void)log_sink_flush(sinks[i], until(end_ns));
 }
 
-/* All sinks end at the same time, so that two that are stuck share the one second. */
+/* All sinks end at the same time, so two sinks that are stuck share the one second. */
 void log_close(void)
 {
     uint64_t end_ns = clock_ns() + LAST_WAIT_NS;

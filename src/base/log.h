@@ -1,8 +1,8 @@
 /*
  * The log: one line for each message. Any thread.
  *
- * Logging never waits for a disk or a pipe: base/log_sink.h writes on a thread of its own. Messages never contain keys
- * or values of clients.
+ * Logging never waits for a disk or a pipe: base/log_sink.h writes on a thread of its own. Messages
+ * never contain keys or values of clients.
  */
 #ifndef WEIR_BASE_LOG_H
 #define WEIR_BASE_LOG_H
@@ -16,7 +16,10 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_LEVELS };
 
-/* Kinds of messages that clients or the upstream can cause again and again: rate-limited for each site. */
+/*
+ * Kinds of messages that clients or the upstream can cause again and again. Each has its own rate
+ * limit.
+ */
 enum log_site {
     LOG_SITE_NONE, /* never suppressed */
     LOG_SITE_ACCEPT,
@@ -50,34 +53,36 @@ void log_set_format(enum log_format format);
 enum log_format log_current_format(void);
 
 /*
- * printf's format; an overlong line is cut. `site` is rate-limited (log_site_admits): how many of its lines were
- * suppressed stands in the next one.
+ * printf's format; an overlong line is cut. `site` is rate-limited (log_site_admits). The next line
+ * of a site tells how many of its lines were suppressed.
  */
 __attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_level level, const char *format, ...);
 
 /*
- * From now on lines go to `path` (NULL: no file), to stderr, or to both. Before log_open and after log_close they are
- * written to stderr by the caller's thread. Returns NULL, or why the path cannot be opened (static). Ends the process
- * when no thread can be started.
+ * Sends lines to `path` (NULL: no file), to stderr, or to both. Before log_open and after log_close
+ * the calling thread writes lines to stderr. Returns NULL, or why the path cannot be opened
+ * (static). Ends the process when no thread can be started.
  */
 __attribute__((warn_unused_result)) const char *log_open(const char *path, bool to_stderr);
 
 /*
- * Lines are also given to `tell`, on the thread that logs them: is_logged says if they go to a file or to stderr, which
- * before log_open they then do not. NULL: to none.
+ * Also passes each line to `tell`, on the thread that logs it. is_logged: the line goes to a file
+ * or to stderr. Before log_open a line with a witness goes to neither. NULL: no witness.
  */
 void log_set_witness(void (*tell)(enum log_level level, const char *text, bool is_logged));
 
-/* Open the path again, after the file has been renamed (logrotate). Asynchronous. */
+/* Opens the path again, after the file has been renamed (logrotate). Asynchronous. */
 void log_reopen(void);
 
-/* Wait, at most a second, until all lines are written. exit() does it; abort() and exec do not. */
+/*
+ * Waits, at most a second, until all lines are written. exit() calls it; abort() and exec do not.
+ */
 void log_flush(void);
 
-/* The same, then stop the writing threads. To be called once no other thread logs any more. */
+/* As log_flush, then stops the writing threads. Called once no other thread logs any more. */
 void log_close(void);
 
-/* How many lines were lost so far: the disk was full, or nobody read the pipe. */
+/* Returns how many lines were lost so far: the disk was full, or the pipe was not read. */
 uint64_t log_lost(void);
 
 #define log_line(level, ...) log_at(LOG_SITE_NONE, level, __VA_ARGS__)
@@ -85,41 +90,42 @@ uint64_t log_lost(void);
 #define log_warn(...) log_line(LOG_WARN, __VA_ARGS__)
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
 
-/* ---- how often a site may log ---- */
+/* ---- rate limits of sites ---- */
 
-/* Each site may log ten lines at once, then one every five seconds. */
+/* Each site may log ten lines at once, then one every five seconds. Chosen. */
 #define LOG_SITE_BURST 10
 #define LOG_SITE_INTERVAL_NS UINT64_C(5000000000)
 
 /*
- * True if the site may log a line now; *suppressed is how many lines were denied since the last one. False counts as
- * one more. Any thread; a compare-and-swap, no lock.
+ * True if the site may log a line now. *suppressed: how many lines were denied since the last one.
+ * False counts one more. Any thread; a compare-and-swap, no lock.
  */
 bool log_site_admits(enum log_site site, uint64_t now_ns, uint64_t *suppressed);
 
-/* How many lines of this site were suppressed since the start. */
+/* Returns how many lines of this site were suppressed since the start. */
 uint64_t log_suppressed(enum log_site site);
 
-/* ---- how a line looks ---- */
+/* ---- the form of a line ---- */
 
 /*
  *   text    2026-03-01T12:00:00.000Z warn  upstream 127.0.0.1:6379 is away: connection refused
- *   logfmt  ts=2026-03-01T12:00:00.000Z level=warn site=upstream_away msg="upstream ..." suppressed=3
- *   json    {"ts":"2026-03-01T12:00:00.000Z","level":"warn","site":"upstream_away","msg":"upstream ...","suppressed":3}
+ *   logfmt  ts=2026-03-01T12:00:00.000Z level=warn site=upstream_away msg="..." suppressed=3
+ *   json    {"ts":"2026-03-01T12:00:00.000Z","level":"warn","site":"upstream_away","msg":"...",
+ *            "suppressed":3}   (on one line)
  */
-#define LOG_LINE_MAX 2048 /* with its line end */
+#define LOG_LINE_MAX 2048 /* bytes, with its line end */
 
 struct log_entry {
     struct timespec at; /* since 1970 */
     enum log_level level;
     enum log_site site;
-    uint64_t suppressed; /* how many lines of this site were left out just before it */
+    uint64_t suppressed; /* number of lines of this site suppressed just before */
     struct slice text;
 };
 
 /*
- * Write a line, its end included, into out, which has LOG_LINE_MAX bytes; cut if longer. Valid UTF-8. Returns its
- * length. Pure.
+ * Writes a line, its end included, into `out`, which has LOG_LINE_MAX bytes; cut if longer. Valid
+ * UTF-8. Returns its length. Pure.
  */
 size_t log_form(char *out, enum log_format format, const struct log_entry *entry);
 

@@ -1,6 +1,6 @@
 /*
- * The ring holds `used` bytes from `head` on: whole lines. While `is_overflowing` nothing is added, so the lost lines
- * belong behind everything in the ring and before everything that is added later.
+ * The ring holds `used` bytes from `head` on: whole lines. While is_overflowing is set nothing is
+ * added. The lost lines thus belong behind all lines of the ring and before all lines added later.
  */
 #include "base/log_sink.h"
 
@@ -20,16 +20,17 @@
 #include "base/mem.h"
 #include "base/process.h"
 
-#define BATCH_BYTES 4096 /* what a pipe takes in one piece */
+#define BATCH_BYTES 4096 /* the largest atomic write to a pipe */
 #define FILE_MODE 0640
 
 _Static_assert(BATCH_BYTES >= LOG_LINE_MAX, "a batch holds a line at least");
 
 struct log_sink {
-    char *path; /* NULL: a descriptor that was there before */
+    char *path; /* NULL: a descriptor that was open before */
     int fd;
-    bool is_mid_line;    /* the file ends in the middle of a line. Used by the thread only, as is fd */
-    bool has_complained; /* stderr has the reason why writes fail; cleared by a write that succeeds */
+    /* the file ends in the middle of a line; used by the thread only, as is fd */
+    bool is_mid_line;
+    bool has_complained; /* stderr has the reason why writes fail; cleared by a successful write */
     pthread_t thread;
 
     pthread_mutex_t lock; /* protects all below */
@@ -55,7 +56,7 @@ static void ring_put(struct log_sink *sink, const char *bytes, size_t len)
     sink->used += len;
 }
 
-/* As many whole lines as a batch holds. */
+/* Returns as many whole lines as a batch holds. */
 static size_t ring_take(struct log_sink *sink, char batch[BATCH_BYTES])
 {
     size_t len = sink->used < BATCH_BYTES ? sink->used : BATCH_BYTES;
@@ -90,9 +91,9 @@ static size_t write_all(int fd, const char *bytes, size_t len)
 }
 
 /*
- * Report the failure on stderr, since the file cannot be written; once until a write succeeds again. A stderr without
- * room is tried again behind the next failure: the file's lines do not wait for the reader of a pipe. No stdio: what is
- * stuck in a stream of stdio makes exit() wait, too.
+ * Reports the failure on stderr, since the file cannot be written; once until a write succeeds
+ * again. If stderr has no room, the next failure tries again: the file's lines do not wait for the
+ * reader of a pipe. Uses no stdio, for exit() waits for a stdio stream that is stuck.
  */
 static void complain(struct log_sink *sink, int error)
 {
@@ -125,7 +126,7 @@ static uint64_t write_lines(struct log_sink *sink, const char *lines, size_t len
     return lost;
 }
 
-/* False: even that cannot be written. */
+/* Writes the number of lost lines. False: that line cannot be written either. */
 static bool tell(struct log_sink *sink, uint64_t lost)
 {
     char text[96];
@@ -162,7 +163,7 @@ static void write_batch(struct log_sink *sink)
     sink->lost += lost;
     sink->untold += lost;
     if (sink->is_overflowing && sink->used == 0) {
-        /* What is added from here on comes behind the report, since this thread writes both. */
+        /* later lines come behind the report, since this thread writes both */
         sink->is_overflowing = false;
         tell_untold(sink);
     }
@@ -264,7 +265,7 @@ struct log_sink *log_sink_new(const char *path, int fd)
     return NULL;
 }
 
-/* ---- for others ---- */
+/* ---- for other threads ---- */
 
 void log_sink_add(struct log_sink *sink, const char *line, size_t len)
 {

@@ -1,4 +1,3 @@
-/* Allocation for the start and for configuration: memory comes back, or the process ends. */
 #include "base/mem.h"
 
 #include <malloc.h>
@@ -19,7 +18,7 @@ static _Noreturn void die(size_t size)
     abort();
 }
 
-/* Allocators may return NULL for 0 bytes: so 1 is asked for. */
+/* Returns the bytes to allocate, at least 1: allocators may return NULL for 0. */
 static size_t total(size_t count, size_t size)
 {
     size_t bytes;
@@ -94,7 +93,8 @@ size_t mem_given(void)
 
 bool mem_would_give(size_t bytes)
 {
-    void *volatile memory = malloc(bytes); /* volatile: else the compiler may drop the unused malloc and free */
+    /* volatile: the compiler may drop an unused malloc and free */
+    void *volatile memory = malloc(bytes);
     free(memory);
     return memory != NULL;
 }

@@ -1,4 +1,7 @@
-/* No chunk is empty, and two beside each other have more than half of what fits into one: so there are few. */
+/*
+ * No chunk is empty, and two neighbours together are more than half of a full chunk. The number of
+ * chunks is thus bounded.
+ */
 #include "base/shared_set.h"
 
 #include <stdatomic.h>
@@ -7,12 +10,13 @@
 
 #include "base/mem.h"
 
-#define CHUNK_ENTRIES 128 /* near the number of chunks of the largest sets, so that neither is long to copy */
+/* chosen: near the number of chunks of the largest sets, so that copying either is short */
+#define CHUNK_ENTRIES 128
 
 struct chunk {
     _Atomic unsigned holders;
     size_t n;
-    uint64_t next_end_ns; /* 0: none of them ends */
+    uint64_t next_end_ns; /* 0: no entry has an end */
     struct shared_entry *at[CHUNK_ENTRIES];
 };
 
@@ -22,18 +26,18 @@ struct shared_set {
     size_t n;
     struct {
         struct chunk *chunk;
-        size_t first; /* how many entries stand in those before */
+        size_t first; /* number of entries in the chunks before */
     } at[];
 };
 
-/* ---- counting ---- */
+/* ---- reference counts ---- */
 
 static void hold(_Atomic unsigned *holders)
 {
     atomic_fetch_add_explicit(holders, 1, memory_order_relaxed);
 }
 
-/* Was it the last holder? */
+/* True if the last reference is gone. */
 static bool let_go(_Atomic unsigned *holders)
 {
     return atomic_fetch_sub_explicit(holders, 1, memory_order_acq_rel) == 1;
@@ -92,7 +96,7 @@ static size_t chunks_of(const struct shared_set *set)
     return set != NULL ? set->n : 0;
 }
 
-/* The chunk in which the name is or belongs; 0 in an empty set. */
+/* Returns the chunk in which the name is or belongs; 0 in an empty set. */
 static size_t chunk_of(const struct shared_set *set, struct slice name)
 {
     size_t low = 0, high = chunks_of(set);
@@ -106,7 +110,7 @@ static size_t chunk_of(const struct shared_set *set, struct slice name)
     return low;
 }
 
-/* The first of the n entries that is not before the name. */
+/* Returns the first of the n entries that is not before the name. */
 static size_t index_of(struct shared_entry *const *entries, size_t n, struct slice name)
 {
     size_t low = 0, high = n;
@@ -180,7 +184,7 @@ uint64_t shared_set_next_end(const struct shared_set *set)
     return first_ns;
 }
 
-/* ---- making ---- */
+/* ---- making sets ---- */
 
 static struct shared_set *set_new(size_t n_chunks)
 {
@@ -229,7 +233,10 @@ static void add_entries(struct shared_set *set, struct shared_entry *const *entr
     }
 }
 
-/* With these entries, whose references it takes over, in the place of the chunks from `first` to `end`. */
+/*
+ * Returns a set with these entries in place of the chunks from `first` to `end`. Takes over the
+ * entries' references.
+ */
 static struct shared_set *replace(const struct shared_set *before, size_t first, size_t end,
                                   struct shared_entry *const *entries, size_t n)
 {
@@ -243,7 +250,10 @@ static struct shared_set *replace(const struct shared_set *before, size_t first,
     return set;
 }
 
-/* Append the entries of the chunk, with references of their own, but for the one of that name. Returns how many. */
+/*
+ * Appends the entries of the chunk except the one of that name, with new references. Returns how
+ * many.
+ */
 static size_t copy_others(const struct chunk *chunk, struct slice name, struct shared_entry **out)
 {
     size_t n = 0;
@@ -266,7 +276,7 @@ struct shared_set *shared_set_with(const struct shared_set *before, struct share
     return replace(before, first, first + (before != NULL), entries, n + 1);
 }
 
-/* Do the two chunks fit well into one, once one entry has gone? */
+/* True if the two chunks fit well into one, once one entry is gone. */
 static bool are_few(const struct shared_set *set, size_t first)
 {
     return first + 1 < set->n && set->at[first].chunk->n + set->at[first + 1].chunk->n - 1 <= (size_t)CHUNK_ENTRIES / 2;

@@ -1,5 +1,5 @@
 /*
- * A slice is a pointer and a length: bytes that somebody else owns, valid as long as their owner says.
+ * A slice is a pointer and a length: bytes of another owner, which says how long they are valid.
  * Not NUL-terminated.
  */
 #ifndef WEIR_BASE_SLICE_H
@@ -58,7 +58,10 @@ static inline bool slice_eq_nocase(struct slice a, struct slice b)
     return true;
 }
 
-/* Would Redis take this argument for the word? It uses strcasecmp: case aside, and up to a NUL. */
+/*
+ * True if Redis would take this argument for the word. Redis uses strcasecmp: case aside, and up to
+ * a NUL.
+ */
 static inline bool slice_is_word(struct slice argument, struct slice word)
 {
     return argument.len >= word.len && (argument.len == word.len || argument.at[word.len] == '\0') &&
@@ -83,7 +86,7 @@ static inline struct slice split_trim(struct slice text)
     return text;
 }
 
-/* Take the first `len` bytes off *rest. */
+/* Takes the first `len` bytes off *rest. */
 static inline struct slice split_take(struct slice *rest, size_t len)
 {
     struct slice taken = slice_of(rest->at, len);
@@ -92,8 +95,8 @@ static inline struct slice split_take(struct slice *rest, size_t len)
 }
 
 /*
- * Take the next part off *rest, up to `separator` or the end, trimmed. False when there are no more. "a,,b" has three
- * parts, the second empty; "" has one, which is empty.
+ * Takes the next part off *rest, up to `separator` or the end, trimmed. False: no more parts.
+ * "a,,b" has three parts, the second empty; "" has one, which is empty.
  */
 static inline bool split_next(struct slice *rest, char separator, struct slice *part)
 {
@@ -105,7 +108,7 @@ static inline bool split_next(struct slice *rest, char separator, struct slice *
     return true;
 }
 
-/* Take the next blank-separated word off *rest. False when there is none. */
+/* Takes the next blank-separated word off *rest. False: no more words. */
 static inline bool split_word(struct slice *rest, struct slice *word)
 {
     *rest = split_trim(*rest);

@@ -27,7 +27,10 @@ static bool is_escaped(unsigned char c)
     return c < ' ' || c == 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&';
 }
 
-/* One character as it stands in the string, into out; returns its length, and how many bytes of `rest` it used. */
+/*
+ * Writes one character as in a JSON string. Returns its length. *used: how many bytes of `rest` it
+ * took.
+ */
 static size_t put_json(char out[8], struct slice rest, size_t *used)
 {
     size_t n = utf8_len(rest);
@@ -144,10 +147,10 @@ void text_fini(struct text *text)
 struct columns {
     size_t n;
     size_t widths[COLUMNS_MAX];
-    bool are_words[COLUMNS_MAX]; /* they stand to the left */
+    bool are_words[COLUMNS_MAX]; /* aligned to the left */
 };
 
-/* The next cell, which is taken from *left; is_last: of its row. False: there is none. */
+/* Takes the next cell off *left. *is_last: the last cell of its row. False: there is no cell. */
 static bool next_cell(struct slice *left, struct slice *cell, bool *is_last)
 {
     size_t len = 0;

@@ -44,7 +44,7 @@ bool choice_take(const char *const *words, struct slice value, unsigned *index, 
 /* ---- the nearest name ---- */
 
 #define NAME_MAX_BYTES 64
-#define EDITS_MAX 3 /* more edits than that: a guess would be noise */
+#define EDITS_MAX 3 /* chosen: a guess with more edits would be noise */
 
 static size_t least(size_t a, size_t b)
 {
@@ -67,8 +67,8 @@ static bool is_swap(struct slice a, size_t i, struct slice b, size_t j)
 }
 
 /*
- * The optimal string alignment distance. Three rows of its table are kept: the one being computed, the one before, and
- * for swaps the one before that.
+ * Returns the optimal string alignment distance. Three rows of its table are kept: the one being
+ * computed, the one before, and for swaps the one before that.
  */
 static size_t distance(struct slice a, struct slice b)
 {

@@ -1,7 +1,8 @@
 /*
- * What is wrong with a word of the configuration, in a message: said, and found among the words that are known.
+ * Messages about a wrong word of the configuration, and the search for the word among the known
+ * ones.
  *
- * Without file and line: config_file.h puts them in front.
+ * The messages have no file and line: config_file.h puts them in front.
  */
 #ifndef WEIR_BASE_WHY_H
 #define WEIR_BASE_WHY_H
@@ -11,34 +12,45 @@
 
 #include "base/slice.h"
 
-/* printf's format into `why`, cut to `size`. Always false, so that a check that fails is `return why_set(...)`. */
+/*
+ * Prints into `why`, cut to `size`. Always returns false, so that a failed check is `return
+ * why_set(...)`.
+ */
 __attribute__((format(printf, 3, 4))) bool why_set(char *why, size_t size, const char *format, ...);
 
-/* The same pair as one argument, for functions that pass it on. */
+/* The buffer and its size as one argument, for functions that pass both on. */
 struct why {
     char *out;
     size_t size;
 };
 
-/* Always false too. */
+/* Always returns false. */
 __attribute__((format(printf, 2, 3))) bool why_refuse(struct why why, const char *format, ...);
 
 /* The two arguments for "%.*s", cut to WHY_SHOWN_MAX bytes. */
 #define WHY_SHOWN_MAX 80
 #define WHY_SLICE(s) (int)((s).len < WHY_SHOWN_MAX ? (s).len : WHY_SHOWN_MAX), (s).at
 
-/* The index of `value` in `words`, in any case of letters; NULL stands behind the last. Their number: it is none. */
+/*
+ * Returns the index of `value` in `words`, in either case. NULL ends the words. Not found: the
+ * number of words.
+ */
 size_t choice_find(const char *const *words, struct slice value);
 
-/* The same into *index. False: it is none, and `why` says that it is neither the one nor the other. */
+/*
+ * Sets *index to that of `value` in `words`. False: not found, and `why` lists the words as
+ * "neither ... nor ...".
+ */
 __attribute__((warn_unused_result)) bool choice_take(const char *const *words, struct slice value, unsigned *index,
                                                      char *why, size_t why_size);
 
 /*
- * The nearest known name, for "did you mean ...?".
- * Of the n names that name_at(arg, 0 .. n-1) gives, the one with the fewest edits (insert, delete, replace, swap two
- * neighbours) from `text`, case aside; the first of several. Empty when none is within a third of the longer name's
- * length (one edit at least, three at most). Names beyond 64 bytes are never near.
+ * Returns the nearest known name, for "did you mean ...?".
+ *
+ * name_at(arg, 0 .. n-1) gives the n names. The nearest has the fewest edits (insert, delete,
+ * replace, swap two neighbours) from `text`, case aside; of several the first. Empty: no name is
+ * within a third of the longer name's length (one edit at least, three at most). Names beyond 64
+ * bytes are never near.
  */
 struct slice near_name(struct slice text, size_t n, struct slice (*name_at)(const void *arg, size_t i),
                        const void *arg);

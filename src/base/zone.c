@@ -1,6 +1,7 @@
 /*
- * Reads TZif: a header and a block of data with 4-byte times; from version 2 on a second header and block with 8-byte
- * times, and a footer line with the rule for later. The last block counts.
+ * Reads TZif: a header and a block of data with 4-byte times. From version 2 on a second header and
+ * block with 8-byte times follow, and a footer line with the rule for later times. The last block
+ * is used.
  */
 #include "base/zone.h"
 
@@ -14,8 +15,8 @@
 #include "base/why.h"
 
 #define HOUR_S 3600
-#define OFFSET_HOURS 24 /* of a clock from UTC */
-#define TURN_HOURS 167  /* of a turn from its midnight */
+#define OFFSET_HOURS 24 /* hours of a clock from UTC; POSIX */
+#define TURN_HOURS 167  /* hours of a clock change from its midnight; RFC 9636 */
 #define HEADER_BYTES 44
 #define TYPE_BYTES 6
 #define TIMES_MAX 10000
@@ -30,14 +31,14 @@ struct zone {
     _Atomic unsigned holders;
     uint64_t id;
     char name[ZONE_NAME_MAX + 1];
-    int32_t first_s; /* offset before the first turn */
-    bool has_rule;   /* behind the last turn */
+    int32_t first_s; /* offset before the first change */
+    bool has_rule;   /* after the last change */
     struct zone_rule rule;
     size_t n;
-    struct turn turns[]; /* in their order */
+    struct turn turns[]; /* in order of time */
 };
 
-/* ---- the rule: read ---- */
+/* ---- the rule: parsing ---- */
 
 static bool is_digit(char c)
 {
@@ -64,7 +65,7 @@ static bool take_number(struct slice *rest, int32_t least, int32_t most, int32_t
     return *number >= least && *number <= most;
 }
 
-/* "CET", "<+0330>" */
+/* Reads "CET" or "<+0330>". */
 static bool take_name(struct slice *rest)
 {
     bool is_quoted = take_char(rest, '<');
@@ -76,7 +77,7 @@ static bool take_name(struct slice *rest)
     return len > 0 && (!is_quoted || take_char(rest, '>'));
 }
 
-/* "2", "-3:30", "+167:59:59" */
+/* Reads "2", "-3:30" or "+167:59:59". */
 static bool take_time(struct slice *rest, int32_t most_hours, int32_t *seconds)
 {
     int32_t part, unit = HOUR_S;
@@ -108,7 +109,7 @@ static bool take_month_day(struct slice *rest, struct zone_turn *turn)
     return true;
 }
 
-/* ",M3.5.0/3" */
+/* Reads ",M3.5.0/3". */
 static bool take_turn(struct slice *rest, struct zone_turn *turn)
 {
     int32_t day;
@@ -127,7 +128,7 @@ static bool take_turn(struct slice *rest, struct zone_turn *turn)
     return !take_char(rest, '/') || take_time(rest, TURN_HOURS, &turn->time_s);
 }
 
-/* POSIX gives what to add to local time: positive is west. */
+/* Reads an offset. POSIX gives what to add to local time: positive is west. */
 static bool take_offset(struct slice *rest, int32_t *east_s)
 {
     int32_t west_s;
@@ -152,15 +153,15 @@ bool zone_rule_parse(struct slice text, struct zone_rule *rule)
     return take_turn(&rest, &rule->begin) && take_turn(&rest, &rule->end) && rest.len == 0;
 }
 
-/* ---- the rule: when ---- */
+/* ---- the rule: clock changes ---- */
 
-/* 1970-01-01 was a Thursday. */
+/* Returns the weekday, 0 is Sunday. 1970-01-01 was a Thursday. */
 static int64_t weekday_of(int64_t day)
 {
     return day + 4 - 7 * civil_floor(day + 4, 7);
 }
 
-/* The day of the turn in this year, since 1970. */
+/* Returns the day of the clock change in this year, since 1970. */
 static int64_t turn_day(const struct zone_turn *turn, int64_t year)
 {
     int64_t new_year = civil_year_day(year);
@@ -179,7 +180,9 @@ struct event {
     int32_t offset_s; /* from then on */
 };
 
-/* Turns of the years around, in order. Where summer time begins when it ends, it goes on. */
+/*
+ * Inserts a clock change in order of time. If summer time begins when it ends, summer time goes on.
+ */
 static void add_event(struct event *events, unsigned *n, struct event event, bool is_begin)
 {
     unsigned i = (*n)++;
@@ -204,7 +207,8 @@ int32_t zone_rule_offset(const struct zone_rule *rule, int64_t unix_s, int64_t *
         add_event(events, &n, (struct event){begin_s, rule->summer_s}, true);
         add_event(events, &n, (struct event){end_s, rule->standard_s}, false);
     }
-    int32_t offset_s = events[1].offset_s; /* before a turn the clock is what the other turn made it */
+    /* before a change the offset is that of the other change */
+    int32_t offset_s = events[1].offset_s;
     for (unsigned i = 0; i < n && events[i].at_s <= unix_s; i++)
         offset_s = events[i].offset_s;
     for (unsigned i = n; i > 0 && events[i - 1].at_s > unix_s; i--)
@@ -260,7 +264,7 @@ static bool take_block(struct slice *rest, size_t time_bytes, struct block *bloc
     return true;
 }
 
-/* ---- the file: turns ---- */
+/* ---- the file: clock changes ---- */
 
 static bool read_offset(const struct block *block, unsigned type, int32_t *offset_s)
 {
@@ -287,7 +291,7 @@ static bool read_turns(struct zone *zone, const struct block *block)
     return true;
 }
 
-/* "\nCET-1CEST,M3.5.0,M10.5.0/3\n"; nothing between the line ends: there is no rule. */
+/* Reads "\nCET-1CEST,M3.5.0,M10.5.0/3\n". An empty line: there is no rule. */
 static bool read_footer(struct zone *zone, struct slice rest)
 {
     if (rest.len < 2 || rest.at[0] != '\n')
@@ -335,7 +339,7 @@ struct zone *zone_parse(struct slice name, struct slice tzif, char *why, size_t 
     return zone;
 }
 
-/* ---- use ---- */
+/* ---- offsets ---- */
 
 struct zone *zone_get(struct zone *zone)
 {
@@ -360,7 +364,7 @@ uint64_t zone_id(const struct zone *zone)
     return zone != NULL ? zone->id : 0;
 }
 
-/* How many turns there have been by then. */
+/* Returns how many clock changes lie at or before this time. */
 static size_t turns_until(const struct zone *zone, int64_t unix_s)
 {
     size_t low = 0, high = zone->n;

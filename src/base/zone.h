@@ -1,7 +1,7 @@
 /*
  * A time zone: its offset from UTC at any time.
  *
- * Made from a TZif file (RFC 9636), then immutable; counted by references. Any thread.
+ * Made from a TZif file (RFC 9636), then immutable; reference-counted. Any thread.
  */
 #ifndef WEIR_BASE_ZONE_H
 #define WEIR_BASE_ZONE_H
@@ -16,34 +16,38 @@
 
 struct zone;
 
-/* `tzif` is the whole file. One reference. NULL: `why` says what is wrong with it. */
+/* `tzif` is the whole file. Returns one reference. NULL: `why` says what is wrong with the file. */
 struct zone *zone_parse(struct slice name, struct slice tzif, char *why, size_t why_size);
 
-/* Wherever a zone is an argument NULL is UTC. */
+/* In all functions a NULL zone is UTC. */
 struct zone *zone_get(struct zone *zone);
 void zone_put(struct zone *zone);
 
 const char *zone_name(const struct zone *zone);
 
-/* Unique in this process, never reused; 0: UTC. */
+/* Returns an id that is unique in this process, and never reused; 0: UTC. */
 uint64_t zone_id(const struct zone *zone);
 
-/* Seconds east of UTC at this unix time. *until_s: the next time at which that may change; INT64_MAX: never. */
+/*
+ * Returns the seconds east of UTC at this unix time. *until_s: the next time at which the offset
+ * may change; INT64_MAX: never.
+ */
 int32_t zone_offset(const struct zone *zone, int64_t unix_s, int64_t *until_s);
 
 /* ---- the rule ---- */
 
 /* When clocks change, every year, by the clock that is valid until then. */
 struct zone_turn {
-    char form; /* 'J': day 1 to 365, February 29 never counted; 'D': day 0 to 365; 'M': a weekday of a month */
+    /* 'J': day 1 to 365, February 29 never counted; 'D': day 0 to 365; 'M': a weekday of a month */
+    char form;
     uint8_t month, week; /* form 'M': month from 0; week 1 to 5, 5 being the last */
     uint16_t day;        /* form 'M': the weekday, 0 is Sunday */
-    int32_t time_s;      /* seconds from that day's midnight, up to a week either way */
+    int32_t time_s;      /* seconds from that day's midnight, up to a week before or after */
 };
 
 /*
- * The rule of a zone after the last entry of its table: a POSIX TZ string, "CET-1CEST,M3.5.0,M10.5.0/3",
- * as extended by RFC 9636.
+ * The rule of a zone after the last entry of its table: a POSIX TZ string,
+ * "CET-1CEST,M3.5.0,M10.5.0/3", as extended by RFC 9636.
  */
 struct zone_rule {
     int32_t standard_s, summer_s; /* east of UTC */

@@ -14,9 +14,10 @@
 #include "base/mem.h"
 #include "base/why.h"
 
-#define FILE_BYTES_MAX ((size_t)256 << 10) /* the largest there is has less than 4 KiB */
-#define NAMES_MAX 5000                     /* the database has some 600 */
-#define DEPTH_MAX 3                        /* America/Argentina/Salta */
+/* chosen: the largest file of the database has less than 4 KiB */
+#define FILE_BYTES_MAX ((size_t)256 << 10)
+#define NAMES_MAX 5000 /* chosen: the database has some 600 */
+#define DEPTH_MAX 3    /* America/Argentina/Salta */
 
 static const char *database(void)
 {
@@ -36,7 +37,10 @@ static bool is_name_char(char c)
     return is_upper(c) || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '+';
 }
 
-/* Each part of a name begins with a capital: what else is in that folder is no zone, or counts otherwise (right/). */
+/*
+ * True if the text may be a part of a name. Each part begins with a capital. Other files in that
+ * folder are no zones, or count leap seconds (right/).
+ */
 static bool is_part(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -58,7 +62,7 @@ static bool is_name(struct slice name)
     return name.len > 0 && name.len <= ZONE_NAME_MAX;
 }
 
-/* ---- the nearest one ---- */
+/* ---- the nearest name ---- */
 
 struct names {
     char (*at)[ZONE_NAME_MAX + 1];
@@ -81,7 +85,7 @@ static void add_name(struct names *names, const char *name, unsigned depth)
     snprintf(names->at[names->n++], sizeof names->at[0], "%s", name);
 }
 
-/* What a folder of the database holds; "" is the database. */
+/* Adds the names in a folder of the database; "" is the database. */
 static void add_folder(struct names *names, const char *folder, unsigned depth)
 {
     char path[PATH_MAX], name[ZONE_NAME_MAX + 1];
@@ -119,9 +123,9 @@ static void say_unknown(struct slice name, char *why, size_t why_size)
     free(names.at);
 }
 
-/* ---- its file ---- */
+/* ---- files ---- */
 
-/* The file's size; -1: it cannot be read (errno), or is not a zone's file. */
+/* Returns the file's size. -1: the file cannot be read (errno), or is no regular file. */
 static ssize_t read_file(const char *path, char *out, size_t size)
 {
     size_t len = 0;

@@ -12,8 +12,8 @@
 #include "base/zone.h"
 
 /*
- * Load a zone by its IANA name ("Europe/Berlin"; case matters). One reference. NULL: not a zone's name, no such zone,
- * or its file is damaged; `why` says which.
+ * Loads a zone by its IANA name ("Europe/Berlin"; case matters). Returns one reference. NULL: not a
+ * zone's name, no such zone, or a damaged file; `why` says which.
  */
 __attribute__((warn_unused_result)) struct zone *zone_load(struct slice name, char *why, size_t why_size);
 

@@ -1,5 +1,6 @@
 /*
- * What all clients of one worker share: settings, tables, lanes. Everything but the atomics is the worker thread's own.
+ * What all clients of one worker share: settings, tables, lanes. Only the worker's thread touches a
+ * front, except for the atomics.
  */
 #ifndef WEIR_FRONT_FRONT_H
 #define WEIR_FRONT_FRONT_H
@@ -34,122 +35,132 @@
 #include "upstream/node/nodes.h"
 #include "upstream/node/topology.h"
 
-/* Set by the main thread, see front/client/feed.h. */
+/* The main thread writes these fields, and workers read them: see front/client/feed.h. */
 struct memory_pressure {
     _Atomic unsigned step;        /* enum ladder_step */
-    _Atomic uint64_t share_bytes; /* of unread replies that a client may hold */
-    _Atomic uint64_t calls_bytes; /* of what is remembered of unanswered calls, on its own lane; 0: no limit */
+    _Atomic uint64_t share_bytes; /* bytes of unread replies that one client may hold */
+    /* bytes that unanswered calls on one private lane may take; 0: no limit */
+    _Atomic uint64_t calls_bytes;
 };
 
-/* The same for every worker. Nothing is set after the start but what stands at the end. */
+/* Shared by all workers. Nothing changes after the start, except the fields at the end. */
 struct front_settings {
     bool lanes_private;
     struct subjects *subjects;
-    struct subjects *addresses;    /* of connections that are not bound yet, see front/client/unbound.h */
-    struct subjects *key_subjects; /* those that the key of a command names: a table and a cap of their own */
+    /* addresses of connections that are not bound yet; see front/client/unbound.h */
+    struct subjects *addresses;
+    /* subjects that keys of commands name; with a table and a maximum of their own */
+    struct subjects *key_subjects;
     struct journal *journal;
     struct slowlog *slowlog;
-    struct tally **tallies; /* of each worker */
-    struct top **tops;      /* the same */
-    struct whom **whoms;    /* the same */
+    struct tally **tallies; /* counters of each worker */
+    struct top **tops;
+    struct whom **whoms; /* recent offenders of each worker */
     _Atomic uint8_t
-        *stopping; /* by limit id, bits by enum whom_kind: what it has done in the last seconds; run/watch.h */
-    struct slice upstream_user; /* weir's own */
+        /* by limit id, bits by enum whom_kind: what the limit did lately; run/watch.c sets them */
+        *stopping;
+    struct slice upstream_user; /* the user that weir itself logs in as */
     struct quota_settings quota;
-    struct attempts *attempts;     /* logins under way; a worker that is woken calls login_look */
-    struct reconnects *reconnects; /* connections closed for an outage, which may come again uncounted */
+    /* logins in flight, by address; a worker that is woken for them calls login_look */
+    struct attempts *attempts;
+    /* connections closed for an outage, which may connect again uncounted */
+    struct reconnects *reconnects;
     unsigned n_workers;
-    struct record *unlimited; /* of subjects that no policy binds */
-    /* Take over an order; front_order_done follows on the worker's own thread. */
+    struct record *unlimited; /* counters of subjects that no policy binds */
+    /* Take over an admin command. front_order_done follows on the worker's own thread. */
     void (*give)(void *worker, struct order *order);
-    /* The last client of a worker that parts with them has gone; may be said twice. */
+    /* The last client of a draining worker has gone. May be called twice. */
     void (*on_empty)(void *worker);
-    struct hash_key share_key; /* of addresses, see upstream/lane/room.h */
+    struct hash_key share_key; /* of addresses; see upstream/lane/room.h */
 
-    /* ---- changes; any thread ---- */
+    /* ---- these change; any thread ---- */
 
-    _Atomic unsigned clients;               /* on all workers */
-    _Atomic unsigned shaking;               /* of them, those that wait for a PROXY header or a TLS handshake */
-    struct memory_pressure memory_pressure; /* the main thread sets its step; workers look */
+    _Atomic unsigned clients; /* clients of all workers */
+    /* clients that wait for a PROXY header or a TLS handshake, of all workers */
+    _Atomic unsigned shaking;
+    struct memory_pressure memory_pressure; /* the main thread writes it; workers read it */
 };
 
 /*
- * Handed out to every worker, and may be replaced while it runs. Each part is immutable and
- * counted.
+ * Handed to every worker. A worker may get new tables while it runs. Each part is immutable and
+ * reference-counted.
  */
 struct tables {
     struct command_table *commands;
-    struct rules *rules; /* their policies are bound to `commands`; NULL: there are no tables here */
+    struct rules *rules; /* policies bound to `commands`; NULL: these tables are empty */
     struct topology *topology;
-    unsigned generation; /* counts what has been handed out */
+    unsigned generation; /* incremented with each set of tables that is handed out */
 };
 
-/* With one more reference of each part. */
+/* tables_get adds a reference to each part, tables_put drops one. */
 struct tables tables_get(const struct tables *tables);
 void tables_put(const struct tables *tables);
 
-#define ENTRANCES_MAX 65 /* what listen may name, and the operators' socket */
+#define ENTRANCES_MAX 65 /* 64 addresses of `listen`, and the operators' socket */
 
-/* How a client came in. */
+/* A listener, as the clients that it accepted know it. */
 struct entrance {
-    const char *listener; /* the address it connected to, as configured */
+    const char *listener; /* the address, as configured */
     bool is_unix;
     bool is_tls;
-    bool has_proxy_header; /* a header says first whom the connection comes from */
-    bool is_admin;         /* the operator's socket */
-    uint8_t number;        /* below ENTRANCES_MAX, and no other's */
-    uint8_t index;         /* in counts.listeners, where the last is of many */
+    /* a PROXY header precedes each connection and tells the client's address */
+    bool has_proxy_header;
+    bool is_admin;  /* the operators' socket */
+    uint8_t number; /* unique, below ENTRANCES_MAX */
+    /* in counts.listeners; all listeners beyond the first 16 share the last entry */
+    uint8_t index;
 };
 
 #define RECENT_SLOTS 64
 
 /*
- * The commands that express.c looked up last, found by the eight bytes from their name on: a few
- * instructions in place of a hash. Emptied with the command table.
+ * A cache of the commands that express.c looked up last, by the eight bytes that begin with the
+ * name. A look-up takes a few instructions and no hash. Emptied when the command table changes.
  */
 struct recent {
     struct {
-        uint64_t word;                 /* the name, zeros behind it; as it was written. 0: nothing is here */
-        const struct command *command; /* NULL: it is not plain */
+        /* the name as the client wrote it, padded with zeros; 0: the entry is empty */
+        uint64_t word;
+        const struct command *command; /* NULL: not a plain command */
     } slots[RECENT_SLOTS];
 };
 
-/* The last refusal, as text: who sends many commands at once is told the same many times. */
+/* A cache of the last refusal, as text. A pipeline often gets the same refusal many times. */
 #define REFUSALS_TOLD 16
 struct last_refusal {
     const struct limit *limit; /* NULL: none */
-    int64_t wait_ms;           /* as it tells; GATE_NEVER: that it will never pass */
-    size_t len;                /* of one */
-    uint32_t copies; /* how often it is in `text`, one behind the other; at least once, at most REFUSALS_TOLD times */
+    int64_t wait_ms;           /* as the text says; GATE_NEVER: the request can never pass */
+    size_t len;                /* bytes of one copy */
+    uint32_t copies;           /* copies in `text`, one after the other: 1 to REFUSALS_TOLD */
     char text[REFUSALS_TOLD * REFUSAL_ROOM];
 };
 
-/* Of the slow log: how many entries this worker adds. */
+/* Bounds how many entries this worker adds to the slow log. */
 struct slow {
-    uint64_t since_ns; /* of this second */
-    unsigned n;        /* entries in it */
-    uint64_t table_ns; /* when the command table last became another */
-    uint16_t waits;    /* set of enum client_wait: what the request that is being taken has waited for */
+    uint64_t since_ns; /* when the current second began */
+    unsigned n;        /* entries in this second */
+    uint64_t table_ns; /* when the command table changed last */
+    uint16_t waits;    /* set of enum client_wait: the waits of the request that is being taken */
 };
 
-/* Of front/route/fair_share.h. */
+/* State of front/route/fair_share.h. */
 struct fair_timer {
     uv_timer_t timer;  /* runs while requests wait for their share */
-    bool are_several;  /* the client whose requests are being taken is not alone */
-    uint64_t taken_ns; /* when requests had been taken of the last that was not */
+    bool are_several;  /* subjects other than that of the client being served send requests, too */
+    uint64_t taken_ns; /* clock after the last requests taken while `are_several` */
 };
 
-/* Of front/client/timeouts.h. */
+/* State of front/client/timeouts.h. */
 struct timeouts {
-    struct alarms alarms;   /* apart from those of commands that wait: these close clients */
-    struct list handshakes; /* clients in the order in which theirs began */
-    struct list unfinished; /* and their unfinished requests */
-    struct list unbound;    /* struct unbound, in the order in which their time began */
+    struct alarms alarms;   /* a heap apart from front.alarms: these alarms close clients */
+    struct list handshakes; /* clients, by the time when their handshake began */
+    struct list unfinished; /* clients, by the time when their unfinished request began */
+    struct list unbound;    /* struct unbound, by the time when UNBOUND_NS began */
     struct alarm handshake, request, idle, bind, vanished;
-    struct alarm look; /* of front/route/outage.h */
+    struct alarm look; /* for front/route/outage.h */
 };
 
-#define DRAIN_NAMED 3 /* clients that are told of by name */
+#define DRAIN_NAMED 3 /* clients named in a line of the log */
 #define DRAIN_LINE 896
 
 /* The clients that are still connected during a drain, for the log. */
@@ -159,14 +170,15 @@ struct drain_holders {
     char named[DRAIN_NAMED][DRAIN_LINE]; /* "10.1.2.3:4711 user:alice (in MULTI)" */
 };
 
-/* Of front/client/drain.h. */
+/* State of front/client/drain.h. */
 struct client_drain {
     uv_timer_t tick;
     bool is_on;
-    bool lets_operators_go; /* a successor has their socket */
-    bool has_looked;        /* the first tick is over */
-    uint32_t looked_ms;     /* when clients were looked at last, or the drain began: see timeouts_is_new */
-    pthread_mutex_t lock;   /* of the next; held briefly */
+    bool lets_operators_go; /* a successor process has the operators' socket */
+    bool has_looked;
+    /* when clients were looked at last, or the drain began; see timeouts_is_new */
+    uint32_t looked_ms;
+    pthread_mutex_t lock; /* of `holders`; held briefly */
     struct drain_holders holders;
 };
 
@@ -177,44 +189,48 @@ struct front {
     struct loop *loop;
     const struct client_ops *client_ops;
     struct front_settings *settings;
-    unsigned index; /* of its worker */
+    unsigned index; /* of this worker */
     struct command_table *commands;
-    struct rules *rules;        /* its policies are bound to `commands` */
-    struct rules *rules_before; /* while some clients are still bound by them: binding_walk; else NULL */
+    struct rules *rules; /* policies bound to `commands` */
+    /* the rules before, while binding_walk still binds clients to `rules`; else NULL */
+    struct rules *rules_before;
     struct topology *topology;
-    uint8_t generation : 1; /* of the rules: another than that of the ones before, and two are all there are */
-    struct tally *tallies;  /* this worker's, by limit id */
+    uint8_t generation : 1; /* flips with each new rules; tells `rules` from `rules_before` */
+    struct tally *tallies;  /* of this worker, by limit id */
     struct top *top;
     struct whom *whom;
-    void *worker;         /* for settings->give */
-    struct nodes nodes;   /* in the order of the topology's rows */
-    struct quota *quota;  /* the LIMIT commands that Redis decides */
-    struct alarms alarms; /* of commands that wait for their turn; a client that is bound by new rules asks again */
-    struct alarms turns;  /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
-    struct list clients;  /* see struct waited_for */
-    struct list outages;  /* struct outage, the one that has waited longest for a wake-up first */
-    struct list agains;   /* struct again, of clients that requests have come back to */
-    struct list remains;  /* of clients that have gone: front/client/remains.h */
-    const struct entrance *entrances[ENTRANCES_MAX]; /* by number; NULL: nobody has come in there */
-    struct list libraries;                           /* that its clients use: struct library */
+    void *worker;         /* argument of settings->give and on_empty */
+    struct nodes nodes;   /* rows in the order of the topology's */
+    struct quota *quota;  /* LIMIT commands that Redis decides */
+    struct alarms alarms; /* of commands that a limit delays; rung when new rules bind the client */
+    /* of LIMIT WAIT calls; Redis has set their scheduled times, which new rules do not change */
+    struct alarms turns;
+    struct list clients; /* in the order of waited_for.looked_ms */
+    /* struct outage: the client that has waited longest for a wake-up is first */
+    struct list outages;
+    struct list agains;  /* struct again: clients that requests have come back to */
+    struct list remains; /* struct remains: calls of closed clients; front/client/remains.h */
+    /* by number; NULL: no client has come from there yet */
+    const struct entrance *entrances[ENTRANCES_MAX];
+    struct list libraries; /* struct library: the libraries of its clients */
     struct timeouts timeouts;
-    struct walk binding_walk;  /* binds every client by new rules */
-    struct walk round_walk;    /* of the order that is on its round here */
-    struct walk vanished_walk; /* looks for clients on hosts that have vanished */
+    struct walk binding_walk;  /* binds every client to new rules */
+    struct walk round_walk;    /* of the admin command that visits all clients of this worker */
+    struct walk vanished_walk; /* finds clients on hosts that have vanished */
     struct fair_timer fair;
-    struct client_drain drain; /* once weir stops */
-    uint32_t n_read_sides;     /* clients that may read from replicas, so far: front/route/reads.h */
+    struct client_drain drain; /* from the moment when weir begins to stop */
+    uint32_t n_read_sides;     /* clients so far that may read from replicas: front/route/reads.h */
     struct recent recent;
     struct counts counts;
-    struct answered answered; /* in this turn */
+    struct answered answered; /* in this iteration */
     struct slow slow;
     struct last_refusal last_refusal;
-    struct demand_pending demand; /* of the client whose requests are being taken */
+    struct demand_pending demand; /* of the client that requests are taken from */
 };
 
 /*
- * Everything that this worker has to topology_home: where clients log in, where LIMIT's scripts run, and where
- * commands go as long as they have no slots.
+ * The row of the default node, topology_home: clients log in there, the scripts of LIMIT run there,
+ * and commands without a cluster slot go there.
  */
 static inline struct nodes_row *front_home(const struct front *front)
 {
@@ -226,7 +242,7 @@ static inline struct node *front_home_node(const struct front *front)
     return lanes_node(&front_home(front)->lanes);
 }
 
-/* That has become of n commands, or of one. */
+/* Count this result for n commands; front_count: for one command. */
 static inline void front_count_many(struct front *front, const struct command *command, enum counted_result result,
                                     uint32_t n)
 {
@@ -243,15 +259,15 @@ static inline void front_count(struct front *front, const struct command *comman
     front_count_many(front, command, result, 1);
 }
 
-/* A client that was accepted has gone. */
+/* Count one client less, of those that front_accept counted. */
 void front_leave(struct front *front, const struct entrance *entrance);
 
-/* Is the Redis behind older than 7.0, which words some errors otherwise? */
+/* True if Redis is older than 7.0, which words some errors differently. */
 bool front_is_before_7(const struct front *front);
 
 /*
- * The limit, of this account's policy, has stopped its subject, or would have: noted by name, for
- * the log.
+ * Note the subject of this charge target among the recent offenders: the limit has stopped the
+ * subject, or would have.
  */
 void front_note_stopped(struct front *front, const struct account *account, const struct limit *limit,
                         enum whom_kind kind);

@@ -43,14 +43,14 @@ static bool is_short_of_memory(const struct front *front)
     return atomic_load_explicit(&front->settings->memory_pressure.step, memory_order_relaxed) >= LADDER_REFUSE;
 }
 
-/* A client that has been let in did not come to be one, or has gone. */
+/* A connection that is_full counted has gone, or never became a client. */
 static void leave(struct front *front, const struct entrance *entrance)
 {
     front_leave(front, entrance);
     client_drain_left(front);
 }
 
-/* Without a handshake there is nothing to say in TLS. */
+/* Over TLS no error is sent: there was no handshake. */
 static void turn_away(int fd, const struct entrance *entrance, enum err reason)
 {
     struct slice text = err_text(reason);
@@ -64,7 +64,7 @@ void front_accept_failed(struct front *front, const struct entrance *entrance)
     count_add(&front->counts.listeners[entrance->index].accept_errors, 1);
 }
 
-/* Over TCP only a fault of the system leaves a connection without an address. */
+/* A TCP connection without a peer address is a fault of the system. */
 static void refuse_nameless(int fd, const struct entrance *entrance)
 {
     log_at(LOG_SITE_ACCEPT, LOG_WARN, "a connection to %s is closed: the system does not tell its address",
@@ -104,7 +104,10 @@ void front_accept(struct front *front, int fd, const struct link_peer *peer, con
     turn_away(fd, entrance, ERR_OUT_OF_MEMORY);
 }
 
-/* Clients that send nothing would not hear of it. */
+/*
+ * Check the logins of the user's open clients. A client that sends nothing would not notice that
+ * Redis refuses its user.
+ */
 static void on_user_refused(void *arg, const struct auth_user *user)
 {
     struct front *front = arg;
@@ -117,7 +120,10 @@ static void on_user_refused(void *arg, const struct auth_user *user)
     }
 }
 
-/* At other nodes than the home node no client is in an earlier epoch than the node's (session_key). */
+/*
+ * Only for the default node: at any other node no client is in an earlier auth generation than the
+ * node (session_key).
+ */
 static bool has_epoch(void *arg, const struct node *node, uint32_t epoch)
 {
     struct front *front = arg;
@@ -144,7 +150,7 @@ static void adopt_room(struct front *front)
     atomic_store_explicit(&front->nodes.commons.upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
 }
 
-/* New lanes of weir's own log in with the passwords that the rules have. */
+/* New lanes of weir's own user log in with the passwords of the rules. */
 static void adopt_password(struct front *front)
 {
     const struct own_password *password = &front->rules->upstream_password;
@@ -197,11 +203,11 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->quota = quota_new(&front->nodes, &front->turns, &settings->quota, decisions_done);
 }
 
-/* Clients come to another home node: to each it is as if it had just connected there. */
+/* The default node is another. To each client this is as if it had just connected there. */
 static void move_home(struct front *front)
 {
     struct list *next;
-    front->nodes.commons.n_broken++; /* what a client has written elsewhere no WAIT here can speak for */
+    front->nodes.commons.n_broken++; /* WAIT at the new node cannot cover writes at the old one */
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         struct client *client = container_of(at, struct client, in_front);
         next = at->next;
@@ -210,7 +216,7 @@ static void move_home(struct front *front)
     }
 }
 
-/* Each client's places and subscriptions are where the nodes are now. */
+/* Moves each client's places and subscriptions to the nodes of the new topology. */
 static void spread_clients(struct front *front)
 {
     struct list *next;
@@ -236,7 +242,7 @@ static void adopt_topology(struct front *front)
     again_wake(front);
 }
 
-/* Only the topology is another: clients stay bound as they are. */
+/* True if only the topology differs: clients stay bound as they are. */
 static bool is_topology_alone(const struct front *front, const struct tables *tables)
 {
     return tables->rules == front->rules && tables->commands == front->commands;

@@ -6,7 +6,10 @@
 
 #include "base/mem.h"
 
-/* The policy of connections that are not bound yet. It matches nobody: front/client/unbound.c asks it by address. */
+/*
+ * The policy of unbound connections. The policy matches no client: front/client/unbound.c uses it
+ * by address.
+ */
 static void make_unbound_policy(struct rules *rules, bool is_shadow)
 {
     const uint64_t it = 1;

@@ -1,5 +1,5 @@
 /*
- * The arguments of the gate (whose funnels, how much of each unit, when), and its result.
+ * The arguments of the gate (the charge target, the amount of each unit, the time) and its verdict.
  */
 #ifndef WEIR_LIMIT_ASK_H
 #define WEIR_LIMIT_ASK_H
@@ -15,9 +15,9 @@
 #define GATE_NEVER INT64_MAX
 
 /*
- * The holders of the funnels that a decision charges, by scope; NULL where the policy has no limit
- * of that scope, or the connection has gone: then what is charged afterwards is not charged to
- * limits `per connection`.
+ * The charge target: the holders of the funnels that a decision charges, by scope. NULL: the policy
+ * has no limit of that scope, or the connection has closed. Charges after the close skip limits
+ * `per connection`.
  */
 struct account {
     const struct policy *policy;
@@ -25,14 +25,16 @@ struct account {
 };
 
 /*
- * Which limits are asked: all; those on calls in flight and bytes of the connection; or the others. The latter two are
- * asked apart where a command's key names another subject than the connection's.
+ * Which limits a decision checks: all; those on calls in flight and bytes of the connection; or the
+ * remaining ones. The latter two are checked apart if a key of the command names a subject other
+ * than the connection's.
  */
 enum part { PART_ALL, PART_CONNECTION, PART_COMMAND };
 
-#define TURN_PLACES 4 /* in further queues a command keeps no place: it passes there when there is room */
+/* in further queues a command keeps no position, and passes when there is room */
+#define TURN_PLACES 4
 
-/* The places of one command in the queues of the limits that delay it: at most one for each limit. */
+/* The positions of one command in the queues of limits that delay: at most one for each limit. */
 struct turn {
     unsigned n;
     struct kept_place places[TURN_PLACES];
@@ -43,53 +45,71 @@ struct turn {
         [0 ... UNIT_COUNT - 1] = 1                                                                                     \
     }
 
-/* For ask.amount: 1 of each unit. Of bytes too: one must fit, and the rest is charged when it has passed. */
+/*
+ * For ask.amount: 1 of each unit. Also for bytes: one byte must fit, and the rest is charged once
+ * it has passed.
+ */
 static inline const uint64_t *one_of_each(void)
 {
     static const uint64_t ones[UNIT_COUNT] = ONE_OF_EACH;
     return ones;
 }
 
-/* A command that wants to pass. */
+/* A decision request: a command that asks to pass. */
 struct ask {
     const struct command *command;
     enum part part;
-    const uint64_t *amount; /* how much of each unit it takes: UNIT_COUNT numbers */
+    const uint64_t *amount; /* units of each kind that the command costs: UNIT_COUNT numbers */
     uint64_t now_ns;
-    uint64_t headed_ns;      /* since when it is the next of its connection */
-    bool may_wait;           /* its connection can be held; else a limit that delays refuses it */
-    uint32_t waited_for;     /* asked again: 1 + the id of the limit whose queue it has waited in; 0: first time */
+    uint64_t headed_ns; /* when the command became the next of its connection */
+    /* the connection can wait; false: a limit that delays refuses the command */
+    bool may_wait;
+    /* asked again: 1 + id of the limit that made the command wait; 0: first time */
+    uint32_t waited_for;
     const struct turn *turn; /* asked again: the turn of the last verdict; NULL: none */
     /*
-     * Where limits in shadow mode would delay: the connection's virtual clock, when its last command would have gone. They
-     * are asked at the later of this and now_ns. 0: no command of the connection would have waited.
+     * The virtual clock of the connection: when its last command would have gone if limits in
+     * shadow mode delayed. These limits are checked at the later of virtual_ns and now_ns. 0: no
+     * command of the connection would have waited.
      */
     uint64_t virtual_ns;
-    bool blocks; /* this call may block in Redis (XREAD BLOCK): not counted as in flight */
-    bool is_dry; /* only decide: charge and count nothing */
+    bool blocks; /* the call may block in Redis (XREAD BLOCK): not counted as in flight */
+    bool is_dry; /* decides only: charges and counts nothing */
 };
 
 enum gate { GATE_PASS, GATE_WAIT, GATE_REFUSE, GATE_CLOSE, GATE_DENY };
 
-/* What the gate has counted for a call, to be given back to it (gate_calls_end, gate_owe_bytes). */
+/* What the gate has counted for a call; passed back in gate_calls_end and gate_owe_bytes. */
 enum {
-    COUNTED = 1 << 0,        /* in flight, by limits that are enforced */
+    COUNTED = 1 << 0,        /* in flight, by enforced limits */
     COUNTED_SHADOW = 1 << 1, /* in flight, by limits in shadow mode */
-    GREETING = 1 << 3,       /* its bytes are of a handshake, which no debt holds up: they are owed up to one burst */
-    SHADOW_REFUSED = 1 << 2, /* limits in shadow mode would have refused it: its bytes are not charged to them */
+    /* its bytes are of a handshake, which no debt delays: charged up to one burst of debt */
+    GREETING = 1 << 3,
+    /* limits in shadow mode would have refused the call: its bytes are not charged to them */
+    SHADOW_REFUSED = 1 << 2,
 };
 
 struct verdict {
-    /* That delays it, or of those that refuse it, or in shadow mode would have, the one with the longest wait. */
+    /*
+     * The limit that delays the command. Otherwise the limit with the longest wait among those that
+     * refuse, or would refuse in shadow mode.
+     */
     const struct limit *limit;
-    struct turn turn; /* GATE_WAIT: its places; queues of limits on bytes have none */
-    int64_t wait_ns;  /* GATE_WAIT: until it may go. Refused: until the same would pass, or GATE_NEVER */
+    struct turn turn; /* GATE_WAIT: its positions; queues of limits on bytes have none */
+    /*
+     * GATE_WAIT: ns until the command may go. Refused: ns until an equal command would pass, or
+     * GATE_NEVER.
+     */
+    int64_t wait_ns;
     uint8_t counted;  /* GATE_PASS: COUNTED* */
-    bool is_shadowed; /* GATE_PASS, but a limit in shadow mode would have stopped it */
-    /* GATE_PASS: what it would have been without shadow mode; GATE_WAIT: it would have been delayed, and then passed. */
+    bool is_shadowed; /* GATE_PASS, but a limit in shadow mode would have stopped the command */
+    /*
+     * GATE_PASS: the result if limits in shadow mode were enforced. GATE_WAIT here: delayed, then
+     * passed.
+     */
     enum gate would;
-    int64_t would_wait_ns; /* as wait_ns, for what it would have been */
-    uint64_t virtual_ns;   /* the connection's virtual clock from now on; 0: as before */
+    int64_t would_wait_ns; /* wait_ns if limits in shadow mode were enforced */
+    uint64_t virtual_ns;   /* new virtual clock of the connection; 0: unchanged */
 };
 
 #endif

@@ -6,9 +6,9 @@
 #include "base/mem.h"
 #include "limit/gate.h"
 
-#define BUCKETS 256 /* addresses that log in at the same time are few */
+#define BUCKETS 256 /* chosen: few addresses log in at the same time */
 
-/* The logins of one address, as long as there are any. */
+/* The logins of one address. Exists only while there are any. */
 struct attempt_queue {
     struct list in_bucket;
     const struct subject *subject;
@@ -17,12 +17,12 @@ struct attempt_queue {
 };
 
 struct attempt_worker {
-    void *worker;     /* for `wake`; NULL: not to be woken */
+    void *worker;     /* argument of `wake`; NULL: do not wake */
     struct list news; /* struct attempt */
 };
 
 struct attempts {
-    pthread_mutex_t lock; /* protects all below, and each attempt in it */
+    pthread_mutex_t lock; /* protects all fields below, and each attempt in them */
     void (*wake)(void *worker);
     struct list buckets[BUCKETS];
     struct attempt_worker workers[];
@@ -58,9 +58,9 @@ void attempts_set_worker(struct attempts *attempts, unsigned index, void *worker
     pthread_mutex_unlock(&attempts->lock);
 }
 
-/* ---- one address; under the lock ---- */
+/* ---- one address, under the lock ---- */
 
-/* The queue of this subject, made if there is none. NULL: out of memory. */
+/* Finds or makes the queue of this subject. NULL: out of memory. */
 static struct attempt_queue *queue_of(struct attempts *attempts, const struct subject *subject)
 {
     struct list *bucket = &attempts->buckets[subject->hash % BUCKETS];
@@ -86,7 +86,7 @@ static void free_if_empty(struct attempt_queue *queue)
     free(queue);
 }
 
-/* What becomes of the next login in order. ATTEMPT_WAITS: nothing yet. */
+/* Decides the next login in order. ATTEMPT_WAITS: not yet. */
 static enum attempt_state judge_next(const struct attempt_queue *queue, uint64_t room)
 {
     if (room == 0)
@@ -99,10 +99,10 @@ static void settle(struct attempt *attempt, enum attempt_state state)
     attempt->state = state;
     attempt->queue->under_way += state == ATTEMPT_UNDER_WAY;
     if (state == ATTEMPT_BARRED)
-        attempt->queue = NULL; /* which may end before the attempt's worker looks */
+        attempt->queue = NULL; /* the queue may be freed before the worker of the attempt looks */
 }
 
-/* Decide the logins that wait, as far as there is something to decide. */
+/* Decides waiting logins until one must keep waiting. */
 static void advance(struct attempts *attempts, struct attempt_queue *queue, uint64_t room)
 {
     while (!list_is_empty(&queue->waiting)) {
@@ -130,7 +130,7 @@ enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *att
     struct attempt_queue *queue = attempt->queue = queue_of(attempts, account->holders[PER_SUBJECT]);
     if (queue != NULL) {
         uint64_t room = gate_logins_left(account, now_ns);
-        advance(attempts, queue, room); /* time may have passed since the last one ended */
+        advance(attempts, queue, room); /* debt may have drained since the last login ended */
         enum attempt_state state = list_is_empty(&queue->waiting) ? judge_next(queue, room) : ATTEMPT_WAITS;
         settle(attempt, state);
         if (state == ATTEMPT_WAITS)

@@ -1,13 +1,17 @@
 /*
- * Logins under way, by address: never more than the failures of their address have left of `auth-failures`.
+ * Logins under way, by address. The number of logins under way never exceeds the failures that
+ * `auth-failures` leaves to the address.
  *
- * Problem: a login that turns out to be wrong is charged when Redis answers, and until then any number of others of the
- * same address could be sent. Mechanism: a login under way counts as a failure. It begins while the debt of failures
- * and the logins under way are below the burst. Otherwise it waits, in one FIFO for all workers. When a login ends, the
- * next
- * ones begin, or are barred because failures alone have used the allowance up. So debt and logins under way are never
- * more than the burst. Price: one mutex for all addresses, taken twice for each login, and only where a policy has
- * `auth-failures`. An attempt belongs to the login and not to the client, which may be gone before Redis answers.
+ * Problem: a failed login is charged when Redis answers. Until then any number of further logins of
+ * the address could be sent. Mechanism: a login under way counts as a failure. A login begins while
+ * the debt of failures plus the logins under way is below the burst. Otherwise the login waits, in
+ * one FIFO for all workers. When a login ends, the next logins begin. If failures alone have used
+ * up the burst, the next logins are barred. The debt plus the logins under way therefore never
+ * exceeds the burst.
+ *
+ * Price: one mutex for all addresses, taken twice a login, and only if a policy has
+ * `auth-failures`. An attempt belongs to the login, not to the client: the client may close before
+ * Redis answers.
  */
 #ifndef WEIR_LIMIT_ATTEMPTS_H
 #define WEIR_LIMIT_ATTEMPTS_H
@@ -27,39 +31,47 @@ enum attempt_state {
     ATTEMPT_WAITS,
     ATTEMPT_UNDER_WAY,
     ATTEMPT_BARRED,
-    ATTEMPT_STARVED, /* there was no memory for its queue: the login must not go on */
+    ATTEMPT_STARVED, /* no memory for the queue: the login must not go on */
 };
 
-/* Embedded in a login. Its worker writes it, and under the lock any worker decides it. */
+/* Embedded in a login. The login's worker writes the attempt; any worker decides it, locked. */
 struct attempt {
-    struct list in_list; /* its queue, while it waits; its worker's news, from the decision until that has seen it */
-    struct attempt_queue *queue; /* of its address; NULL: none */
+    /*
+     * While the attempt waits: in its queue. From the decision until attempts_news returns it: in
+     * the news of its worker.
+     */
+    struct list in_list;
+    struct attempt_queue *queue; /* queue of its address; NULL: none */
     unsigned worker;             /* index of its worker */
     enum attempt_state state;
 };
 
-/* `wake` is called under the lock, on any thread: attempts_news of that worker has something. */
+/*
+ * `wake` is called under the lock, on any thread, when attempts_news has an attempt for that
+ * worker.
+ */
 struct attempts *attempts_new(unsigned n_workers, void (*wake)(void *worker));
 void attempts_free(struct attempts *attempts);
 
-/* Worker `index` can be woken from now on; with `worker` NULL it cannot any more. */
+/* Worker `index` can be woken from now on. With `worker` NULL the worker can no longer be woken. */
 void attempts_set_worker(struct attempts *attempts, unsigned index, void *worker);
 
 /*
- * A login wants to begin: ATTEMPT_UNDER_WAY, ATTEMPT_WAITS (attempts_news follows), ATTEMPT_BARRED or ATTEMPT_STARVED.
- * The account's holder PER_SUBJECT is the subject of the client's address; the caller holds it until attempts_end.
+ * Begins a login: returns ATTEMPT_UNDER_WAY, ATTEMPT_WAITS (attempts_news follows), ATTEMPT_BARRED
+ * or ATTEMPT_STARVED. The holder PER_SUBJECT is the subject of the client's address. The caller
+ * holds a reference on the subject until attempts_end.
  */
 enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *attempt, const struct account *account,
                                   unsigned worker, uint64_t now_ns);
 
 /*
- * The login has ended, in whichever state it is; others of its address may begin. `is_failure`: it is charged. The
- * account's policy may be another one than at the beginning, or NULL, after a reload: then nothing is charged.
+ * Ends the login, in any state; other logins of its address may begin. `is_failure`: the failure is
+ * charged. After a reload the policy may be another one or NULL; with NULL nothing is charged.
  */
 void attempts_end(struct attempts *attempts, struct attempt *attempt, const struct account *account, bool is_failure,
                   uint64_t now_ns, struct tally *tallies);
 
-/* An attempt of this worker that has waited and was decided: under way or barred now. NULL: there is none. */
+/* Takes an attempt of this worker that waited and is now under way or barred. NULL: none. */
 struct attempt *attempts_news(struct attempts *attempts, unsigned worker);
 
 #endif

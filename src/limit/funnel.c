@@ -1,23 +1,26 @@
 /*
- * What of a funnel is rare: a rate's numbers, worked out once so that a take needs one multiplication and no division;
- * and fine rates.
+ * The rare parts of a funnel: the numbers of a rate, and fine rates. rate_init computes these
+ * numbers once. A take then needs one multiplication and no division.
  */
 #include "limit/funnel.h"
 
-#define ROUNDED_NS 100 /* rounding such an interval up loses less than 1 % */
+#define ROUNDED_NS 100 /* rounding up an interval of at least this loses at most 1 % */
 
 static uint64_t four_fifths(uint64_t ns)
 {
     return ns - ns / 5;
 }
 
-/* How long a burst takes that is not rounded unit by unit. */
+/* Time in ns that a burst takes without rounding per unit. */
 static uint64_t exact_burst_ns(const struct rate *rate)
 {
     return (uint64_t)((unsigned __int128)rate->burst * rate->period_ns / rate->count);
 }
 
-/* Would whole nanoseconds for a unit lose too much? A rate of more than one unit a nanosecond is always fine. */
+/*
+ * True if rounding each unit up to whole nanoseconds loses too much. A rate above one unit a
+ * nanosecond is never fine.
+ */
 static bool needs_fine(const struct rate *rate)
 {
     return rate->interval_ns < ROUNDED_NS && rate->count <= rate->period_ns && rate->period_ns % rate->count != 0;
@@ -30,7 +33,7 @@ bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns, uint64_t b
     if ((unsigned __int128)burst * period_ns > (unsigned __int128)count * RATE_LONGEST_NS)
         return false;
     uint64_t interval_ns = period_ns / count + (period_ns % count != 0);
-    /* Rounding up at most doubles the interval, unless the rate is beyond one a nanosecond. */
+    /* Rounding up at most doubles the interval, unless the rate is above one unit a nanosecond. */
     if (burst > 2 * RATE_LONGEST_NS / interval_ns)
         return false;
     *rate = (struct rate){.count = count, .period_ns = period_ns, .burst = burst, .interval_ns = interval_ns};
@@ -74,43 +77,49 @@ uint64_t funnel_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_n
 /* ---- fine rates ---- */
 
 /*
- * Rates of less than 100 ns a unit that are not whole nanoseconds, where rounding each unit up would lose too much.
+ * Rates of less than 100 ns a unit that are not whole nanoseconds. Rounding each unit up would lose
+ * too much.
  *
- * Units are counted from the clock's zero: unit k is due at k * period / count, rounded up to whole nanoseconds, and
- * funnels of such rates hold no other times. As a unit takes at least a nanosecond no two are due at once, so the word
- * tells k again, sums are made in units, and nothing gets lost. The law holds exactly: who finds the funnel empty
- * begins with the next whole unit, and the last unit taken is at most one burst after the last that is due. So of a
- * burst that is taken in pieces the last unit may have to wait for as long as a unit takes. Price: a few divisions.
+ * Units are counted from the zero of the clock. Unit k is due at k * period / count, rounded up to
+ * whole nanoseconds. Funnels of fine rates hold only such times. A unit takes at least a
+ * nanosecond, and no two units are due at the same time. The word therefore identifies k, sums are
+ * made in units, and nothing is lost.
+ *
+ * The rate holds exactly. A take from an empty funnel begins with the next whole unit. The last
+ * unit taken is at most one burst after the last unit due. If a burst is taken in parts, its last
+ * unit may wait for the time of one unit. Price: a few divisions.
  */
 
 typedef unsigned __int128 wide;
 
-/* When unit k is due. */
+/* Time at which unit k is due. */
 static uint64_t due_ns(const struct rate *rate, uint64_t k)
 {
     return (uint64_t)(((wide)k * rate->period_ns + rate->count - 1) / rate->count);
 }
 
-/* The last unit that is due by then. */
+/* The last unit that is due at at_ns. */
 static uint64_t last_unit(const struct rate *rate, uint64_t at_ns)
 {
     return (uint64_t)((wide)at_ns * rate->count / rate->period_ns);
 }
 
-/* The first unit whose time is not before at_ns, fractions of a nanosecond counted. */
+/* The first unit due at or after at_ns, with fractions of a nanosecond counted. */
 static uint64_t next_unit(const struct rate *rate, uint64_t at_ns)
 {
     return (uint64_t)(((wide)at_ns * rate->count + rate->period_ns - 1) / rate->period_ns);
 }
 
-/* The unit that a word in the future stands for; the next one, if the word is from another rate. */
+/*
+ * The unit that a word in the future stands for; if the word is from another rate, the next unit.
+ */
 static uint64_t unit_of(const struct rate *rate, uint64_t tat_ns)
 {
     uint64_t k = last_unit(rate, tat_ns - 1) + 1;
     return due_ns(rate, k) == tat_ns ? k : next_unit(rate, tat_ns);
 }
 
-/* The last of `cost` units taken now; at most as many as RATE_LONGEST_NS takes. */
+/* The last of `cost` units taken now. `cost` is cut to the units of RATE_LONGEST_NS. */
 static uint64_t end_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost)
 {
     uint64_t most = last_unit(rate, RATE_LONGEST_NS);
@@ -142,7 +151,10 @@ uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64
     return wait_ns(rate, funnel_word(funnel), now_ns, cost);
 }
 
-/* Replace the word, unless another thread has changed it: then *tat_ns is its new value. */
+/*
+ * Replaces the word. Returns false if another thread changed the word, and sets *tat_ns to the new
+ * word.
+ */
 static bool move(struct funnel *funnel, uint64_t *tat_ns, uint64_t next_ns)
 {
     return atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns, memory_order_relaxed,
@@ -179,7 +191,7 @@ uint64_t fine_room(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
     return taken < full ? full - taken : 0;
 }
 
-/* What finds the funnel empty passes, and begins with the next whole unit. */
+/* From an empty funnel one unit always passes. The count begins with the next whole unit. */
 uint64_t fine_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
 {
     bool is_empty = tat_ns <= now_ns;
@@ -197,7 +209,8 @@ uint64_t fine_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, u
 uint64_t fine_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
 {
     uint64_t last = unit_of(rate, tat_ns);
-    uint64_t far = last_unit(rate, now_ns + rate->near_ns); /* the last that leaves it not near */
+    /* the last unit after which the word is not near the limit */
+    uint64_t far = last_unit(rate, now_ns + rate->near_ns);
     uint64_t near = last > far ? last - far : 0;
     return near < n ? near : n;
 }

@@ -1,14 +1,21 @@
 /*
  * A funnel: the state of one limit for one subject, GCRA on one 64-bit word.
  *
- * Problem: many workers ask at once whether a command may pass, and what passes in any window w must never exceed
- * burst + rate * w. Mechanism: the word is the theoretical arrival time (TAT, monotonic nanoseconds) at which the
- * funnel is empty again; a take moves it forward by cost * interval when that leaves it within burst * interval of now.
- * A time in the past means empty, so 0 is a fresh funnel and dropping an empty one loses nothing. Price: one compare-
- * and-swap for a pass, one load for a refusal, which writes nothing. Source: ITU-T I.371 (generic cell rate algorithm,
- * virtual scheduling). Rounding: the interval is rounded up to whole nanoseconds, so what is admitted is never more
- * than asked for. Where that would lose more than one in a hundred the rate is fine, and its funnels hold times of
- * whole units: funnel.c.
+ * Problem: many workers decide at the same time whether a command passes. What passes in any window
+ * w must never exceed burst + rate * w.
+ *
+ * Mechanism: the word is the theoretical arrival time (TAT, monotonic nanoseconds) at which the
+ * funnel is empty again. A take moves the TAT forward by cost * interval if the new TAT is at most
+ * burst * interval from now. A TAT in the past means an empty funnel. A fresh funnel is therefore
+ * 0, and dropping an empty funnel loses nothing.
+ *
+ * Price: one compare-and-swap for a pass; one load and no write for a refusal.
+ *
+ * Source: ITU-T I.371 (generic cell rate algorithm, virtual scheduling).
+ *
+ * Rounding: the interval is rounded up to whole nanoseconds, which never admits more than the rate.
+ * A rate that would lose more than one unit in a hundred by this rounding is "fine". Funnels of
+ * fine rates hold times of whole units: see funnel.c.
  */
 #ifndef WEIR_LIMIT_FUNNEL_H
 #define WEIR_LIMIT_FUNNEL_H
@@ -23,13 +30,15 @@
 #define FUNNEL_RARE __attribute__((cold)) /* rarely called: kept out of the hot code */
 
 struct rate {
-    uint64_t count;       /* units ... */
-    uint64_t period_ns;   /* ... per this time */
-    uint64_t burst;       /* units that pass at once from rest */
-    uint64_t interval_ns; /* one unit's time: period / count, rounded up */
-    uint64_t plain_burst; /* costs up to this are charged cost * interval; the burst, or 0 of a fine rate */
-    uint64_t burst_ns; /* burst * interval; of bytes, charged by the piece, and of fine rates burst * period / count */
-    uint64_t near_ns;  /* four fifths of burst_ns: more debt than that is "near the limit" */
+    uint64_t count; /* units per period_ns */
+    uint64_t period_ns;
+    uint64_t burst;       /* units that pass at once when the funnel is empty */
+    uint64_t interval_ns; /* time of one unit: period / count, rounded up */
+    /* costs up to this are charged cost * interval; equals burst, or 0 for a fine rate */
+    uint64_t plain_burst;
+    /* burst * interval; for rates of bytes and fine rates burst * period / count */
+    uint64_t burst_ns;
+    uint64_t near_ns; /* four fifths of burst_ns: a larger debt is "near the limit" */
 };
 
 struct funnel {
@@ -37,23 +46,23 @@ struct funnel {
 };
 
 /*
- * False when a number is 0, or when a full burst would take more than 100 years to drain. That bounds burst_ns, so that
- * no sum below overflows as long as now_ns is below 2^62.
+ * Sets *rate. Returns false if a number is 0, or if a full burst takes more than 100 years to
+ * drain. The bound on burst_ns keeps all sums below free of overflow while now_ns is below 2^62.
  */
 #define RATE_LONGEST_NS (UINT64_C(36525) * 24 * 3600 * NS_PER_S)
 __attribute__((warn_unused_result)) bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns,
                                                    uint64_t burst);
 
-/* The same for a rate of bytes, which is charged for whole pieces, so that nothing is rounded per byte. */
+/* rate_init for a rate of bytes. Bytes are charged by the chunk, which avoids rounding per byte. */
 __attribute__((warn_unused_result)) bool rate_init_bytes(struct rate *rate, uint64_t count, uint64_t period_ns,
                                                          uint64_t burst);
 
-/* The time that n units take at this rate, rounded up; at most RATE_LONGEST_NS. */
+/* Time that n units take at this rate, in ns, rounded up; at most RATE_LONGEST_NS. */
 uint64_t rate_span_ns(const struct rate *rate, uint64_t n);
 
 /*
- * The rule itself: returns 0, and the new value of the word in *next_ns; or how many ns to wait. For costs <=
- * plain_burst.
+ * The GCRA rule, for costs <= plain_burst. Returns 0 and sets *next_ns, the new word; otherwise
+ * returns the wait in ns.
  */
 static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost,
                                    uint64_t *next_ns)
@@ -67,8 +76,9 @@ static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uin
 }
 
 /*
- * Fine rates: less than 100 ns a unit, and not a whole number of them. fine_* are called by the functions of the same
- * name below, for such rates; fine_ask and fine_take also for costs above the burst of any rate.
+ * Fine rates: less than 100 ns a unit, and not a whole number of ns. The functions below call the
+ * fine_* function of equal name for fine rates. For costs above the burst, fine_ask and fine_take
+ * are called at any rate.
  */
 static inline bool rate_is_fine(const struct rate *rate)
 {
@@ -84,10 +94,12 @@ FUNNEL_RARE uint64_t fine_fit(const struct rate *rate, uint64_t tat_ns, uint64_t
 FUNNEL_RARE uint64_t fine_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
 
 /*
- * Take `cost` units at time `now_ns`, from any thread. 0: taken. Otherwise nothing was written, and the answer is the
- * nanoseconds until the same cost would pass, or FUNNEL_NEVER when it is more than the burst.
+ * Takes `cost` units at time `now_ns`; any thread. Returns 0 if the units are taken. Otherwise
+ * nothing is written. The result is then the ns until `cost` would pass, or FUNNEL_NEVER if `cost`
+ * exceeds the burst.
  *
- * The threads' times need no order among each other: the word never goes back, so an older now_ns only meets more debt.
+ * The clocks of the threads need no common order. The word never goes back, and an older now_ns
+ * only sees more debt.
  */
 __attribute__((warn_unused_result)) static inline uint64_t funnel_take(struct funnel *funnel, const struct rate *rate,
                                                                        uint64_t now_ns, uint64_t cost)
@@ -105,7 +117,7 @@ __attribute__((warn_unused_result)) static inline uint64_t funnel_take(struct fu
     return 0;
 }
 
-/* How many of `n` units would pass when the word is tat_ns, if each were asked alone; not for rates of bytes. */
+/* How many of `n` units would pass one by one if the word is tat_ns; not for rates of bytes. */
 static inline uint64_t funnel_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
 {
     if (rate_is_fine(rate))
@@ -117,7 +129,7 @@ static inline uint64_t funnel_fit(const struct rate *rate, uint64_t tat_ns, uint
     return room_ns / rate->interval_ns;
 }
 
-/* The word after n units that funnel_fit has found room for. */
+/* The word after n units for which funnel_fit found room. */
 static inline uint64_t funnel_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
 {
     if (rate_is_fine(rate))
@@ -126,8 +138,9 @@ static inline uint64_t funnel_after(const struct rate *rate, uint64_t tat_ns, ui
 }
 
 /*
- * What n calls of funnel_take for one unit at the same time do, one after the other: returns how many of them take it,
- * which are the first ones. *tat_ns is the word then: the others' answer is funnel_wait of it. Not for rates of bytes.
+ * Does what n calls of funnel_take for one unit do, all at now_ns. Returns how many of these calls
+ * succeed; the first ones do. Sets *tat_ns to the new word; funnel_wait of *tat_ns is the result of
+ * the failed calls. Not for rates of bytes.
  */
 static inline uint64_t funnel_take_each(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t n,
                                         uint64_t *tat_ns)
@@ -145,7 +158,7 @@ static inline uint64_t funnel_take_each(struct funnel *funnel, const struct rate
     return fit;
 }
 
-/* What funnel_take would answer; writes nothing. */
+/* Returns what funnel_take would return; writes nothing. */
 __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const struct funnel *funnel,
                                                                       const struct rate *rate, uint64_t now_ns,
                                                                       uint64_t cost)
@@ -156,7 +169,7 @@ __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const stru
     return funnel_rule(rate, atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed), now_ns, cost, &next_ns);
 }
 
-/* How long, in ns, until one unit would pass when the word is tat_ns; 0: now. */
+/* Time in ns until one unit would pass if the word is tat_ns; 0: now. */
 static inline uint64_t funnel_wait(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
 {
     const struct funnel funnel = {tat_ns};
@@ -164,8 +177,8 @@ static inline uint64_t funnel_wait(const struct rate *rate, uint64_t tat_ns, uin
 }
 
 /*
- * Charge without asking: only after funnel_ask returned 0, and under the lock that was held since. Returns the new
- * value of the word.
+ * Charges `cost` without a check and returns the new word. Call only after funnel_ask returned 0,
+ * under a lock held since that call.
  */
 static inline uint64_t funnel_charge(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
 {
@@ -177,7 +190,10 @@ static inline uint64_t funnel_charge(struct funnel *funnel, const struct rate *r
     return next_ns;
 }
 
-/* Charge what has passed already, whatever the debt; `span_ns` is from rate_span_ns. Any thread. */
+/*
+ * Charges units that have passed already, whatever the debt; `span_ns` is from rate_span_ns. Any
+ * thread.
+ */
 static inline void funnel_owe(struct funnel *funnel, uint64_t now_ns, uint64_t span_ns)
 {
     uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
@@ -190,15 +206,18 @@ static inline void funnel_owe(struct funnel *funnel, uint64_t now_ns, uint64_t s
                                                     memory_order_relaxed));
 }
 
-/* The time that `cost` units, also more than the burst, take in a queue; at most RATE_LONGEST_NS. */
+/*
+ * Time in ns that `cost` units take in a queue; at most RATE_LONGEST_NS. `cost` may exceed the
+ * burst.
+ */
 static inline uint64_t funnel_queue_span(const struct rate *rate, uint64_t cost)
 {
     return cost > RATE_LONGEST_NS / rate->interval_ns ? RATE_LONGEST_NS : cost * rate->interval_ns;
 }
 
 /*
- * How many ns `cost` units would wait at the end of the queue; 0: they may go at once. More than the burst is allowed:
- * it waits the longer. To take that place call funnel_enqueue.
+ * Time in ns that `cost` units would wait at the end of the queue; 0: no wait. `cost` may exceed
+ * the burst, and then waits longer. funnel_enqueue takes the position.
  */
 static inline uint64_t funnel_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
                                     uint64_t cost)
@@ -211,7 +230,7 @@ static inline uint64_t funnel_queue(const struct funnel *funnel, const struct ra
     return then_ns > latest_ns ? then_ns - latest_ns : 0;
 }
 
-/* Take the place at the end of the queue. Any thread. */
+/* Charges `cost` units at the end of the queue. Any thread. */
 static inline void funnel_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
 {
     if (rate_is_fine(rate))
@@ -220,7 +239,10 @@ static inline void funnel_enqueue(struct funnel *funnel, const struct rate *rate
         funnel_owe(funnel, now_ns, funnel_queue_span(rate, cost));
 }
 
-/* Undo a charge that moved the word from begin_ns to end_ns. False: others have charged since, and it stays. */
+/*
+ * Undoes a charge that moved the word from begin_ns to end_ns. Returns false, and changes nothing,
+ * if another charge came later.
+ */
 static inline bool funnel_take_back(struct funnel *funnel, uint64_t begin_ns, uint64_t end_ns)
 {
     return atomic_compare_exchange_strong_explicit(&funnel->tat_ns, &end_ns, begin_ns, memory_order_relaxed,
@@ -236,13 +258,16 @@ static inline uint64_t funnel_room(const struct rate *rate, uint64_t tat_ns, uin
     return debt_ns < rate->burst_ns ? (rate->burst_ns - debt_ns) / rate->interval_ns : 0;
 }
 
-/* Is more than four fifths of the burst used when the word is tat_ns? */
+/* True if more than four fifths of the burst are used when the word is tat_ns. */
 static inline bool funnel_is_near(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
 {
     return tat_ns > now_ns + rate->near_ns;
 }
 
-/* Of the `n` units that have brought the word to tat_ns, one by one: how many left it near the limit? */
+/*
+ * `n` units have brought the word to tat_ns, one by one. Returns how many of these units left the
+ * word near the limit.
+ */
 uint64_t funnel_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
 uint64_t fine_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
 
@@ -252,8 +277,9 @@ static inline uint64_t funnel_word(const struct funnel *funnel)
 }
 
 /*
- * For a take in steps: load the word, work out the next one, replace it unless another thread has (then *tat_ns is its
- * new value). Other loads that are made between the two happen in this order.
+ * For a take in steps: load the word, compute the next word, replace the word. funnel_replace
+ * returns false if another thread changed the word, and sets *tat_ns to the new word. The acquire
+ * order keeps other loads between the two steps in place.
  */
 static inline uint64_t funnel_peek(const struct funnel *funnel)
 {
@@ -266,7 +292,10 @@ static inline bool funnel_replace(struct funnel *funnel, uint64_t *tat_ns, uint6
                                                  memory_order_acquire);
 }
 
-/* For a refusal in steps: true if the word is *tat_ns still; else that is its new value. */
+/*
+ * For a refusal in steps: true if the word is still *tat_ns. Otherwise *tat_ns is set to the new
+ * word.
+ */
 static inline bool funnel_is_still(const struct funnel *funnel, uint64_t *tat_ns)
 {
     uint64_t seen_ns = *tat_ns;
@@ -291,7 +320,7 @@ static inline void gauge_take(struct funnel *gauge, uint64_t n)
     atomic_fetch_sub_explicit(&gauge->tat_ns, n, memory_order_relaxed);
 }
 
-/* Does it hold no debt? Then it may be forgotten. */
+/* True if the funnel holds no debt. An empty funnel may be dropped. */
 static inline bool funnel_is_empty(const struct funnel *funnel, uint64_t now_ns)
 {
     return atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed) <= now_ns;

@@ -1,9 +1,10 @@
 /*
- * Asks the limits that bind a command, then charges them.
+ * Checks the limits that bind a command, then charges them.
  *
- * Nothing is charged unless everything passes, but for a place in a queue: and none is given to what a limit refuses. A
- * single limit decides on its word, several under the subject's lock and, where the policy has limits for all its
- * subjects together, then under the policy's.
+ * Nothing is charged unless every limit passes. The exception is a position in a queue, and a
+ * command that any limit refuses gets no position. A single limit decides on its word. Several
+ * limits decide under the lock of the subject. If the policy has limits for all its subjects
+ * together, the policy is locked next.
  */
 #include "limit/gate.h"
 
@@ -11,7 +12,10 @@
 
 #include "limit/trial.h"
 
-/* Bit i: limit i binds the command. A command of a newer table than the policy's is as good as unknown: row 0. */
+/*
+ * The limits that bind the command: bit i stands for limit i. A command from a newer table than the
+ * policy's counts as unknown, which is row 0.
+ */
 static uint64_t bound(const struct policy *policy, const struct command *command)
 {
     assert(policy->n_binds > 0);
@@ -25,7 +29,7 @@ static uint64_t asked(const struct policy *policy, enum part part)
     return part == PART_ALL ? UINT64_MAX : part == PART_CONNECTION ? connections | policy->blocks : ~connections;
 }
 
-/* The limits whose debt such a command waits for. */
+/* A command of class control waits for the debt of these limits on bytes. */
 static uint64_t debts_for(const struct policy *policy, const struct command *command)
 {
     uint64_t bytes = policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
@@ -43,9 +47,9 @@ bool gate_delays(const struct policy *policy, const struct command *command, enu
     return ((delays | debts_for(policy, command)) & asked(policy, part)) != 0;
 }
 
-/* ---- the short way: limits on the subject's commands, over refuse ---- */
+/* ---- the fast path: limits on the subject's commands, over refuse ---- */
 
-/* Built twice: for a command that comes alone, where n is a constant 1, and for n of them. */
+/* Inlined twice: for a single command, where n is the constant 1, and for n commands. */
 #define FOR_EACH_N static inline __attribute__((always_inline))
 
 static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t n, struct tally *tallies,
@@ -55,7 +59,7 @@ static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t
     tally_add(&tallies[limit->id].refused, n);
 }
 
-/* The subject has other rates than this policy's: the newer of the two hold. */
+/* The rates of the subject are not those of this policy. The newer rates of the two apply. */
 static FUNNEL_RARE uint32_t pass_one_anew(const struct policy *policy, const struct limit *limit,
                                           struct subject *subject, uint32_t n, uint64_t now_ns, struct tally *tallies,
                                           struct verdict *verdict)
@@ -73,7 +77,10 @@ static FUNNEL_RARE uint32_t pass_one_anew(const struct policy *policy, const str
     return (uint32_t)fit;
 }
 
-/* A command alone: returns how long it waits, 0: it passes, and what the word is then. */
+/*
+ * For a single command: returns the wait in ns, and sets *next_ns, the word after a pass; 0:
+ * passes.
+ */
 static inline uint64_t wait_of_one(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t *next_ns)
 {
     if (!rate_is_fine(rate))
@@ -82,7 +89,7 @@ static inline uint64_t wait_of_one(const struct rate *rate, uint64_t tat_ns, uin
     return funnel_wait(rate, tat_ns, now_ns);
 }
 
-/* Returns how many of n equal commands pass. The order of the loads is explained at subject_convert. */
+/* Returns how many of n equal commands pass. subject_convert explains the order of the loads. */
 FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *limit, struct subject *subject,
                              uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
 {
@@ -104,8 +111,9 @@ FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *li
 }
 
 /*
- * Several limits do; so does a single one once any set of this policy has had several, or others: a worker that has
- * that set charges the same word after asking it, and nobody may come in between.
+ * True if the policy has several limits, or if any version of this policy has ever needed the lock.
+ * A worker with such a version checks the word and charges it in two steps. No charge may come in
+ * between.
  */
 static bool needs_lock(const struct policy *policy)
 {
@@ -117,7 +125,10 @@ static inline const struct rate *plain_rate(const struct subject *subject, const
     return is_current ? &limit->rate : subject_rate(subject, limit);
 }
 
-/* Which limit lets the next command wait longest? Returns for how long; 0: it passes all. */
+/*
+ * Sets *slowest to the limit with the longest wait for the next command. Returns that wait in ns;
+ * 0: passes all limits.
+ */
 FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds, struct subject *subject, bool is_current,
                                  uint64_t now_ns, const struct limit **slowest)
 {
@@ -134,7 +145,7 @@ FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds, str
     return longest_ns;
 }
 
-/* Of n commands of which the first passes: as many do as the limit with the least room lets pass. */
+/* How many of n commands pass, if the first one does: the limit with the least room decides. */
 FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct subject *subject, bool is_current,
                               uint64_t n, uint64_t now_ns)
 {
@@ -146,7 +157,10 @@ FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct
     return n;
 }
 
-/* pass_one for several limits; the subject is locked, and will be unlocked. `is_current`: with the policy's own rates. */
+/*
+ * pass_one for several limits. The subject is locked, and is unlocked here. `is_current`: the
+ * subject runs at the rates of the policy.
+ */
 FOR_EACH_N uint32_t pass_locked(const struct policy *policy, uint64_t binds, struct subject *subject, bool is_current,
                                 uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
 {
@@ -230,11 +244,11 @@ bool gate_refuse_plainly(const struct policy *policy, struct subject *subject, c
     return wait_ns > 0;
 }
 
-/* ---- the long way: any limits ---- */
+/* ---- the slow path: any limits ---- */
 
 /*
- * By how much the longest of them is more than its limit lets a command wait, from when it was the next; 0: by nothing.
- * A command of class control waits as long as it must: it is never refused.
+ * By how many ns the longest wait exceeds what its limit allows, counted from headed_ns; 0: no
+ * excess. A command of class control waits without bound and is never refused.
  */
 static uint64_t overlong_wait(const struct trial *trial, uint64_t delays, const struct limit **which)
 {
@@ -253,7 +267,7 @@ static uint64_t overlong_wait(const struct trial *trial, uint64_t delays, const 
     return longest_ns;
 }
 
-/* Set the verdict: the limit that refused, and how long until it would not. */
+/* Sets the verdict: the limit that refuses, and the time until the command would pass. */
 static enum gate refuse(const struct trial *trial, const struct limit *limit, uint64_t wait_ns, bool is_shadow,
                         struct verdict *verdict)
 {
@@ -264,8 +278,8 @@ static enum gate refuse(const struct trial *trial, const struct limit *limit, ui
 }
 
 /*
- * How long until every one of `others` has room and none of `delays` delays for too long; 0: it is so now. `which` is
- * the one that takes longest.
+ * Time in ns until each of `others` has room and none of `delays` delays for too long; 0: now. Sets
+ * *which to the limit that takes longest.
  */
 static uint64_t refusal_lasts(const struct trial *trial, uint64_t others, uint64_t delays, const struct limit **which)
 {
@@ -278,7 +292,10 @@ static uint64_t refusal_lasts(const struct trial *trial, uint64_t others, uint64
     return over_ns;
 }
 
-/* Refused now by one of `limits`, whatever others would delay? GATE_PASS: by none. */
+/*
+ * Refuses if one of `limits` refuses now, whatever the other limits would delay. GATE_PASS: none
+ * does.
+ */
 static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
 {
     const struct policy *policy = trial->account->policy;
@@ -291,11 +308,12 @@ static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow
     return wait_ns > 0 ? refuse(trial, slowest, wait_ns, is_shadow, verdict) : GATE_PASS;
 }
 
-#define RULES_NS NS_PER_MS /* how long a command waits for newer rules before it is asked again */
+#define RULES_NS NS_PER_MS /* time until a command that waits for newer rules is checked again */
 
 /*
- * The queue of one of `delays` has ended by newer rules, which this worker has not yet: the command waits for them,
- * without a place. (The rates of a block have the number before their set's: limit/policy/exceptions.c.)
+ * True if newer rules, which this worker does not have yet, have ended the queue of one of
+ * `delays`. The command then waits for the newer rules without a position. (The rates of a block
+ * have the number before that of their set: limit/policy/exceptions.c.)
  */
 static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
@@ -313,8 +331,8 @@ static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, st
 }
 
 /*
- * Decide about `limits` as if they were enforced, and charge them: what one of them refuses is refused, and only what
- * none does may be delayed.
+ * Decides about `limits` as if they were enforced, and charges them. A command that one limit
+ * refuses is refused. Only a command that no limit refuses may be delayed.
  */
 static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shadow, struct verdict *verdict)
 {
@@ -338,9 +356,9 @@ static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shad
 
 /* ---- limits in shadow mode ---- */
 
-#define LAG_NS NS_PER_S /* beyond TIME: by so much a virtual clock is ahead at most */
+#define LAG_NS NS_PER_S /* chosen: how far a virtual clock may be ahead beyond `delay_ns` */
 
-/* The latest moment at which a command is asked: one that would come later has not come yet. */
+/* The latest time at which a command is checked. A later command counts as not yet sent. */
 static uint64_t latest_ns(const struct trial *trial)
 {
     const struct policy *policy = trial->account->policy;
@@ -352,7 +370,7 @@ static uint64_t latest_ns(const struct trial *trial)
     return trial->ask->now_ns + longest_ns + LAG_NS;
 }
 
-/* What the limits would say at that moment, when the command heads its connection. */
+/* The decision request at time at_ns, as if the command were then the next of its connection. */
 static struct ask ask_at(const struct trial *trial, uint64_t at_ns)
 {
     struct ask ask = *trial->ask;
@@ -363,8 +381,9 @@ static struct ask ask_at(const struct trial *trial, uint64_t at_ns)
 }
 
 /*
- * It would wait in the queues of `delays`, one after the other: returns until when. They are charged, each at the
- * moment when the command would come to it; or only counted, and *verdict is set.
+ * The command would wait in the queues of `delays`, one after the other. Returns the time when it
+ * would leave the last queue. If verdict is NULL each queue is charged, at the time when the
+ * command would reach it. Otherwise the waits are only counted, and *verdict is set.
  */
 static uint64_t wait_virtually(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
@@ -387,7 +406,10 @@ static uint64_t wait_virtually(const struct trial *trial, uint64_t delays, struc
     return ask.now_ns;
 }
 
-/* It is so late that the client would not have sent it yet: it would be delayed, and what delays is not charged. */
+/*
+ * For a command that is so far ahead that the client would not have sent it yet. The command would
+ * be delayed, and the limits that delay it are not charged.
+ */
 static void delay_uncharged(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
     if (delays == 0)
@@ -404,8 +426,9 @@ static void delay_uncharged(const struct trial *trial, uint64_t delays, struct v
 }
 
 /*
- * What would become of the command if limits that delay were enforced. Nothing is held back, so its client sends the
- * next one too early: that one is asked when this one would have gone.
+ * Predicts the decision if the limits that delay were enforced. In shadow mode nothing waits, and
+ * the client sends its next command too early. The next command is therefore checked at the time
+ * when this command would have gone.
  */
 static enum gate foresee(const struct trial *asked, uint64_t limits, struct verdict *verdict)
 {
@@ -425,7 +448,8 @@ static enum gate foresee(const struct trial *asked, uint64_t limits, struct verd
         delay_uncharged(&trial, delays, verdict);
     } else {
         verdict->virtual_ns = leaving.now_ns = leaving.headed_ns = wait_virtually(&trial, delays, verdict);
-        gate = leaving.now_ns > at_ns ? veto(&departure, others, true, verdict) : GATE_PASS; /* asked again */
+        /* checked again */
+        gate = leaving.now_ns > at_ns ? veto(&departure, others, true, verdict) : GATE_PASS;
     }
     if (gate != GATE_PASS)
         return gate;
@@ -437,15 +461,15 @@ static enum gate foresee(const struct trial *asked, uint64_t limits, struct verd
     return GATE_PASS;
 }
 
-/* In the eyes of limits in shadow mode. */
+/* True if limits in shadow mode count bytes. */
 static bool owes_bytes(const struct policy *policy)
 {
     return ((policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & policy->shadows) != 0;
 }
 
 /*
- * Those of `limits` that virtual clocks may charge in the future. Not where the holder has newer rules than this
- * worker: its debt was cut to the burst, and stays below it.
+ * The limits among `limits` that virtual clocks may charge in the future. Not if the holder has
+ * newer rules than this worker: the debt was cut to the burst and stays below it.
  */
 static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
 {
@@ -459,7 +483,7 @@ static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
     return ahead;
 }
 
-/* The limits that a virtual clock may not charge are asked now, and charged within their bursts. */
+/* Limits that a virtual clock may not charge are checked now, and charged within their bursts. */
 static enum gate foresee_or_decide(const struct trial *trial, uint64_t limits, struct verdict *found)
 {
     uint64_t ahead = charged_ahead(trial, limits);
@@ -550,7 +574,10 @@ uint64_t gate_turn_due(struct turn *turn)
     return due_ns;
 }
 
-/* The overflow's debt never shrinks: subjects that owed no more were forgotten. */
+/*
+ * A position of the overflow subject is not given back. The debt of the overflow subject never
+ * shrinks: subjects that owed no more were dropped.
+ */
 static void leave_place(const struct kept_place *place, struct tally *tallies)
 {
     subject_lock(place->holder);
@@ -597,7 +624,7 @@ void gate_settle(const struct account *account, uint64_t now_ns)
     holders_unlock(account);
 }
 
-/* ---- how a limit stands ---- */
+/* ---- the state of a limit ---- */
 
 static struct standing standing_of_gauge(const struct limit *limit, uint64_t value)
 {

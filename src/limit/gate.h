@@ -1,10 +1,12 @@
 /*
- * The gate: decides whether a command goes now, waits, or is refused, and by which limit; the same for connections and
- * logins; and charges what is known only later.
+ * The gate decides whether a command goes now, waits or is refused, and by which limit. The gate
+ * decides likewise about connections and logins, and charges costs that are known only later.
  *
- * In a policy with one limit the funnel's word decides alone; where several can bind together every decision is made
- * under the subject's lock: all are asked, then all are charged. Limits in shadow mode are asked after the others, as
- * if they were enforced, and charged as if they alone decided. `tallies` are always the caller's worker's, by limit id.
+ * In a policy with one limit the word of the funnel decides alone. Where several limits can bind
+ * together, each decision is made under the lock of the subject: all limits are checked, then all
+ * are charged. Limits in shadow mode are checked after the enforced ones. Each shadow limit is
+ * treated as enforced, and charged as if shadow limits alone decided. `tallies` are always the
+ * counters of the caller's worker, by limit id.
  */
 #ifndef WEIR_LIMIT_GATE_H
 #define WEIR_LIMIT_GATE_H
@@ -20,135 +22,167 @@
 #include "limit/subject.h"
 
 /*
- * May the command go? If one limit refuses it now it is refused, whatever others would delay.
+ * Decides about one command. A limit that refuses the command now outweighs all limits that would
+ * delay it.
  *
- * GATE_PASS: it was charged to every limit that binds it. GATE_WAIT: it has a place in the queue of the limit that
- * delays it longest. Ask again after verdict->wait_ns, with waited_for and the turn of that verdict: then it is put at
- * the head of the other limits' queues, and may have to wait a little more, as it may when the caller is late.
- * Otherwise nothing was charged, and *verdict says why; after GATE_CLOSE the connection is to be closed. Any thread.
+ * GATE_PASS: every limit that binds the command is charged. GATE_WAIT: the command has a position
+ * in the queue of the limit that delays it longest. Ask again after verdict->wait_ns, with
+ * waited_for and the turn of that verdict. The command then gets the head of the other limits'
+ * queues. The command, or the command of a late caller, may then have to wait a little more.
+ *
+ * Any other result: nothing is charged, and *verdict holds the reason. After GATE_CLOSE the caller
+ * closes the connection. Any thread.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask(const struct account *account, const struct ask *ask,
                                                        struct tally *tallies, struct verdict *verdict);
 
 /*
- * Would it be refused now? Then the refusal is counted, and the result is that of gate_ask. GATE_PASS: it would pass or
- * wait; nothing was charged or counted.
+ * Checks only whether the command would be refused now. A refusal is counted, and the result is
+ * that of gate_ask. GATE_PASS: the command would pass or wait; nothing is charged or counted.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
                                                                struct tally *tallies, struct verdict *verdict);
 
 /*
- * gate_ask in fewer steps, for a policy with is_plain, and for n > 0 commands of this row one after the other at the
- * same time: returns how many are GATE_PASS, which are the first ones. The others are GATE_REFUSE, each with *verdict.
+ * gate_ask in fewer steps, for a policy with is_plain. Decides n > 0 commands of this row, one
+ * after the other at now_ns. Returns how many commands pass; the first ones do. Each of the rest
+ * gets GATE_REFUSE with *verdict.
  */
 __attribute__((warn_unused_result)) uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject,
                                                               const struct command *command, uint32_t n,
                                                               uint64_t now_ns, struct tally *tallies,
                                                               struct verdict *verdict);
 
-/* And gate_ask_refusal: true if they are refused, all n. Else nothing was charged or counted. */
+/*
+ * gate_ask_refusal in fewer steps. True if all n commands are refused. False: nothing is charged or
+ * counted.
+ */
 __attribute__((warn_unused_result)) bool gate_refuse_plainly(const struct policy *policy, struct subject *subject,
                                                              const struct command *command, uint32_t n, uint64_t now_ns,
                                                              struct tally *tallies, struct verdict *verdict);
 
 /*
- * For a command of class control, which gate_ask does not stop for limits on bytes: does its connection owe bytes?
- * GATE_WAIT: it waits for verdict->wait_ns, and then goes without asking again. GATE_PASS: nothing is owed. With
- * tallies NULL nothing is counted.
+ * For a command of class control: gate_ask does not stop such a command for limits on bytes.
+ * GATE_WAIT: the connection owes bytes. The command waits for verdict->wait_ns and then goes
+ * without another check. GATE_PASS: nothing is owed. If tallies is NULL nothing is counted.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns,
                                                               struct tally *tallies, struct verdict *verdict);
 
-/* The same for one that has waited: is more than one burst owed? Nothing is counted. */
+/*
+ * gate_ask_debtor for a command that has waited. GATE_WAIT: the debt of bytes exceeds one burst.
+ * Counts nothing.
+ */
 __attribute__((warn_unused_result)) enum gate gate_ask_overdrawn(const struct account *account, uint64_t now_ns,
                                                                  struct verdict *verdict);
 
-/* When a command that waits may go, as its places stand now; they are brought up to date. 0: it has none. */
+/*
+ * Updates the positions of a command that waits. Returns when the command may go, in ns; 0: the
+ * command has no position.
+ */
 uint64_t gate_turn_due(struct turn *turn);
 
 /*
- * A command that was waiting will not go. A place at the end of its queue is given back; one with others behind it
- * stays charged, since their times are already fixed.
+ * A command that waits will not go: gives its positions back. A position with commands behind it
+ * stays charged, since the times of these commands are already fixed.
  */
 void gate_leave(const struct turn *turn, struct tally *tallies);
 
-/* The holders of its places may be let go; what it has been charged is known still. */
+/*
+ * Clears the holders of its positions: the caller may then release these subjects. Keeps what the
+ * command was charged.
+ */
 void gate_forget_places(struct turn *turn);
 
 /*
- * Have the debts of the account's holders run out at the rates of its policy, or newer ones, from now on: what every
- * decision does first. And of one holder that no account has now.
+ * Converts the debts of the holders to the rates of the policy, unless a holder has newer rates.
+ * Every decision does this first. gate_settle_holder does this for one holder outside any charge
+ * target.
  */
 void gate_settle(const struct account *account, uint64_t now_ns);
 void gate_settle_holder(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns);
 
 /*
- * How long until the debt of bytes is no more than one burst beyond the limit; 0: it is not more. For that long no more
- * is to be read of a large request or reply, or of messages.
+ * Time in ns until the debt of bytes is at most one burst beyond the limit; 0: no excess. Until
+ * then the caller reads no more of a large request or reply, and no more messages.
  */
 uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64_t now_ns);
 
-/* Charge `n` bytes that have passed. `counted`: the flags of their call's verdict; 0: they belong to no call. */
+/*
+ * Charges `n` bytes that have passed. `counted`: the flags from the verdict of their call; 0: the
+ * bytes belong to no call.
+ */
 void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct tally *tallies);
 
 /*
- * The same where limits in shadow mode would delay: to them the bytes have passed when the connection's virtual clock
- * (struct ask) says so.
+ * gate_owe_bytes where limits in shadow mode would delay. These limits are charged at virtual_ns,
+ * the virtual clock of the connection (struct ask).
  */
 void gate_owe_bytes_then(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                          uint64_t virtual_ns, struct tally *tallies);
 
 /*
- * So many calls with COUNTED, and with COUNTED_SHADOW, are no longer in flight under this account; or are from now on
- * (when a client changes its account).
+ * Removes calls from those in flight under this charge target: `counted` calls with COUNTED,
+ * `counted_shadow` calls with COUNTED_SHADOW. gate_calls_begin adds them, when a client changes its
+ * charge target.
  */
 void gate_calls_end(const struct account *account, uint64_t counted, uint64_t counted_shadow);
 void gate_calls_begin(const struct account *account, uint64_t counted, uint64_t counted_shadow);
 
-/* Undo the gate's counting for a call with these flags that was not sent after all. */
+/* Undoes the counting of a call with these flags that was not sent after all. */
 void gate_calls_revoke(const struct account *account, uint8_t counted, struct tally *tallies);
 
 /*
- * One more connection, for the limits on connections and connects. GATE_PASS: charged; pass verdict->counted to
- * gate_disconnect when it ends. GATE_CLOSE: too many; nothing was charged, and verdict->limit says so.
+ * Checks one more connection against the limits on connections and connects. GATE_PASS: charged;
+ * pass verdict->counted to gate_disconnect when the connection ends. GATE_CLOSE: nothing is
+ * charged, and verdict->limit is the limit exceeded.
  */
 __attribute__((warn_unused_result)) enum gate gate_connect(const struct account *account, uint64_t now_ns,
                                                            struct tally *tallies, struct verdict *verdict);
 
-/* The same for a part of these limits: `units` is 1U << UNIT_CONNECTS, or 1U << UNIT_CONNECTIONS, or both. */
+/*
+ * gate_connect for some of these limits. `units`: 1U << UNIT_CONNECTS, 1U << UNIT_CONNECTIONS, or
+ * both.
+ */
 __attribute__((warn_unused_result)) enum gate gate_connect_units(const struct account *account, unsigned units,
                                                                  uint64_t now_ns, struct tally *tallies,
                                                                  struct verdict *verdict);
 void gate_disconnect(const struct account *account, uint8_t counted);
 
-/* An existing connection changes to this account: count it without asking. Returns COUNTED*. */
+/*
+ * An existing connection moves to this charge target: counts it without a check. Returns COUNTED*.
+ */
 uint8_t gate_reconnect(const struct account *account);
 
 /*
- * Failed logins: may one more login be tried? And: one has failed. The account's holder PER_SUBJECT is the subject of
- * the client's address. With tallies NULL nothing is counted.
+ * Failed logins. gate_may_login: true if one more login may be tried; gate_login_failed charges a
+ * failure. The holder PER_SUBJECT is the subject of the client's address. If tallies is NULL
+ * nothing is counted.
  */
 __attribute__((warn_unused_result)) bool gate_may_login(const struct account *account, uint64_t now_ns,
                                                         struct tally *tallies);
 
-/* How many logins may fail now before the next is refused; UINT64_MAX: no enforced limit counts failures. */
+/*
+ * How many logins may fail now before the next one is refused. UINT64_MAX: no enforced limit counts
+ * failures.
+ */
 uint64_t gate_logins_left(const struct account *account, uint64_t now_ns);
 void gate_login_failed(const struct account *account, uint64_t now_ns, struct tally *tallies);
 
 /* The state of one limit for its holder. */
 struct standing {
     uint64_t remaining;      /* units that would pass now */
-    int64_t retry_after_ns;  /* until one more unit passes; -1 when it would pass now */
+    int64_t retry_after_ns;  /* until one more unit passes; -1: one passes now */
     uint64_t reset_after_ns; /* until the funnel is empty */
 };
 
 struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns);
 
-/* Can an enforced limit of this part delay the command? */
+/* True if an enforced limit of this part can delay the command. */
 bool gate_delays(const struct policy *policy, const struct command *command, enum part part);
 
-/* Does limit `index` of the policy bind the command? */
+/* True if limit `index` of the policy binds the command. */
 bool gate_binds(const struct policy *policy, unsigned index, const struct command *command);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * What the gate charges beside commands that wish to pass: bytes of those that have passed, the end of their being in
+ * Charges other than those of commands that ask to pass: bytes that have passed, ends of calls in
  * flight, connections, and failed logins.
  */
 #include "limit/gate.h"
 #include "limit/trial.h"
 
 /*
- * Those of `limits` that the account has funnels for: none `per connection` where the connection
- * has gone.
+ * The limits among `limits` with funnels in this charge target. After a connection has closed,
+ * limits `per connection` have none.
  */
 static uint64_t held(const struct account *account, uint64_t limits)
 {
@@ -57,7 +57,7 @@ static bool has_rates_of(const struct account *account, const struct limit *limi
     return subject_has_rates(account->holders[limit->scope], account->policy->rates[limit->scope]);
 }
 
-/* Without the lock: the word is the one of these rates (subject_convert). */
+/* Needs no lock: the word belongs to the rates checked after it was loaded (subject_convert). */
 static uint64_t overdraft_ns(const struct account *account, unsigned index, uint64_t now_ns)
 {
     const struct limit *limit = &account->policy->limits[index];
@@ -92,7 +92,7 @@ uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64
     return longest_ns;
 }
 
-/* When bytes have passed: now, or as a virtual clock says where it may charge the limit. */
+/* When bytes have passed: now, or at the virtual clock, where that clock may charge the limit. */
 struct passed {
     uint64_t now_ns, virtual_ns;
 };
@@ -119,7 +119,7 @@ static FUNNEL_RARE uint64_t owe_anew(const struct account *account, unsigned ind
     return tat_ns;
 }
 
-/* Charge the limit, without the lock; returns the new value of the word. */
+/* Charges the limit without the lock. Returns the new word. */
 static uint64_t owe(const struct account *account, unsigned index, uint64_t n, struct passed passed)
 {
     const struct limit *limit = &account->policy->limits[index];
@@ -137,12 +137,14 @@ static uint64_t owe(const struct account *account, unsigned index, uint64_t n, s
 }
 
 /*
- * Debt of a limit that is enforced is never cut: whatever were forgiven would have passed beyond
- * burst + rate * w, and again each time. It is bounded because everything stops that can be stopped
- * (gate_ask, gate_ask_debtor, gate_overdraft_ns): at most one burst is owed, and what was in flight
- * by then. Behind a limit that is only counted nothing stops; there what comes beyond that would
- * not have come, and is not owed. Nor does a handshake stop: what it takes beyond one burst is not
- * owed, or many of them would shut out all others of the subject for hours.
+ * The debt of an enforced limit is never cut. Every cut would let more than burst + rate * w pass.
+ * The debt is bounded because every stoppable part stops (gate_ask, gate_ask_debtor,
+ * gate_overdraft_ns). At most one burst is owed, plus the bytes in flight at that time.
+ *
+ * Behind a limit in shadow mode nothing stops. Bytes beyond the bound would not have been sent
+ * under an enforced limit, and are not charged. A handshake does not stop either. Its bytes beyond
+ * one burst are not charged: otherwise many handshakes would shut out the subject's other
+ * connections for hours.
  */
 void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct tally *tallies)
@@ -191,11 +193,12 @@ void gate_calls_revoke(const struct account *account, uint8_t counted, struct ta
     for (uint64_t limits = policy->of_unit[UNIT_INFLIGHT]; limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         bool is_counted = (counted & (policy->shadows >> i & 1 ? COUNTED_SHADOW : COUNTED)) != 0;
-        tally_add(&tallies[policy->limits[i].id].admitted, is_counted ? UINT64_MAX : 0); /* one less */
+        /* subtracts 1 */
+        tally_add(&tallies[policy->limits[i].id].admitted, is_counted ? UINT64_MAX : 0);
     }
 }
 
-/* ---- connections, when they begin, change their subject, and end; and failed logins ---- */
+/* ---- connections: begin, change of subject, end; and failed logins ---- */
 
 static uint64_t limits_on(const struct policy *policy, unsigned units)
 {

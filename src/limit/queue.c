@@ -1,6 +1,6 @@
 #include "limit/queue.h"
 
-/* ---- departure ---- */
+/* ---- departures ---- */
 
 static void set(struct funnel *word, uint64_t ns)
 {
@@ -23,21 +23,24 @@ static uint64_t later(uint64_t a_ns, uint64_t b_ns)
 }
 
 /*
- * By how much places have been moved back since the start. Places that were put ahead (`is_ahead`) do not move when
- * others are put ahead.
+ * Total time that positions have moved back since the start. With `is_ahead`, moves for commands
+ * that joined at the head are left out.
  */
 static uint64_t departure_shift(const struct departure *departure, bool is_ahead)
 {
     return less(word(departure, DEPARTURE_SHIFT), is_ahead ? word(departure, DEPARTURE_AHEAD) : 0);
 }
 
-/* The place, moved back by so much. */
+/* The position moved back by by_ns. */
 static struct queue_place departure_moved(struct queue_place place, uint64_t by_ns)
 {
     return (struct queue_place){place.begin_ns + by_ns, place.end_ns + by_ns, place.due_ns + by_ns};
 }
 
-/* The place of length span_ns ahead of all that wait, but behind what has left and what was put ahead before. */
+/*
+ * The position of length span_ns at the head: before all waiting commands, after all departures and
+ * earlier joins at the head.
+ */
 static struct queue_place departure_ahead(const struct departure *departure, uint64_t span_ns, uint64_t burst_ns,
                                           uint64_t now_ns)
 {
@@ -46,7 +49,10 @@ static struct queue_place departure_ahead(const struct departure *departure, uin
     return (struct queue_place){begin_ns, begin_ns + span_ns, less(begin_ns + span_ns, burst_ns)};
 }
 
-/* A command takes that place: those behind it move back by by_ns. The caller moves the funnel as much. */
+/*
+ * A command takes the position at the head, and the positions behind it move back by by_ns. The
+ * caller moves the funnel by as much.
+ */
 static void departure_put_ahead(const struct departure *departure, const struct queue_place *place, uint64_t by_ns)
 {
     set(departure->words[DEPARTURE_SHIFT], word(departure, DEPARTURE_SHIFT) + by_ns);
@@ -54,13 +60,16 @@ static void departure_put_ahead(const struct departure *departure, const struct 
     set(departure->words[DEPARTURE_FRONT], place->end_ns);
 }
 
-/* Its command could leave, but still waits in another queue: whatever is put ahead from now on comes behind it. */
+/*
+ * The position's command could leave, but waits in another queue. Later joins at the head come
+ * behind this position.
+ */
 static void departure_pass(const struct departure *departure, const struct queue_place *place)
 {
     set(departure->words[DEPARTURE_LAST], later(word(departure, DEPARTURE_LAST), place->end_ns));
 }
 
-/* From when on the command of this place may leave. */
+/* The earliest time at which the command of this position may leave. */
 static uint64_t departure_until(const struct departure *departure, const struct queue_place *place)
 {
     uint64_t free_ns = less(word(departure, DEPARTURE_GONE) + place->due_ns, place->begin_ns);
@@ -68,8 +77,8 @@ static uint64_t departure_until(const struct departure *departure, const struct 
 }
 
 /*
- * What leaves is charged as if it had begun a little earlier: by what it takes beyond the burst, since it has waited
- * for that, and by the slack, as far as the burst does not cover that.
+ * The time from which a departure is charged, a little before now_ns. The difference is the cost
+ * beyond the burst, for which the command has waited, plus the slack that the burst does not cover.
  */
 static uint64_t earliest_ns(const struct queue_place *place, uint64_t now_ns)
 {
@@ -77,7 +86,7 @@ static uint64_t earliest_ns(const struct queue_place *place, uint64_t now_ns)
     return less(now_ns, allowed_ns);
 }
 
-/* Its command leaves. */
+/* The command of the position leaves. */
 static void departure_go(const struct departure *departure, const struct queue_place *place, uint64_t now_ns)
 {
     uint64_t begin_ns = earliest_ns(place, now_ns);
@@ -178,7 +187,9 @@ struct kept_place queue_last(const struct queue *queue, uint64_t units)
     return place_in(queue, at, units, false);
 }
 
-/* Move it back as places have been moved until their shift was shift_ns. LIMIT FORGIVE may have set that to 0. */
+/*
+ * Moves the position back to the total shift shift_ns. LIMIT FORGIVE may have reset the total to 0.
+ */
 static bool move(struct kept_place *place, uint64_t shift_ns)
 {
     uint64_t by_ns = less(shift_ns, place->shift_ns);
@@ -187,13 +198,13 @@ static bool move(struct kept_place *place, uint64_t shift_ns)
     return by_ns > 0;
 }
 
-/* The place that ends there, at the rate that the queue has now. */
+/* The position that ends at end_ns, at the current rate of the queue. */
 static struct queue_place place_until(uint64_t end_ns, uint64_t span_ns, uint64_t burst_ns)
 {
     return (struct queue_place){less(end_ns, span_ns), end_ns, less(end_ns, burst_ns)};
 }
 
-/* What changes of the rate have made of the place since it was looked at; true if there were any. */
+/* Applies all rate changes since the last look to the position. True if there were any. */
 static bool retime(struct kept_place *place, const struct departure *departure)
 {
     uint64_t timed = funnel_word(departure->words[DEPARTURE_TIMED]);
@@ -201,7 +212,7 @@ static bool retime(struct kept_place *place, const struct departure *departure)
     while (place->timed < timed) {
         const struct retiming *how = subject_retiming(place->holder, place->departures, place->timed + 1);
         uint64_t span_ns = place->at.end_ns - place->at.begin_ns;
-        if (how == NULL) { /* too long ago: it goes to the end */
+        if (how == NULL) { /* change no longer recorded: the position goes to the end */
             place->at = place_until(funnel_word(departure->queue), span_ns, place->at.end_ns - place->at.due_ns);
             place->timed = timed;
             break;
@@ -249,7 +260,7 @@ void queue_go(const struct kept_place *place, uint64_t now_ns)
     departure_go(&departure, &place->at, now_ns);
 }
 
-/* Nobody waits: the queue ends behind the last place that was used. */
+/* No command waits: the queue now ends behind the last used position. */
 static void cut(const struct departure *departure)
 {
     uint64_t end_ns = funnel_word(departure->words[DEPARTURE_LAST]);
@@ -263,7 +274,7 @@ void queue_leave(const struct kept_place *place)
     const struct departure departure = departure_at(place);
     struct kept_place now = *place;
     if (!subject_has_queue(place->holder, place->slot))
-        return; /* the place became empty when the queue ended */
+        return; /* the position became empty when the queue ended */
     (void)look(&now, &departure);
     uint64_t begin_ns = funnel_word(departure.words[DEPARTURE_LAST]);
     begin_ns = begin_ns > now.at.begin_ns ? begin_ns : now.at.begin_ns;

@@ -44,7 +44,10 @@ static void reduce(uint64_t *a, uint64_t *b)
     *b /= by;
 }
 
-/* ceil(n * factor / by), where the product may have 192 bits: bit by bit, the remainder always below `by`. */
+/*
+ * ceil(n * factor / by), at most RATE_LONGEST_NS. The product may have 192 bits: it is built bit by
+ * bit, with the remainder always below `by`.
+ */
 static uint64_t scale_up(uint64_t n, wide factor, wide by)
 {
     wide product;
@@ -53,7 +56,8 @@ static uint64_t scale_up(uint64_t n, wide factor, wide by)
         return quotient < RATE_LONGEST_NS ? (uint64_t)quotient : RATE_LONGEST_NS;
     }
     wide quotient = 0, rest = 0;
-    for (unsigned bit = 64; bit-- > 0;) { /* n = its bits from the highest on: quotient and rest of n * factor */
+    /* invariant: quotient and rest of (the bits of n so far) * factor */
+    for (unsigned bit = 64; bit-- > 0;) {
         wide add_quotient = (n >> bit & 1) != 0 ? factor / by : 0, add_rest = (n >> bit & 1) != 0 ? factor % by : 0;
         bool carries = rest >= by - rest; /* 2 * rest >= by, without overflow */
         if (quotient > RATE_LONGEST_NS)
@@ -107,7 +111,7 @@ void slot_rate_set(struct slot_rate *slot, const struct limit *limit)
 {
     enum unit unit = (enum unit)limit->unit;
     if (limit->action == OVER_DENY || unit_is_gauge(unit))
-        return; /* what was owed there before goes on as it did */
+        return; /* an older debt at that index drains at its old rate */
     slot->rate = limit->rate;
     slot->departures = limit->departures;
     slot->kind = unit_is_bytes(unit) ? SLOT_BYTES : SLOT_UNITS;

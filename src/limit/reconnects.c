@@ -12,14 +12,14 @@
 
 struct row {
     uint64_t hash;
-    uint64_t closed_ns; /* the last of them */
+    uint64_t closed_ns; /* last close */
     uint32_t permits;   /* 0: the row is free */
 };
 
 struct reconnects {
     struct hash_key key;
-    _Atomic uint64_t last_ns; /* of all */
-    pthread_mutex_t lock;     /* of the rows */
+    _Atomic uint64_t last_ns; /* last close of any address */
+    pthread_mutex_t lock;     /* protects the rows */
     struct row rows[ROWS];
 };
 
@@ -42,7 +42,7 @@ static uint64_t hash_of(const struct reconnects *reconnects, const struct ip *ip
     return hash_bytes(reconnects->key, slice_of((const char *)ip->bytes, sizeof ip->bytes));
 }
 
-/* The row of the address, or else the one that is given up for it. */
+/* The row of the address, or the row that is given up for the address. */
 static struct row *find_row(struct reconnects *reconnects, uint64_t hash)
 {
     struct row *best = &reconnects->rows[hash % ROWS];
@@ -69,7 +69,10 @@ void reconnects_note(struct reconnects *reconnects, const struct ip *ip, uint64_
     atomic_store_explicit(&reconnects->last_ns, now_ns, memory_order_release);
 }
 
-/* True if Redis was found away about when the connection was closed, or after that. */
+/*
+ * True if Redis was found away after the connection was closed, or at most RECONNECTS_SLACK_NS
+ * before.
+ */
 static bool is_outage(const struct row *row, uint64_t away_ns)
 {
     return away_ns != 0 && row->closed_ns <= away_ns + RECONNECTS_SLACK_NS;

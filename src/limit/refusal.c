@@ -30,10 +30,11 @@ static size_t denial(char *out, const struct limit *limit)
     return (size_t)(put(at, SLICE("\r\n")) - out);
 }
 
-/* By hand, because a refusal must cost less than a pass and printf does not. */
+/* Formats by hand: a refusal must cost less than a pass, which printf does not allow. */
 size_t refusal_text(char *out, struct slice prefix, const struct verdict *verdict)
 {
-    const size_t most = 32; /* of the prefix, as the configuration has it: the rest always fits then */
+    /* longest prefix the configuration accepts: the rest then fits in REFUSAL_ROOM */
+    const size_t most = 32;
     if (verdict->limit->action == OVER_DENY)
         return denial(out, verdict->limit);
     char *at = put(out, SLICE("-"));

@@ -1,5 +1,5 @@
 /*
- * The error reply for a command that exceeds a limit, or is denied.
+ * The error replies for commands that exceed a limit, are denied, or come from a blocked subject.
  */
 #ifndef WEIR_LIMIT_REFUSAL_H
 #define WEIR_LIMIT_REFUSAL_H
@@ -10,15 +10,17 @@
 #include "limit/gate.h"
 
 /*
- * Write "-PREFIX retry_in_ms=37 limit=free/write\r\n", milliseconds rounded up, -1 for never; or for a limit that
- * denies "-NOPERM denied by policy free\r\n". `out` has REFUSAL_ROOM bytes. Returns the length.
+ * Writes "-PREFIX retry_in_ms=37 limit=free/write\r\n". Milliseconds are rounded up; -1 means
+ * never. For a limit that denies: "-NOPERM denied by policy free\r\n". `out` has REFUSAL_ROOM
+ * bytes. Returns the length.
  */
 #define REFUSAL_ROOM 192
 size_t refusal_text(char *out, struct slice prefix, const struct verdict *verdict);
 
 /*
- * "-NOPERM blocked by the operator: reason\r\n", without what follows the colon where there is none. `out` has
- * REFUSAL_BLOCK_ROOM bytes, the reason BLOCK_REASON_MAX at most and no line ends.
+ * Writes "-NOPERM blocked by the operator: reason\r\n", or without ": reason" if the reason is
+ * empty. `out` has REFUSAL_BLOCK_ROOM bytes. The reason has at most BLOCK_REASON_MAX bytes and no
+ * line ends. Returns the length.
  */
 #define REFUSAL_BLOCK_ROOM 256
 size_t refusal_block(char *out, struct slice reason);

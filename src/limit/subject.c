@@ -9,8 +9,9 @@
 #include "limit/figures/demand.h"
 
 #define MORE_FUNNELS 7
-#define GAUGE_MOST (UINT64_C(1) << 32) /* more than any number of connections or calls; as a time, 4 s after boot */
-#define SPINS 64                       /* pauses before the processor is offered to the holder of a subject's lock */
+/* more than any number of connections or calls; as a time, 4 s after boot */
+#define GAUGE_MOST (UINT64_C(1) << 32)
+#define SPINS 64 /* spins on the lock of a subject before the thread yields the processor */
 
 size_t subject_bytes(size_t name_len, uint16_t n_funnels)
 {
@@ -29,7 +30,7 @@ struct subject *subject_init(void *memory, struct record *record, struct slice n
     return subject;
 }
 
-/* `zalloc` is calloc, or mem_zalloc. NULL: out of memory. */
+/* `zalloc` is calloc or mem_zalloc. NULL: out of memory. */
 static struct subject *new_outside(struct record *record, enum scope scope, struct slice name,
                                    void *(*zalloc)(size_t count, size_t size))
 {
@@ -88,9 +89,9 @@ bool subject_is_overflow(const struct subject *subject)
     return subject == subject->record->overflow;
 }
 
-/* ---- funnels that came late ---- */
+/* ---- funnels added later ---- */
 
-/* A few more than there are slots now: slots mostly come in groups. */
+/* Makes room for a few more indexes than exist now. Indexes mostly come in groups. */
 static struct more_funnels *more_new(uint16_t first, uint16_t n_slots, void *(*zalloc)(size_t count, size_t size))
 {
     uint16_t n = (uint16_t)(n_slots - first + MORE_FUNNELS);
@@ -153,7 +154,10 @@ struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
 
 /* ---- debts ---- */
 
-/* What a new subject would owe there, at least: the overflow's debt shrinks only by time. */
+/*
+ * The debt of a new subject at that index, at least. The debt of the overflow subject only shrinks
+ * with time.
+ */
 static uint64_t fresh_word(const struct subject *subject, size_t slot)
 {
     const struct subject *overflow = subject->record->overflow;
@@ -179,7 +183,7 @@ bool subject_is_forgettable(struct subject *subject, enum forgetting which, uint
 {
     if (atomic_load_explicit(&subject->holders, memory_order_acquire) > 0)
         return false;
-    /* Words of other rates do not compare. */
+    /* Words of different rates do not compare. */
     if (atomic_load_explicit(&subject->rates, memory_order_relaxed) !=
         atomic_load_explicit(&subject->record->overflow->rates, memory_order_relaxed))
         which = FORGET_EMPTY;
@@ -203,7 +207,7 @@ static bool owes_nothing_at_all(const struct subject *subject, uint64_t now_ns)
     return true;
 }
 
-/* Only debts: gauges stay with the subject that counted them. */
+/* Copies debts only. A gauge stays with the subject that counted it. */
 static void inherit(struct subject *heir, const struct funnel *funnels, size_t first, size_t n, uint64_t now_ns)
 {
     for (size_t i = 0; i < n && first + i < heir->n_funnels; i++)
@@ -225,7 +229,7 @@ void subject_inherit_overflow(struct subject *heir, uint64_t now_ns)
     subject_unlock(overflow);
 }
 
-/* A gauge is no debt, and stays. Only a time can lie in the future. */
+/* Clears debts. A gauge is no debt and stays; only a time can lie in the future. */
 static void forgive_funnels(struct funnel *funnels, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -243,7 +247,7 @@ void subject_forgive(struct subject *subject)
     subject_unlock(subject);
 }
 
-/* ---- the short lock ---- */
+/* ---- the spin lock ---- */
 
 static void pause_briefly(unsigned spins)
 {

@@ -1,10 +1,11 @@
 /*
- * A subject: a user, an address ... that is being limited, shared by all connections of one identity on all workers;
- * its funnels, and the record of its policy.
+ * A subject: what is limited, for example a user or an address. All connections of one identity on
+ * all workers share it. A subject holds its funnels and points to the counters of its policy.
  *
- * It belongs to a policy's record in the ledger: the same user under two policies is two subjects, and a reload changes
- * none of them. Reference-counted; whoever holds it may charge its funnels, on any thread. What finds it by its name,
- * makes it and forgets it is the table (limit/subjects.h).
+ * The key of a subject is its name and the counters of its policy. The same user under two policies
+ * is two subjects, and a reload changes neither. Subjects are reference-counted. Any thread that
+ * holds a reference may charge the funnels. The table (limit/subjects.h) makes, finds and drops
+ * subjects.
  */
 #ifndef WEIR_LIMIT_SUBJECT_H
 #define WEIR_LIMIT_SUBJECT_H
@@ -25,21 +26,33 @@ struct observed;
 struct subject;
 
 /*
- * What the ledger remembers of one policy as long as the process lives, whatever its limits are now.
+ * The counters of one policy. The counters live as long as the process, whatever the limits are
+ * now.
  *
- * Made on one thread by limit/figures/ledger.h, which owns it; the atomic members are used on any.
+ * limit/figures/ledger.h makes and owns the counters, on one thread. Any thread uses the atomic
+ * members.
  */
 struct record {
     char name[LEDGER_NAME_MAX + 1];
     uint8_t name_len;
-    uint16_t number;                     /* in the ledger: less than LEDGER_POLICIES_MAX */
-    _Atomic uint16_t slots[SCOPE_COUNT]; /* how many slots limits of each scope have been given */
-    _Atomic uint32_t subjects;           /* how many are in the table now */
-    _Atomic bool is_locked; /* decide under the subject's lock: some version of this policy since the start needs it */
-    struct slot_rate *rates[SCOPE_COUNT]; /* by slot: the rate its limit had last, whatever subject it was for */
-    struct observed *observed;            /* how much its subjects have asked for */
-    struct subject *overflow;             /* shared by all for whom there is no room or memory; see limit/subjects.h */
-    struct subject *everybody;            /* has the funnels with scope PER_POLICY; NULL: there are none */
+    /* index among all counters; less than LEDGER_POLICIES_MAX */
+    uint16_t number;
+    _Atomic uint16_t slots[SCOPE_COUNT]; /* number of funnel indexes given to limits, by scope */
+    _Atomic uint32_t subjects;           /* number of the policy's subjects in the table */
+    /*
+     * True: decide under the lock of the subject. Set once any version of this policy since the
+     * start needs the lock.
+     */
+    _Atomic bool is_locked;
+    /* by index: the last rate of its limit, for any subject */
+    struct slot_rate *rates[SCOPE_COUNT];
+    struct observed *observed; /* peak rates of the policy's subjects */
+    /*
+     * The overflow subject: shared by all identities without a subject of their own, for want of
+     * room or memory. See limit/subjects.h.
+     */
+    struct subject *overflow;
+    struct subject *everybody; /* holds the funnels with scope PER_POLICY; NULL: none */
 };
 
 static inline uint16_t record_slots(const struct record *record, enum scope scope)
@@ -47,7 +60,9 @@ static inline uint16_t record_slots(const struct record *record, enum scope scop
     return atomic_load_explicit(&record->slots[scope], memory_order_acquire);
 }
 
-/* Funnels for slots that were added after the subject was made. They never move in memory. */
+/*
+ * Funnels for indexes that were added after the subject was made. A funnel never moves in memory.
+ */
 struct more_funnels {
     _Atomic(struct more_funnels *) next;
     uint16_t first;
@@ -56,61 +71,73 @@ struct more_funnels {
 };
 
 /*
- * A queue's rate has changed while commands waited in it: how their places are timed anew (limit/queue.h). Under the
- * subject's lock.
+ * Records how positions are retimed after a rate changed while commands waited in the queue
+ * (limit/queue.h). Under the lock of the subject.
  */
 struct retiming {
-    struct retiming *next;       /* an earlier one, or one of another queue */
-    uint64_t number;             /* what DEPARTURE_TIMED was raised to */
-    uint64_t at_ns, end_ns;      /* when; and where the queue ends at the new rate */
-    uint64_t shift_ns, ahead_ns; /* DEPARTURE_SHIFT and DEPARTURE_AHEAD by then */
+    struct retiming *next;       /* an earlier retiming of this queue or of another one */
+    uint64_t number;             /* the new value of DEPARTURE_TIMED */
+    uint64_t at_ns, end_ns;      /* time of the change, and end of the queue at the new rate */
+    uint64_t shift_ns, ahead_ns; /* DEPARTURE_SHIFT and DEPARTURE_AHEAD at the time of the change */
     uint64_t burst_ns;           /* at the new rate */
     struct unit_time from, to;
-    uint16_t departures; /* the queue: first slot of its departure's words */
+    uint16_t departures; /* identifies the queue: first index of its departure's words */
 };
 
 struct demand;
 
 struct subject {
-    struct subject *next;     /* in its bucket */
-    _Atomic uint32_t holders; /* references */
-    _Atomic uint32_t lock;    /* the short lock of a joint decision */
+    struct subject *next;     /* next subject in the hash bucket */
+    _Atomic uint32_t holders; /* number of references */
+    _Atomic uint32_t lock;    /* spin lock of decisions over several limits */
     uint64_t hash;
-    struct record *record; /* of its policy; the ledger's */
+    struct record *record; /* counters of its policy; owned by limit/figures/ledger.h */
     _Atomic(struct more_funnels *) more;
-    _Atomic(struct demand *)
-        demand; /* how much it has asked for; NULL: nothing was counted. See limit/figures/demand.h */
+    /* peak rates; NULL: nothing counted. See limit/figures/demand.h */
+    _Atomic(struct demand *) demand;
     struct retiming *retimings;
     uint16_t n_funnels;
     uint16_t name_len;
-    uint8_t scope;           /* enum scope: whose slots its funnels are */
-    _Atomic uint32_t n_left; /* connections that have gone and left calls under way: front/client/remains.h */
-    _Atomic uint16_t queues; /* on how many workers its commands wait for their share: upstream/fair/fair_queue.h */
-    _Atomic uint64_t share_waits; /* how often one of its connections has waited for its share, ... */
-    _Atomic uint64_t share_us;    /* ... and how long, all together */
-    char *name;                   /* one allocation with the subject */
-    /* By what its words are to be read; changed under the lock. NULL: all are empty. A reference; see subject_convert */
+    uint8_t scope; /* enum scope of its funnel indexes */
+    /* closed connections with calls still in flight: front/client/remains.h */
+    _Atomic uint32_t n_left;
+    /* number of workers on which its commands wait in the fair queue: upstream/fair/fair_queue.h */
+    _Atomic uint16_t queues;
+    _Atomic uint64_t share_waits; /* how often its connections have waited for their share */
+    _Atomic uint64_t share_us;    /* total time of these waits */
+    char *name;                   /* in the allocation of the subject */
+    /*
+     * The rates by which the words are read; a reference, changed under the lock. NULL: all words
+     * are empty. See subject_convert.
+     */
     _Atomic(struct rate_table *) rates;
-    struct funnel funnels[]; /* by slot */
+    struct funnel funnels[]; /* by index */
 };
 
 /*
- * A subject that is in no table and has no name: for the funnels of one connection. NULL: out of memory; may be freed.
+ * Makes a subject without a name and outside the table, for the funnels of one connection. NULL:
+ * out of memory. subject_free_detached accepts NULL.
  */
 struct subject *subject_new_detached(struct record *record, enum scope scope);
 void subject_free_detached(struct subject *subject);
 
-/* The same with a name, for a record; allocated with base/mem.h, so never NULL. */
+/* Makes a named subject that the counters of a policy own. Never NULL (base/mem.h). */
 struct subject *subject_new_lasting(struct record *record, enum scope scope, struct slice name);
 void subject_grow_lasting(struct subject *subject);
 
-/* Add funnels for slots that were added since the subject was made. Any thread. False: out of memory. */
+/* Adds funnels for indexes added since the subject was made. Any thread. False: out of memory. */
 __attribute__((warn_unused_result)) bool subject_grow(struct subject *subject);
 
-/* The funnel of that slot; NULL: it was added after the subject was made, and subject_grow has not succeeded since. */
+/*
+ * Returns the funnel of the index. NULL: the index was added later, and subject_grow has not
+ * succeeded since.
+ */
 struct funnel *subject_find_funnel(struct subject *subject, uint16_t slot);
 
-/* The funnel of a slot that was added after the subject was made; subject_grow has succeeded since. */
+/*
+ * Returns the funnel of an index added after the subject was made. Requires a successful
+ * subject_grow since.
+ */
 struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot);
 
 static inline struct funnel *subject_funnel(struct subject *subject, uint16_t slot)
@@ -119,17 +146,20 @@ static inline struct funnel *subject_funnel(struct subject *subject, uint16_t sl
 }
 
 /*
- * Bring its debts from the rates that they have to those of `table`, as of now: what is owed stays the same number of
- * units, and is cut to the new burst (bytes: and what was in flight; queues: and what waits). Under its lock; a
- * connection's own holder needs none.
+ * Converts the debts of the subject to the rates of `table`, as of now. Each debt keeps its number
+ * of units and is cut to the new burst. Debts of bytes also keep what was in flight, and queues
+ * keep what waits. Call under the lock; a subject of one connection needs no lock.
  *
- * Meanwhile and later other threads may charge a word without the lock, if they have loaded the word (funnel_peek)
- * before they found the rates they know (subject_has_rates), and replace no other value: every word whose rate changes
- * is replaced, too.
+ * Other threads may charge a word without the lock. Such a thread loads the word (funnel_peek)
+ * before it checks the rates (subject_has_rates), and replaces no other value than the loaded one.
+ * The conversion therefore replaces every word if its rate changes.
  */
 void subject_convert(struct subject *subject, struct rate_table *table, uint64_t now_ns);
 
-/* How the places in that queue were timed anew by that conversion; NULL: it is not known any more. Under its lock. */
+/*
+ * Returns how conversion `number` retimed the positions of that queue. NULL: no longer known. Under
+ * the lock.
+ */
 const struct retiming *subject_retiming(const struct subject *subject, uint16_t departures, uint64_t number);
 void retimings_free(struct retiming *retimings);
 
@@ -138,23 +168,32 @@ static inline bool subject_has_rates(const struct subject *subject, const struct
     return atomic_load_explicit(&subject->rates, memory_order_acquire) == rates;
 }
 
-/* Do all subjects of its policy share it? Then its rates are those of the policy, whatever a single subject has. */
+/*
+ * True if all subjects of its policy share it. Such a subject runs at the rates of the policy,
+ * never at those of a single subject.
+ */
 bool subject_is_common(const struct subject *subject);
 
-/* The rate at which the limit's funnel there runs, for all who share it; under the lock, once the rates are set. */
+/*
+ * Returns the rate at which the subject's funnel for the limit runs. Call under the lock, once the
+ * rates are set.
+ */
 static inline const struct rate *subject_rate(const struct subject *subject, const struct limit *limit)
 {
     return &atomic_load_explicit(&subject->rates, memory_order_relaxed)->at[limit->slot].rate;
 }
 
-/* When the funnel of that slot may hold more than its burst, by the newest rates the subject has met; under the lock. */
+/*
+ * Returns when the funnel of the index may hold more than its burst, by the newest rates of the
+ * subject. Under the lock.
+ */
 static inline enum slot_queue subject_slot_queue(const struct subject *subject, uint16_t slot)
 {
     const struct rate_table *rates = atomic_load_explicit(&subject->rates, memory_order_relaxed);
     return rates != NULL && slot < rates->n ? (enum slot_queue)rates->at[slot].queue : SLOT_QUEUE_NONE;
 }
 
-/* True if commands wait there in the queue of a limit; under the lock. */
+/* True if commands wait at that index in the queue of a limit. Under the lock. */
 static inline bool subject_has_queue(const struct subject *subject, uint16_t slot)
 {
     return subject_slot_queue(subject, slot) == SLOT_QUEUE;
@@ -162,7 +201,7 @@ static inline bool subject_has_queue(const struct subject *subject, uint16_t slo
 
 struct slice subject_name(const struct subject *subject);
 
-/* Is it its policy's overflow subject? */
+/* True if the subject is the overflow subject of its policy. */
 bool subject_is_overflow(const struct subject *subject);
 
 void subject_wait_for_lock(struct subject *subject);
@@ -178,7 +217,10 @@ static inline void subject_unlock(struct subject *subject)
     atomic_store_explicit(&subject->lock, 0, memory_order_release);
 }
 
-/* Its commands wait for their share on one worker more: returns on how many. */
+/*
+ * Notes that its commands wait in the fair queue of one more worker. Returns the number of such
+ * workers.
+ */
 static inline uint32_t subject_queue(struct subject *subject)
 {
     return atomic_fetch_add_explicit(&subject->queues, 1, memory_order_relaxed) + 1U;
@@ -189,14 +231,14 @@ static inline void subject_unqueue(struct subject *subject)
     atomic_fetch_sub_explicit(&subject->queues, 1, memory_order_relaxed);
 }
 
-/* One of its connections has waited for its share for so long. */
+/* Counts a wait for the fair share by one of its connections. */
 static inline void subject_count_share_wait(struct subject *subject, uint64_t us)
 {
     atomic_fetch_add_explicit(&subject->share_waits, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&subject->share_us, us, memory_order_relaxed);
 }
 
-/* One connection more (1), or less (-1), has gone and left calls under way. */
+/* Adds n (1 or -1) to the closed connections that have calls in flight. */
 static inline void subject_note_left(struct subject *subject, int n)
 {
     atomic_fetch_add_explicit(&subject->n_left, (uint32_t)n, memory_order_relaxed);
@@ -207,27 +249,31 @@ static inline bool subject_has_left(const struct subject *subject)
     return atomic_load_explicit(&subject->n_left, memory_order_relaxed) > 0;
 }
 
-/* ---- for the table of them ---- */
+/* ---- for the table of subjects ---- */
 
-/* The size of a subject; funnels added later not counted. */
+/* Size of a subject in bytes, without funnels added later. */
 size_t subject_bytes(size_t name_len, uint16_t n_funnels);
 
-/* Make one in `memory`, which is zeroed and has subject_bytes; one reference. */
+/* Initialises a subject with one reference in `memory`, which is zeroed and has subject_bytes. */
 struct subject *subject_init(void *memory, struct record *record, struct slice name, uint16_t n_funnels);
 void subject_hold(struct subject *subject);
 
-/* Which subjects may be dropped: those without debt; or, to make room, all that a new one would owe as much as. */
+/*
+ * Which subjects may be dropped. FORGET_EMPTY: subjects without debt. FORGET_OWING_NO_MORE, to make
+ * room: subjects that owe no more than a new subject would.
+ */
 enum forgetting { FORGET_EMPTY, FORGET_OWING_NO_MORE };
 
-/* Has it no references, and may it be dropped? */
+/* True if the subject has no references and may be dropped. */
 bool subject_is_forgettable(struct subject *subject, enum forgetting which, uint64_t now_ns);
 
 /*
- * A new subject owes what its policy's overflow subject owes, since its connections may have used that one before.
+ * Copies the debts of the overflow subject to a new subject. Its connections may have used the
+ * overflow subject before.
  */
 void subject_inherit_overflow(struct subject *heir, uint64_t now_ns);
 
-/* Empty its funnels. */
+/* Empties its funnels. */
 void subject_forgive(struct subject *subject);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * The table of subjects: shards of hash buckets, each shard under its own mutex, one cap on all of them together.
+ * The table of subjects: shards of hash buckets, one mutex for each shard, one cap for all shards.
  *
- * A subject is found, held, examined and dropped only under its shard's mutex, so one that is dropped has no holder and
- * gets none. Room under the cap is counted: whoever adds a subject claims room for it first. Each shard is searched for
- * subjects to forget like a clock's hand goes, a few buckets at a time.
+ * A subject is found, referenced, examined and dropped only under the mutex of its shard. A subject
+ * being dropped therefore has no references and gets none. Room under the cap is counted, and
+ * claimed before a subject is added. A clock hand in each shard searches for subjects to drop, a
+ * few buckets at a time.
  */
 #include "limit/subjects.h"
 
@@ -21,30 +22,34 @@
 
 #define SHARDS 64
 #define SHARD_BITS 6
-#define FORGET_BUCKETS 4          /* looked at for each newcomer: more than come, so that the idle ones go */
-#define RELIEF_EVERY_NS NS_PER_MS /* for those who are in an overflow subject already */
-#define RELIEF_BUCKETS 128        /* looked at when the table is full: some 15 us of memory accesses at worst */
+/* examined for each new subject: more than one, which drains idle subjects */
+#define FORGET_BUCKETS 4
+/* between searches for connections that use an overflow subject */
+#define RELIEF_EVERY_NS NS_PER_MS
+/* examined when the table is full: at most some 15 us of memory accesses */
+#define RELIEF_BUCKETS 128
 
 struct shard {
     pthread_mutex_t lock;
     struct subject **buckets;
     size_t n_buckets; /* 0, or a power of 2 */
     size_t count;
-    size_t hand;            /* the bucket that is examined next */
+    size_t hand;            /* index of the bucket examined next */
     _Atomic uint64_t bytes; /* of subjects and buckets; changed under the lock */
 };
 
 struct subjects {
     struct hash_key key;
     size_t max;
-    _Atomic size_t count;           /* subjects, and room claimed for those being made; <= max */
-    _Atomic unsigned relief;        /* the shard where the next search for room starts */
-    _Atomic uint64_t relief_due_ns; /* when those in overflow subjects may search again */
+    /* subjects, plus room claimed for subjects being made; <= max */
+    _Atomic size_t count;
+    _Atomic unsigned relief;        /* shard where the next search for room starts */
+    _Atomic uint64_t relief_due_ns; /* when connections of overflow subjects may search again */
     _Atomic uint64_t n_overflows;
     struct shard shards[SHARDS];
 };
 
-/* The key of the table. */
+/* The key of a subject in the table. */
 struct wanted {
     struct record *record;
     struct slice name;
@@ -113,8 +118,8 @@ static bool is_wanted(const struct subject *subject, const struct wanted *wanted
 void subject_put(struct subjects *subjects, struct subject *subject)
 {
     (void)subjects;
-    atomic_fetch_sub_explicit(&subject->holders, 1,
-                              memory_order_release); /* so that whoever forgets it sees its charges */
+    /* release: the thread that drops the subject sees its charges */
+    atomic_fetch_sub_explicit(&subject->holders, 1, memory_order_release);
 }
 
 /* ---- one shard, under its lock ---- */
@@ -139,7 +144,9 @@ static void link_in(struct shard *shard, struct subject *subject)
     *bucket = subject;
 }
 
-/* Twice the buckets when there are as many subjects. False only when there is no bucket at all. */
+/*
+ * Doubles the buckets when there is a subject for each. False only if there are no buckets at all.
+ */
 static bool make_room(struct shard *shard)
 {
     if (shard->count < shard->n_buckets)
@@ -163,7 +170,10 @@ static bool make_room(struct shard *shard)
     return true;
 }
 
-/* Drop from the bucket under the hand what may be forgotten, at most `most`; the hand goes on. How many went. */
+/*
+ * Drops at most `most` subjects from the bucket under the hand and advances the hand. Returns how
+ * many were dropped.
+ */
 static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting which, uint64_t now_ns)
 {
     struct subject **link = &shard->buckets[shard->hand];
@@ -194,9 +204,9 @@ static void forget_some(struct subjects *subjects, struct shard *shard, uint64_t
     atomic_fetch_sub_explicit(&subjects->count, dropped, memory_order_relaxed);
 }
 
-/* ---- looking at all ---- */
+/* ---- visiting all subjects ---- */
 
-#define LOOK_BUCKETS 256 /* at a time: some 30 us of memory accesses */
+#define LOOK_BUCKETS 256 /* visited at a time: some 30 us of memory accesses */
 
 static void look_at_bucket(const struct shard *shard, size_t bucket, void (*look)(void *arg, struct subject *subject),
                            void *arg)
@@ -205,7 +215,10 @@ static void look_at_bucket(const struct shard *shard, size_t bucket, void (*look
         look(arg, subject);
 }
 
-/* Buckets only ever become twice as many: what was in one of the first n is in those that are as much modulo n. */
+/*
+ * The number of buckets only ever doubles. Subjects of one of the first n buckets are now in
+ * buckets of equal index modulo n.
+ */
 static void look_at_shard(struct shard *shard, void (*look)(void *arg, struct subject *subject), void *arg)
 {
     pthread_mutex_lock(&shard->lock);
@@ -239,7 +252,10 @@ static bool claim_room(struct subjects *subjects)
     return false;
 }
 
-/* Drop one subject of the shard; its room stays counted, for the caller. *buckets is how many may still be examined. */
+/*
+ * Drops one subject of the shard. The room stays counted, for the caller. *buckets is how many
+ * buckets may still be examined.
+ */
 static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns)
 {
     bool is_dropped = false;
@@ -252,9 +268,10 @@ static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns
 }
 
 /*
- * Forget one subject and take over its room. Subjects that owe only what they inherited from the overflow subject may
- * go too: if they stayed as long as that debt lasts, they alone could keep the table full, and the debt be renewed for
- * ever. Each search starts in the shard after the last one's.
+ * Drops one subject and takes over its room. Subjects that owe only the debt inherited from the
+ * overflow subject may be dropped. If they stayed for the life of that debt, they alone could keep
+ * the table full and renew the debt for ever. Each search starts in the shard after the last
+ * search's shard.
  */
 static bool take_over_room(struct subjects *subjects, uint64_t now_ns)
 {
@@ -267,7 +284,10 @@ static bool take_over_room(struct subjects *subjects, uint64_t now_ns)
     return false;
 }
 
-/* Whoever is in the overflow subject asks before each command: they all together search now and then. */
+/*
+ * True at most once each RELIEF_EVERY_NS. Connections of overflow subjects ask before each command
+ * and share this budget of searches.
+ */
 static bool is_relief_due(struct subjects *subjects, uint64_t now_ns)
 {
     uint64_t due_ns = atomic_load_explicit(&subjects->relief_due_ns, memory_order_relaxed);
@@ -281,7 +301,7 @@ static void give_back_room(struct subjects *subjects)
     atomic_fetch_sub_explicit(&subjects->count, 1, memory_order_relaxed);
 }
 
-/* ---- those for whom there is no room ---- */
+/* ---- no room ---- */
 
 static struct subject *overflow_get(struct subjects *subjects, const struct record *record)
 {
@@ -292,7 +312,7 @@ static struct subject *overflow_get(struct subjects *subjects, const struct reco
 
 /* ---- getting ---- */
 
-/* Make what was not found, in room that is claimed. The shard is locked. NULL when there is no memory. */
+/* Makes a subject in claimed room. The shard is locked. NULL: out of memory. */
 static struct subject *make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
                             uint64_t now_ns)
 {
@@ -312,7 +332,10 @@ static struct subject *make(struct subjects *subjects, struct shard *shard, cons
     return subject;
 }
 
-/* Find, or make while there is room: under one lock, so that all who ask for one name get the same subject. */
+/*
+ * Finds the subject, or makes it while there is room. One lock covers both steps: all threads get
+ * one subject for one name.
+ */
 static struct subject *find_or_make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
                                     uint64_t now_ns)
 {
@@ -329,7 +352,7 @@ static struct subject *find_or_make(struct subjects *subjects, struct shard *sha
     return subject;
 }
 
-/* The same with room that was taken from another subject. */
+/* find_or_make in room taken over from a dropped subject. */
 static struct subject *find_or_make_on(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
                                        uint64_t now_ns)
 {
@@ -345,7 +368,7 @@ static struct subject *find_or_make_on(struct subjects *subjects, struct shard *
     return subject;
 }
 
-/* Its owner's, once it has all its funnels; else let go again, and NULL. */
+/* Adds missing funnels. If memory is out, releases the subject and returns NULL. */
 static struct subject *grown(struct subjects *subjects, struct subject *subject)
 {
     if (subject_grow(subject))
@@ -380,7 +403,7 @@ struct subject *subject_get(struct subjects *subjects, struct record *record, st
 
 /* ---- by name alone ---- */
 
-/* The next in the chain that is called so, under whatever policy. */
+/* The next subject of that name in the chain, under any policy. */
 static struct subject *next_named(struct subject *subject, uint64_t hash, struct slice name)
 {
     while (subject != NULL && !(subject->hash == hash && slice_eq(subject_name(subject), name)))

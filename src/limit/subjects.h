@@ -1,11 +1,14 @@
 /*
- * The table of subjects, by their names.
+ * The table of subjects, by name.
  *
- * A subject is found under a sharded lock when a client's identity changes, then held by pointer (reference-counted).
- * The table is bounded. It forgets only subjects that nobody holds and that owe no more than a new one would; when it
- * is full of others, or memory is out, newcomers share the one overflow subject of their policy, which is made with its
- * record. A connection leaves the overflow subject as soon as there is room for a subject of its own. Nothing is gained
- * by that: a new subject begins with all that the overflow subject owes.
+ * When the identity of a client changes, the client looks up its subject under a sharded lock. The
+ * client then holds a reference. The table is bounded, and drops only subjects without references
+ * that owe no more than a new subject would.
+ *
+ * When nothing can be dropped, or memory is out, new identities share the overflow subject of their
+ * policy. The overflow subject is made with the counters of the policy. A connection leaves the
+ * overflow subject once there is room for a subject of its own. Leaving gains nothing: a new
+ * subject begins with all debts of the overflow subject.
  */
 #ifndef WEIR_LIMIT_SUBJECTS_H
 #define WEIR_LIMIT_SUBJECTS_H
@@ -19,39 +22,50 @@
 
 struct subjects;
 
-/* At most `max` subjects. */
+/* Makes a table of at most `max` subjects. */
 struct subjects *subjects_new(size_t max);
 void subjects_free(struct subjects *subjects);
 
 /*
- * Find or make; takes a reference. It has funnels for all slots there are. Never NULL: the overflow subject when there
- * is no room. Any thread.
+ * Finds or makes a subject with funnels for all current indexes, and takes a reference. Never NULL:
+ * returns the overflow subject when there is no room. Any thread.
  */
 struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
 
-/* As subject_get, for a connection that holds an overflow subject. NULL: there is still no room for one of its own. */
+/*
+ * subject_get for a connection that uses an overflow subject. NULL: still no room for a subject of
+ * its own.
+ */
 struct subject *subject_try_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
 
-/* A subject of that name in the table, under any policy; takes a reference. NULL: none, or out of memory. */
+/* Finds a subject by name under any policy and takes a reference. NULL: none, or out of memory. */
 struct subject *subject_find(struct subjects *subjects, struct slice name);
 
-/* True if a subject of that name is in the table: it has come, and is not forgotten. */
+/* True if the table has a subject of that name. */
 bool subjects_have(struct subjects *subjects, struct slice name);
 
-/* Empty all funnels of the subjects of that name, under every policy. Returns how many subjects that were. */
+/*
+ * Empties all funnels of the subjects of that name under all policies. Returns how many subjects.
+ */
 size_t subjects_forgive(struct subjects *subjects, struct slice name);
 
-/* Give back a reference. The subject stays in the table until its funnels are empty and its room is needed. */
+/*
+ * Releases a reference. The subject stays in the table until its funnels are empty and its room is
+ * needed.
+ */
 void subject_put(struct subjects *subjects, struct subject *subject);
 
 /*
- * Look at every subject in the table, in no order; those that come meanwhile may be left out. A shard is locked for
- * few of them at a time: `look` takes no lock but a record's.
+ * Calls `look` for every subject in the table, in no order. Subjects added meanwhile may be left
+ * out. Each shard is locked for a few subjects at a time. `look` takes no lock but that of a
+ * policy's counters.
  */
 void subjects_look(struct subjects *subjects, void (*look)(void *arg, struct subject *subject), void *arg);
 
 size_t subjects_count(struct subjects *subjects);
-uint64_t subjects_bytes(const struct subjects *subjects); /* their memory; what subject_grow added is not counted */
-uint64_t subjects_overflows(struct subjects *subjects);   /* how often subject_get returned an overflow subject */
+/* bytes, without what subject_grow added */
+uint64_t subjects_bytes(const struct subjects *subjects);
+/* how often subject_get returned an overflow subject */
+uint64_t subjects_overflows(struct subjects *subjects);
 
 #endif

@@ -20,7 +20,9 @@ void settle_rarely(const struct policy *policy, struct subject *holder, enum sco
     const struct rate_table *has = atomic_load_explicit(&holder->rates, memory_order_relaxed);
     if (table == NULL || table == has)
         return;
-    /* A connection's own holder meets no older rules, but other subjects' rates. */
+    /*
+     * The holder of a connection never meets older rules, but may meet the rates of other subjects.
+     */
     if (has == NULL || scope == PER_CONNECTION || table->order > has->order)
         subject_convert(holder, table, now_ns);
 }
@@ -32,9 +34,9 @@ void settle_all(const struct account *account, uint64_t now_ns)
             settle_rarely(account->policy, account->holders[scope], (enum scope)scope, now_ns);
 }
 
-/* ---- gate places ---- */
+/* ---- positions ---- */
 
-/* The place that the command has in the limit's queue; NULL: none. */
+/* The position of the command in the limit's queue; NULL: none. */
 static struct kept_place *place_with(struct turn *turn, const struct limit *limit)
 {
     for (unsigned i = 0; i < turn->n; i++)
@@ -57,7 +59,9 @@ uint64_t gate_places_had(const struct trial *trial, uint64_t delays)
     return had;
 }
 
-/* Charged. The subject is locked: what the word was before is what it is charged on. */
+/*
+ * Takes and charges a position. The subject is locked, and the charge builds on the current word.
+ */
 static struct kept_place take_place(const struct trial *trial, unsigned index)
 {
     const struct limit *limit = trial_limit(trial, index);
@@ -70,7 +74,9 @@ static struct kept_place take_place(const struct trial *trial, unsigned index)
     return place;
 }
 
-/* Of a dry decision nothing is kept, and bytes are not known yet. */
+/*
+ * A dry decision keeps no position. Limits on bytes have none, since the bytes are not known yet.
+ */
 static void keep_place(const struct trial *trial, unsigned index, struct turn *turn)
 {
     if (trial->tallies == NULL || !limit_has_places(trial_limit(trial, index)) || turn->n >= TURN_PLACES)
@@ -104,9 +110,12 @@ void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn 
 }
 
 /*
- * Its places have come, but it is late, or others were. GATE_PASS: it may go all the same. Else it keeps them; it is
- * not refused any more, for it was told when to go. Who was moved waits again even if it could go now: the alarms of
- * those before it ring first then.
+ * For a command with positions that are due, if the command or others were late. GATE_PASS: the
+ * command may go now. GATE_WAIT: the command keeps its positions. The command is not refused any
+ * more, since it has been given a time to go.
+ *
+ * A command with a moved position waits again even if it could go now. The alarms of the commands
+ * before it then ring first.
  */
 static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *verdict)
 {
@@ -123,13 +132,17 @@ static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *
             continue;
         latest_ns = until_ns;
         verdict->limit = trial_limit(trial, lowest(had));
-        verdict->wait_ns = (int64_t)(until_ns - now_ns); /* below 0, if those before it are to ring first */
+        /* negative if the alarms of earlier commands must ring first */
+        verdict->wait_ns = (int64_t)(until_ns - now_ns);
         gate = GATE_WAIT;
     }
     return gate;
 }
 
-/* Its places have come, and it waits in the other queues: it goes before all who wait there. */
+/*
+ * The positions of the command are due, but other queues delay it. The command joins those queues
+ * at the head.
+ */
 static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others, struct turn *turn)
 {
     for (uint64_t had = trial->tallies != NULL ? trial->had : 0; had; had &= had - 1) {

@@ -1,7 +1,8 @@
 /*
- * One decision of the gate: asks limits one by one, charges them, and takes places in the queues of those that delay.
+ * One decision of the gate: checks limits one by one, charges them, and takes positions in the
+ * queues of limits that delay.
  *
- * For gate*.c only, under the locks of the decision. Inline, except for what is rare.
+ * For gate*.c only, under the locks of the decision. Inline, except for rare parts.
  */
 #ifndef WEIR_LIMIT_TRIAL_H
 #define WEIR_LIMIT_TRIAL_H
@@ -20,11 +21,14 @@ struct trial {
     const struct account *account;
     const struct ask *ask;
     struct tally *tallies; /* NULL: nothing is charged or counted */
-    uint64_t had;          /* limits (bits) that it has a place with already; in the others' queues it is put ahead */
-    bool is_current;       /* all limits run at the rates that the policy says: holders_lock */
+    /*
+     * limits (bits) where the command has a position; in other queues the command joins at the head
+     */
+    uint64_t had;
+    bool is_current; /* all limits run at the rates of the policy: see holders_lock */
 };
 
-/* The index of the first limit in a set (a word of bits), which is not empty. */
+/* Index of the lowest bit of `bits`, which is not 0. */
 static inline unsigned lowest(uint64_t bits)
 {
     return (unsigned)__builtin_ctzll(bits);
@@ -41,7 +45,7 @@ static inline struct funnel *funnel_at(const struct account *account, unsigned i
     return subject_funnel(account->holders[limit->scope], limit->slot);
 }
 
-/* As it is for the limit's holder. */
+/* The rate at which the limit's holder runs. */
 static inline const struct rate *rate_of(const struct account *account, const struct limit *limit)
 {
     return subject_rate(account->holders[limit->scope], limit);
@@ -62,22 +66,26 @@ static inline struct queue trial_queue(const struct trial *trial, const struct l
     return (struct queue){trial->account->holders[limit->scope], limit};
 }
 
-/* The holder is locked: have it the rates of the account's policy, or newer ones. */
+/*
+ * Converts the holder to the rates of the policy, unless the holder has newer ones. The holder is
+ * locked.
+ */
 FUNNEL_RARE void settle_rarely(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns);
 
-/* True if that holder has the rates of the account's policy. */
+/* True if the charge target's holder of this scope has the rates of the policy, or is NULL. */
 static inline bool is_settled(const struct account *account, enum scope scope)
 {
     const struct subject *holder = account->holders[scope];
     return holder == NULL || subject_has_rates(holder, account->policy->rates[scope]);
 }
 
-/* The holders are locked: bring each to the rates of the policy, or leave it with newer ones. */
+/* Calls settle_rarely for each holder. The holders are locked. */
 FUNNEL_RARE void settle_all(const struct account *account, uint64_t now_ns);
 
 /*
- * The subject first, then the policy: always in this order. A connection's funnels belong to one thread: no lock.
- * True if all limits run at the rates that the policy says: else at those of rate_of.
+ * Locks the subject first, then the policy, always in this order. The funnels of a connection
+ * belong to one thread and need no lock. True if all limits run at the rates of the policy;
+ * otherwise use rate_of.
  */
 static inline bool holders_lock(const struct account *account, uint64_t now_ns)
 {
@@ -106,14 +114,14 @@ static inline void verdict_set(struct verdict *verdict, const struct limit *limi
     verdict->wait_ns = is_gauge ? 0 : wait_ns < GATE_NEVER ? (int64_t)wait_ns : GATE_NEVER;
 }
 
-/* After a charge that has brought the word to tat_ns: count it if the limit is nearly used up. */
+/* Counts a charge that has brought the word to tat_ns and left the limit nearly used up. */
 static inline void tally_note_near(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns, struct tally *tallies)
 {
     if (funnel_is_near(&limit->rate, tat_ns, now_ns))
         tally_add(&tallies[limit->id].near, 1);
 }
 
-/* After a charge of n units, one by one, that has brought the word to tat_ns. */
+/* Counts a charge of n units, one by one, that has brought the word to tat_ns. */
 static inline void tally_note_each(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns, uint64_t n,
                                    struct tally *tallies)
 {
@@ -122,7 +130,7 @@ static inline void tally_note_each(const struct limit *limit, uint64_t tat_ns, u
         tally_add(&tallies[limit->id].near, funnel_near_of(&limit->rate, tat_ns, now_ns, n));
 }
 
-/* Add n to, or take n from, all gauges in the set `limits`. */
+/* Adds n to all gauges in the set `limits`. gauges_take subtracts n. */
 static inline void gauges_add(const struct account *account, uint64_t limits, uint64_t n)
 {
     for (; n > 0 && limits; limits &= limits - 1)
@@ -135,13 +143,15 @@ static inline void gauges_take(const struct account *account, uint64_t limits, u
         gauge_take(funnel_at(account, lowest(limits)), n);
 }
 
-#define TRIAL_FULL                                                                                                     \
-    1 /* ns to wait for a full gauge, which is unknown: the least, so that any other limit's wait counts */
+/*
+ * Wait in ns for a full gauge. The real wait is unknown; the least value lets any other wait win.
+ */
+#define TRIAL_FULL 1
 
-/* How long, in ns, it would wait at the head of the limit's queue; 0: it can go now. */
+/* Time in ns that the command would wait at the head of the limit's queue; 0: passes now. */
 FUNNEL_RARE uint64_t trial_wait_ahead(const struct trial *trial, const struct limit *limit);
 
-/* How long, in ns, until it passes this limit; 0: now. */
+/* Time in ns until the command passes this limit; 0: now. */
 static inline uint64_t trial_wait(const struct trial *trial, unsigned index)
 {
     const struct limit *limit = trial_limit(trial, index);
@@ -155,7 +165,10 @@ static inline uint64_t trial_wait(const struct trial *trial, unsigned index)
     return funnel_ask(funnel, trial_rate(trial, limit), trial->ask->now_ns, trial_units(trial, limit));
 }
 
-/* The longest wait for a limit of the set, and which limit that is; 0: it passes all, and *slowest is unchanged. */
+/*
+ * The longest wait in ns for a limit of the set. Sets *slowest to that limit. 0: passes all, and
+ * *slowest is unchanged.
+ */
 static inline uint64_t trial_longest_wait(const struct trial *trial, uint64_t limits, const struct limit **slowest)
 {
     uint64_t longest_ns = 0;
@@ -177,7 +190,7 @@ static inline bool funnel_at_is_near(const struct limit *limit, const struct fun
     return funnel_is_near(&limit->rate, funnel_word(funnel), now_ns);
 }
 
-/* Count that so many units were charged to the limit. */
+/* Counts units charged to the limit. */
 static inline void trial_note_admitted(const struct trial *trial, unsigned index, uint64_t units)
 {
     const struct limit *limit = trial_limit(trial, index);
@@ -186,7 +199,9 @@ static inline void trial_note_admitted(const struct trial *trial, unsigned index
         tally_add(&trial->tallies[limit->id].near, 1);
 }
 
-/* It passes: charge all limits of the set, except those on bytes, which are charged later. */
+/*
+ * The command passes: charges all limits of the set except those on bytes, which are charged later.
+ */
 static inline void trial_charge(const struct trial *trial, uint64_t limits)
 {
     for (; trial->tallies != NULL && limits; limits &= limits - 1) {
@@ -206,21 +221,23 @@ static inline void trial_charge(const struct trial *trial, uint64_t limits)
     }
 }
 
-/* Count that the limit has delayed or refused it (`what`), or in shadow mode would have. */
+/*
+ * Counts that the limit has delayed or refused the command (`what`), or would have in shadow mode.
+ */
 void trial_count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow);
 
-/* ---- the places of one command in the queues of the limits that delay it ---- */
+/* ---- positions of one command in the queues of limits that delay ---- */
 
-/* Which of `delays` (limits, as bits) it has a place with already, or has waited for. */
+/* The limits among `delays` (bits) where the command has a position, or has waited. */
 uint64_t gate_places_had(const struct trial *trial, uint64_t delays);
 
 /*
- * GATE_WAIT: it must wait in one of the queues of `delays`. It takes a place in the longest one only: the others are
- * not charged before it can go.
+ * GATE_WAIT: the command must wait in a queue of `delays`. The command takes a position in the
+ * longest queue only. The other limits are charged when the command goes.
  */
 enum gate gate_places_wait(const struct trial *trial, uint64_t delays, struct verdict *verdict);
 
-/* It goes: charge the limits in `delays` that are not charged yet, and leave all queues. */
+/* The command goes: charges the limits in `delays` not charged yet, and leaves all queues. */
 void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn *turn);
 
 #endif

@@ -53,7 +53,7 @@ void alarm_stop(struct alarms *alarms, struct alarm *alarm)
 
 static void on_timer(uv_timer_t *timer);
 
-/* Start the timer for the first alarm; rounded up to whole milliseconds, and checked again when it fires. */
+/* Starts the timer for the first alarm. The time is rounded up to whole milliseconds. */
 static void arm(struct alarms *alarms)
 {
     if (alarms->n == 0) {
@@ -67,7 +67,7 @@ static void arm(struct alarms *alarms)
     uv_timer_start(&alarms->timer, on_timer, wait_ms, 0);
 }
 
-/* Let the first one go off, unless it has been put off. */
+/* Fires the first alarm, unless it is due later now. */
 static void ring_first(struct alarms *alarms)
 {
     struct alarm *alarm = alarms->heap[1];

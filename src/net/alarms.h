@@ -1,8 +1,8 @@
 /*
- * Timers by the nanosecond, of one worker: any number of alarms on one libuv timer.
+ * Timers with nanosecond times, for one worker: any number of alarms on one libuv timer.
  *
- * A heap by due time; an alarm is in it at most once. It goes off at its time or up to a millisecond later, never
- * early. Room in the heap is reserved when an alarm is made, so that setting it cannot fail.
+ * The alarms form a heap by due time. An alarm fires up to a millisecond after its time, and never
+ * early. Room in the heap is reserved when an alarm is created: setting an alarm cannot fail.
  */
 #ifndef WEIR_NET_ALARMS_H
 #define WEIR_NET_ALARMS_H
@@ -16,11 +16,13 @@
 
 struct alarm {
     uint64_t due_ns;
-    size_t index;                        /* in the heap, from 1; 0: not set */
-    void (*on_due)(struct alarm *alarm); /* called once it is no longer set; may set it again */
+    size_t index; /* in the heap, from 1; 0: not set */
+    /* called when the alarm fires; the alarm is not set then, and may be set again */
+    void (*on_due)(struct alarm *alarm);
     /*
-     * NULL; or asked when its time has come: when is it due, as things stand now? If that is later it goes off then, so
-     * that alarms go off in the order of these times, however late the timer is.
+     * May be NULL. Called when the alarm is due: returns the due time by current knowledge. If that
+     * time is later, the alarm fires then. Alarms thus fire in the order of these times, however
+     * late the timer is.
      */
     uint64_t (*due_by_now)(struct alarm *alarm);
 };
@@ -33,14 +35,17 @@ struct alarms {
     size_t reserved; /* how many alarms may be set at a time; n <= reserved < room */
 };
 
-/* At the start; with room for the `n` alarms that exist as long as it does. */
+/* Reserves room for the `n` alarms that last as long as `alarms`. */
 void alarms_init(struct alarms *alarms, struct loop *loop, size_t n);
 
-/* Reserve room for `n` more alarms, or give up as much. False: out of memory. */
+/*
+ * Reserve room for `n` more alarms, or release as much. alarms_reserve returns false if out of
+ * memory.
+ */
 __attribute__((warn_unused_result)) bool alarms_reserve(struct alarms *alarms, size_t n);
 void alarms_release(struct alarms *alarms, size_t n);
 
-/* `alarm` is not set, and room for it is reserved. */
+/* `alarm` must not be set, and room for it must be reserved. */
 void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t due_ns);
 
 static inline bool alarm_is_set(const struct alarm *alarm)
@@ -48,10 +53,10 @@ static inline bool alarm_is_set(const struct alarm *alarm)
     return alarm->index != 0;
 }
 
-/* Safe on one that is not set. */
+/* Safe if the alarm is not set. */
 void alarm_stop(struct alarms *alarms, struct alarm *alarm);
 
-/* Closes the timer, asynchronously; alarms_fini after the loop has ended. */
+/* Closes the timer asynchronously. alarms_fini is called after the loop has ended. */
 void alarms_close(struct alarms *alarms);
 void alarms_fini(struct alarms *alarms);
 

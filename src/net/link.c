@@ -17,7 +17,7 @@
 
 static void on_events(struct watch *watch, unsigned events);
 
-/* One that the connection does without, so that failure does not matter. */
+/* Sets an option that the connection can do without: failure is ignored. */
 static void set_option(int fd, int level, int name, int value)
 {
     (void)setsockopt(fd, level, name, &value, sizeof value);
@@ -29,7 +29,7 @@ static void mark_dirty(struct link *link)
         list_push(&link_loop(link)->dirty[link->rank], &link->dirty);
 }
 
-/* Remember an error for on_end at the next flush: the caller must not be called back now. */
+/* Records an error for on_end at the next flush. The caller must not be called back now. */
 static void fail_later(struct link *link, int error)
 {
     link->error = (int16_t)error;
@@ -46,7 +46,7 @@ static unsigned wanted_events(const struct link *link)
     return input | (link->is_full ? WATCH_WRITABLE : 0U);
 }
 
-/* Wait for exactly the events that are wanted. */
+/* Watches exactly the wanted events. */
 static void wait_anew(struct link *link)
 {
     int error = watch_for(&link->watch, wanted_events(link));
@@ -81,13 +81,13 @@ static ssize_t receive(const struct link *link, char *at, size_t room)
     return read(link->watch.fd, at, room);
 }
 
-/* Is there input that no event of the socket will announce? Then read it at the next flush. */
+/* True if there is input that no event of the socket announces. The next flush reads such input. */
 static bool has_unread(const struct link *link)
 {
     return link_tls(link) != NULL && link->state == LINK_OPEN && !link->is_paused && tls_has_news(link_tls(link));
 }
 
-/* Does TLS hold output that the socket has not taken? */
+/* True if TLS holds output that the socket has not taken. */
 static bool holds_output(const struct link *link)
 {
     return link_tls(link) != NULL && tls_is_full(link_tls(link));
@@ -104,12 +104,15 @@ static void read_end(struct link *link)
 {
     link->is_eof = true;
     link_pause(link);
-    link->ops->on_end(link, UV_EOF); /* we may still write */
+    link->ops->on_end(link, UV_EOF); /* output may still be written */
 }
 
 static bool append(struct link *link, const char *data, size_t n);
 
-/* Nothing may stand before what passes, and one socket gives what the other takes. */
+/*
+ * Returns the link that the next bytes may be spliced to, NULL if none. Splicing requires plain
+ * sockets and no output waiting at the target.
+ */
 static struct link *passing_to(struct link *link, size_t *most)
 {
     if (link->ops->on_passing == NULL || link_tls(link) != NULL || !siphon_works(&link_loop(link)->siphon))
@@ -120,7 +123,10 @@ static struct link *passing_to(struct link *link, size_t *most)
     return can_take && *most >= LINK_PASSING ? to : NULL;
 }
 
-/* As receive. What the other socket does not take becomes output like any other. */
+/*
+ * Like receive, but splices to the other link. What the other socket does not take becomes ordinary
+ * output of that link.
+ */
 static ssize_t pass(struct link *link, struct link *to, size_t most)
 {
     struct loop *loop = link_loop(link);
@@ -138,7 +144,9 @@ static ssize_t pass(struct link *link, struct link *to, size_t most)
     return done.taken;
 }
 
-/* Bounded work: a peer that keeps sending is read again after the others, by polling. */
+/*
+ * Reads a bounded share: a peer that keeps sending is read again after the other links, by polling.
+ */
 static void read_share(struct link *link)
 {
     size_t share = LINK_READ_SHARE;
@@ -176,7 +184,10 @@ static void read_share(struct link *link)
         mark_dirty(link);
 }
 
-/* Readable events are waited for until one comes: most links are resumed before that. */
+/*
+ * Readable events stay watched until the next one: most links are resumed earlier, which saves
+ * system calls.
+ */
 void link_pause(struct link *link)
 {
     if (link->state != LINK_OPEN || link->is_paused)
@@ -190,7 +201,7 @@ void link_watch_end(struct link *link)
 {
     link->wants_end = true;
     if (link->is_paused && link->state == LINK_OPEN && (link->watch.events & WATCH_READABLE) == 0)
-        wait_anew(link); /* else the next readable event does */
+        wait_anew(link); /* otherwise the next readable event calls wait_anew */
 }
 
 void link_resume(struct link *link)
@@ -215,7 +226,7 @@ static ssize_t write_pieces(const struct link *link, const struct slice *pieces,
     return n == 1 ? write(link->watch.fd, iov->iov_base, iov->iov_len) : writev(link->watch.fd, iov, (int)n);
 }
 
-/* Returns how many bytes the socket has taken, or a negative libuv error. */
+/* Returns the number of bytes the socket has taken, or a negative libuv error. */
 static ssize_t send_pieces(struct link *link, const struct slice *pieces, unsigned n)
 {
     ssize_t sent = write_pieces(link, pieces, n);
@@ -239,9 +250,9 @@ static void check_drained(struct link *link)
 static void shake(struct link *link);
 
 /*
- * True if the peer of a unix socket had sent something before it could be told of the end. The system cannot send bytes
- * and the end in one step there: so nothing more is taken first, the peer's send() fails from then on, and what has
- * come by then is still answered.
+ * True if the peer of a unix socket sent bytes before the end of our side could reach it. A unix
+ * socket cannot send bytes and the end in one step. The read side is therefore shut first: the
+ * peer's send() fails from then on, and bytes sent earlier are still answered.
  */
 static bool is_late(const struct link *link)
 {
@@ -261,7 +272,7 @@ static void shut(struct link *link)
     shutdown(link->watch.fd, SHUT_WR);
 }
 
-/* Read what TLS still holds: no event announces it. */
+/* Reads input that TLS still holds, because no event announces such input. */
 static void catch_up(struct link *link)
 {
     if (link->state == LINK_SHAKING)
@@ -301,7 +312,10 @@ void link_flush(struct link *link)
         shut(link);
 }
 
-/* Write large output at once, without a copy, when nothing is pending before it. Returns how much is left. */
+/*
+ * Writes large output at once, without a copy. No output may be waiting. Returns the number of
+ * bytes left.
+ */
 static size_t write_direct(struct link *link, const char *data, size_t n)
 {
     struct slice piece = slice_of(data, n);
@@ -409,7 +423,7 @@ void link_init_hollow(struct link *link, struct loop *loop, const struct link_op
     link->watch.poller = &loop->poller;
 }
 
-/* Go on with TLS' handshake; what the peer has sent after it is read at once. */
+/* Continues the TLS handshake. Input that follows the handshake is read at once. */
 static void shake(struct link *link)
 {
     int done = tls_shake(link_tls(link), link->watch.fd);
@@ -471,8 +485,9 @@ int link_connect(struct link *link, struct loop *loop, enum rank rank, const str
 
 void link_part(struct link *link)
 {
+    /* the last bytes and the FIN travel in one packet */
     if (!link->is_unix)
-        set_option(link->watch.fd, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes and the FIN travel in one packet */
+        set_option(link->watch.fd, IPPROTO_TCP, TCP_CORK, 1);
     link->is_parting = true;
     mark_dirty(link);
 }

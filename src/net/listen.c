@@ -16,7 +16,8 @@
 #define BACKLOG 1024
 #define ALL_RIGHTS 0777
 #define OWNERS_RIGHTS 0600
-#define PAUSE_MS 100 /* long enough to keep the processor free, short enough for nobody to time out */
+/* long enough to save processor time, short enough for clients not to time out (chosen) */
+#define PAUSE_MS 100
 
 static bool is_live(const struct endpoint *at)
 {
@@ -28,7 +29,10 @@ static bool is_live(const struct endpoint *at)
     return answered;
 }
 
-/* Is there a socket's file that nobody listens on any more? If not, errno says what there is. */
+/*
+ * True if the path is a socket file without a listening process. If false, errno is EADDRINUSE or
+ * ENOTSOCK.
+ */
 static bool is_left_over(const struct endpoint *at)
 {
     const struct sockaddr_un *un = (const void *)&at->address;
@@ -62,7 +66,7 @@ static int bind_tcp(int fd, const struct endpoint *at)
     return bind(fd, (const struct sockaddr *)&at->address, at->length);
 }
 
-/* `file` names the file itself, whatever takes its path meanwhile. */
+/* `file` refers to the file itself, even if its path is replaced meanwhile. */
 static int change_rights(int file, const struct listen_rights *rights)
 {
     char path[sizeof "/proc/self/fd/" + 3 * sizeof file];
@@ -90,7 +94,9 @@ int listen_set_rights(const char *path, const struct listen_rights *rights)
     return result;
 }
 
-/* The file is its owner's alone before it has its rights, and no client can connect before listen(). */
+/*
+ * Until its rights are set, only the owner may use the file. No client can connect before listen().
+ */
 static int bind_with_rights(int fd, const struct endpoint *at, const struct listen_rights *rights)
 {
     const struct sockaddr_un *un = (const void *)&at->address;
@@ -132,10 +138,11 @@ int listen_open(struct endpoint *at, const struct listen_rights *rights)
 }
 
 /*
- * The kernel drops SYN, not the last packet of a handshake that has begun: nobody joins the queue behind whom closing
- * the
- * socket would reset, and who has been dropped is refused when he sends his SYN again. Accepted connections inherit the
- * filter, and have no such packets. A filter on a TCP socket sees its segments from the TCP header on.
+ * The filter drops SYN packets, and passes the last packet of a handshake already begun. No new
+ * connection thus enters the queue, where a close of the socket would reset the connection. A
+ * client with a dropped SYN sends it again, and is refused then. Accepted connections inherit the
+ * filter, but receive no such packets. The filter of a TCP socket sees segments from the TCP header
+ * on.
  */
 void listen_refuse(int fd)
 {
@@ -168,8 +175,8 @@ static void accept_failed(struct listener *listener, int error)
 }
 
 /*
- * Accept at most `most` connections; *n of them. 0: there are more, EAGAIN: there are not; or the errno that says that
- * there are no descriptors left.
+ * Accepts at most `most` connections, *n of them. Returns 0 if more may wait, EAGAIN if none wait,
+ * or another errno if descriptors or memory are out.
  */
 static int accept_some(struct listener *listener, unsigned most, unsigned *n)
 {
@@ -183,7 +190,7 @@ static int accept_some(struct listener *listener, unsigned most, unsigned *n)
             listener->on_accept(listener, fd, &peer);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM || errno == EAGAIN) {
             return errno;
-        } /* else only that connection is broken (ECONNABORTED ...): go on with the next */
+        } /* else only that connection is broken (ECONNABORTED ...): continue with the next */
     }
     return 0;
 }
@@ -205,7 +212,8 @@ static void on_readable(struct watch *watch, unsigned events)
 void listener_accept_rest(struct listener *listener)
 {
     unsigned n;
-    (void)accept_some(listener, BACKLOG + 1, &n); /* the queue cannot be longer, but for those that come meanwhile */
+    /* the queue is no longer than that, except for later arrivals */
+    (void)accept_some(listener, BACKLOG + 1, &n);
 }
 
 int listener_start(struct listener *listener, struct loop *loop, int fd, accept_fn *on_accept, void *arg)

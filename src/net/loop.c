@@ -8,12 +8,13 @@
 #include "net/link.h"
 #include "net/tls.h"
 
-#define TRIM_BYTES 1048576 /* less is not worth a walk through the heap by malloc_trim */
+/* freeing less is not worth a walk through the heap by malloc_trim (chosen) */
+#define TRIM_BYTES 1048576
 #define TRIM_MS 1000
 
 /*
- * `is_all`: the patient ones too, and those that are to be woken: their end, if that is what they are woken for, must
- * be in the same packet as their last reply.
+ * Flushes dirty links. `is_all`: includes patient and woken links. A woken link may end: its end
+ * must be in the same packet as its last reply.
  */
 static void flush_rank(struct list *dirty, bool is_all)
 {
@@ -43,7 +44,7 @@ static void wake_first(struct list *woken)
 
 static void wake_again(struct loop *loop)
 {
-    struct list end; /* behind it are those who are here again */
+    struct list end; /* links behind `end` were woken again in this call */
     if (list_is_empty(&loop->again))
         return;
     list_push(&loop->again, &end);
@@ -90,7 +91,7 @@ static void release(struct loop *loop)
         close_handles(loop);
 }
 
-/* Nothing of this turn knows the closed links any more. */
+/* Ends closed links. Nothing in this iteration refers to closed links any more. */
 static void bury(struct loop *loop)
 {
     while (!list_is_empty(&loop->closed)) {
@@ -140,7 +141,7 @@ static void end_turn(struct loop *loop)
     loop->turn_ns = 0;
 }
 
-/* What timers and other threads' news have left is written with what links have: here only what they began. */
+/* Writes output caused by timers and by messages from other threads. */
 static void on_after_poll(uv_check_t *check)
 {
     struct loop *loop = check->loop->data;
@@ -159,7 +160,7 @@ static void on_trim(uv_timer_t *timer)
     malloc_trim(0);
 }
 
-/* One turn. False: something of libuv's is due. */
+/* Runs one iteration. False if libuv has something to do. */
 static bool take_turn(struct loop *loop)
 {
     if (has_work(loop))
@@ -169,7 +170,8 @@ static bool take_turn(struct loop *loop)
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
     uv_update_time(&loop->uv);
     int due_ms = uv_backend_timeout(&loop->uv);
-    bool is_libuvs, is_unsettled = loop->is_unsettled != NULL && loop->is_unsettled(loop); /* in every turn */
+    /* called in every iteration */
+    bool is_libuvs, is_unsettled = loop->is_unsettled != NULL && loop->is_unsettled(loop);
     bool is_busy = is_unsettled || has_work(loop);
     int n = poller_wait(&loop->poller, is_busy ? 0 : due_ms, &is_libuvs);
     if (n > 0 || is_busy)

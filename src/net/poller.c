@@ -5,7 +5,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define EVENTS_MAX 1024 /* told in one turn: who comes later is in the next */
+/* events reported in one iteration; further ones follow in the next (chosen) */
+#define EVENTS_MAX 1024
 
 void watch_init(struct watch *watch, struct poller *poller, int fd,
                 void (*on_events)(struct watch *watch, unsigned events))
@@ -22,7 +23,10 @@ int watch_for(struct watch *watch, unsigned events)
                   ((events & WATCH_ENDED) != 0 ? EPOLLRDHUP : 0U),
         .data.ptr = watch,
     };
-    /* Where nothing is waited for the kernel must not know it: it would tell of broken connections all the same. */
+    /*
+     * A watch without events is removed from epoll, which otherwise still reports broken
+     * connections.
+     */
     int what = events == 0 ? EPOLL_CTL_DEL : watch->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (epoll_ctl(watch->poller->fd, what, watch->fd, &event) != 0)
         return -errno;
@@ -30,7 +34,9 @@ int watch_for(struct watch *watch, unsigned events)
     return 0;
 }
 
-/* The kernel would forget a closed descriptor by itself, but not while a child that is being started has it too. */
+/*
+ * The kernel removes a closed descriptor itself, but not while a starting child process shares it.
+ */
 void watch_end(struct watch *watch)
 {
     (void)!watch_for(watch, 0);
@@ -73,7 +79,7 @@ int poller_wait(const struct poller *poller, int timeout_ms, bool *other)
         struct watch *watch = events[i].data.ptr;
         if (watch == NULL)
             *other = true;
-        else if (watch->events != 0) /* else it has ended in this turn */
+        else if (watch->events != 0) /* else the watch was ended in this iteration */
             watch->on_events(watch, told_of(&events[i]));
     }
     return n;

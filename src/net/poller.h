@@ -1,11 +1,12 @@
 /*
  * Descriptors that a loop waits for: links and listeners.
  *
- * They are in an epoll instance of the loop's own, which costs a connection two system calls from accept to close, and
- * 24 bytes; libuv's handles (uv_poll_t) take nine, and 160 bytes. With these a connection with one GET takes 1.06 x
- * the processor time (docs/performance.md, "Connecting"), and requests on connections that stay as much as here.
+ * The loop has an epoll instance of its own. From accept to close a connection costs two system
+ * calls and 24 bytes. With libuv's handles (uv_poll_t) the cost is nine calls and 160 bytes. A
+ * connection with one GET then takes 1.06 x the processor time (docs/performance.md, "Connecting").
+ * Requests on lasting connections take the same time either way.
  *
- * Belongs to the loop's thread. Events are told as long as they last.
+ * Belongs to the loop's thread. Events are level-triggered.
  */
 #ifndef WEIR_NET_POLLER_H
 #define WEIR_NET_POLLER_H
@@ -20,39 +21,42 @@ struct poller {
 enum {
     WATCH_READABLE = 1,
     WATCH_WRITABLE = 2,
-    WATCH_ENDED = 4, /* the peer has ended its side, or is gone; it may stand behind bytes that have not been read */
+    WATCH_ENDED = 4, /* the peer has half-closed or is gone; unread bytes may precede the end */
 };
 
 struct watch {
     struct poller *poller;
-    /* `events`: all, where the connection is broken; the next system call says how. */
+    /* `events` has all bits if the connection is broken; the next system call returns the error. */
     void (*on_events)(struct watch *watch, unsigned events);
     int fd;
-    uint8_t events; /* that are waited for now, see watch_for */
+    uint8_t events; /* watched events, see watch_for */
 };
 
-/* The descriptor stays the caller's; nothing is waited for yet. */
+/* The caller keeps the descriptor. No events are watched yet. */
 void watch_init(struct watch *watch, struct poller *poller, int fd,
                 void (*on_events)(struct watch *watch, unsigned events));
 
-/* Wait for these events and no others; 0: for nothing. Returns 0, or a negative errno: then it waits as before. */
+/*
+ * Watches exactly these events; 0: none. Returns 0, or a negative errno; the watched events are
+ * then unchanged.
+ */
 __attribute__((warn_unused_result)) int watch_for(struct watch *watch, unsigned events);
 
 /*
- * Wait for nothing any more; to be called before the descriptor is closed. Events of this turn that have been seen
- * already may still be told, so the memory has to last until its end.
+ * Stops watching. Called before the descriptor is closed. Events already seen in this iteration may
+ * still be reported: the memory must last until the iteration ends.
  */
 void watch_end(struct watch *watch);
 
 /* ---- for the loop ---- */
 
-/* Beside the loop's watches, `other` is waited for: a descriptor. Returns 0 or a negative errno. */
+/* `other`: a descriptor watched beside the loop's watches. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int poller_init(struct poller *poller, int other);
 void poller_fini(struct poller *poller);
 
 /*
- * Wait for events, for timeout_ms at most (-1: without end), and tell them. Returns how many there were; *other says
- * whether that descriptor is readable.
+ * Waits for events, at most timeout_ms (-1: no limit), and reports them. Returns their number.
+ * *other: true if that descriptor is readable.
  */
 int poller_wait(const struct poller *poller, int timeout_ms, bool *other);
 

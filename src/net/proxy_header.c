@@ -22,7 +22,7 @@ static enum scan_result bad(struct proxy_header *header, const char *why)
 
 /* ---- version 1: PROXY TCP4 source destination port port ---- */
 
-/* Words are separated by one blank each. */
+/* Words are separated by exactly one blank. */
 static bool take_word(struct slice *rest, struct slice *word)
 {
     const char *blank = rest->len > 0 ? memchr(rest->at, ' ', rest->len) : NULL;
@@ -62,7 +62,7 @@ static enum scan_result end_line(struct proxy_header *header)
     split_take(&rest, sizeof line_start - 1);
     take_word(&rest, &family);
     if (slice_eq(family, SLICE("UNKNOWN")))
-        return SCAN_FRAME; /* whatever follows means nothing */
+        return SCAN_FRAME; /* the rest of the line has no meaning */
     bool is_v6 = slice_eq(family, SLICE("TCP6"));
     if (!is_v6 && !slice_eq(family, SLICE("TCP4")))
         return bad(header, "its PROXY header is of no known family");
@@ -86,7 +86,7 @@ static enum scan_result take_line(struct proxy_header *header, char byte)
 
 enum { COMMAND_LOCAL = 0x20, COMMAND_PROXY = 0x21 };
 
-/* Streams only: a header about datagrams cannot be true of this connection. */
+/* Streams only: a header about datagrams cannot describe this connection. */
 enum { FAMILY_NONE = 0x00, FAMILY_TCP4 = 0x11, FAMILY_TCP6 = 0x21, FAMILY_UNIX = 0x31 };
 
 struct family {
@@ -104,7 +104,7 @@ static const struct family *find_family(uint8_t code)
     return NULL;
 }
 
-/* The fixed part has arrived. */
+/* Called when the fixed part has arrived. */
 static enum scan_result begin_block(struct proxy_header *header)
 {
     const uint8_t *bytes = (const uint8_t *)header->bytes;
@@ -114,7 +114,7 @@ static enum scan_result begin_block(struct proxy_header *header)
     if (length > PROXY_BLOCK_MAX)
         return bad(header, "its PROXY header is too long");
     if (is_local)
-        family = &families[0]; /* whatever stands there means nothing */
+        family = &families[0]; /* the family of a LOCAL header has no meaning */
     else if (family == NULL)
         return bad(header, "its PROXY header is of no known family");
     if (length < family->addresses)
@@ -136,7 +136,7 @@ static enum scan_result take_fixed(struct proxy_header *header, char byte)
     return header->filled == FIXED_BYTES ? begin_block(header) : SCAN_MORE;
 }
 
-/* Both addresses, then both ports. */
+/* Reads both addresses, then both ports. */
 static void read_addresses(struct proxy_header *header)
 {
     const char *addresses = header->bytes + FIXED_BYTES;
@@ -157,7 +157,7 @@ static void read_addresses(struct proxy_header *header)
     header->to_port = ntohs(ports[1]);
 }
 
-/* The fixed part has been checked. */
+/* Called after the fixed part has been checked. */
 static enum scan_result take_block(struct proxy_header *header, const char *data, size_t n, size_t *used)
 {
     size_t kept = (size_t)(header->wanted - header->filled);
@@ -176,7 +176,7 @@ static enum scan_result take_block(struct proxy_header *header, const char *data
     return SCAN_FRAME;
 }
 
-/* ---- either ---- */
+/* ---- both versions ---- */
 
 enum scan_result proxy_header_scan(struct proxy_header *header, const char *data, size_t n, size_t *used)
 {

@@ -11,12 +11,12 @@
 
 #define PORT_TEXT 8
 
-/* What a thread works on: it may outlive the resolver. */
+/* State of the look-up thread; may outlive the resolver. */
 struct look {
-    pthread_mutex_t lock;   /* of the next two */
-    unsigned holders;       /* the thread, and the resolver */
-    uv_async_t *async;      /* NULL: the resolver is gone */
-    struct resolved result; /* the thread's, until the async is sent */
+    pthread_mutex_t lock;   /* protects the next two fields */
+    unsigned holders;       /* reference count: the thread, and the resolver */
+    uv_async_t *async;      /* NULL: the resolver is closed */
+    struct resolved result; /* owned by the thread until uv_async_send */
     char host[NI_MAXHOST];
     char port[PORT_TEXT];
 };
@@ -27,10 +27,10 @@ struct resolver {
     uint16_t port;
     void (*on_resolved)(void *arg, const struct resolved *resolved);
     void *arg;
-    struct look *look; /* one reference; NULL: none is under way */
+    struct look *look; /* one reference; NULL: no look-up in progress */
 };
 
-/* The lock is held. */
+/* Drops a reference. The lock is held. */
 static void put_look(struct look *look)
 {
     bool is_last = --look->holders == 0;
@@ -83,7 +83,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* On the loop: the thread's result is there. */
+/* Called on the loop when the thread has a result. */
 static void on_async(uv_async_t *async)
 {
     struct resolver *resolver = async->data;
@@ -92,7 +92,7 @@ static void on_async(uv_async_t *async)
         return;
     pthread_mutex_lock(&look->lock);
     struct resolved result = look->result;
-    if (result.n == 0 && result.why == NULL) { /* woken without a reason */
+    if (result.n == 0 && result.why == NULL) { /* spurious wake-up */
         pthread_mutex_unlock(&look->lock);
         return;
     }

@@ -1,8 +1,8 @@
 /*
- * Looks a host's name up, on a thread of its own: a look-up that hangs delays neither the loop nor the end of the
- * process.
+ * Looks up a host name on a thread of its own: a look-up that hangs delays neither the loop nor the
+ * end of the process.
  *
- * One look-up at a time. Lives on one loop.
+ * One look-up at a time. Belongs to one loop.
  */
 #ifndef WEIR_NET_RESOLVER_H
 #define WEIR_NET_RESOLVER_H
@@ -13,25 +13,25 @@
 #include "net/link.h"
 #include "net/loop.h"
 
-#define RESOLVER_MOST 16 /* addresses of one name; what comes behind them is not looked at */
+#define RESOLVER_MOST 16 /* addresses of one name; further ones are ignored (chosen) */
 
 struct resolver;
 
 struct resolved {
-    struct endpoint endpoints[RESOLVER_MOST]; /* no two are the same; in the order of the system's resolver */
-    unsigned n;                               /* 0: there is none, and `why` says why */
+    struct endpoint endpoints[RESOLVER_MOST]; /* distinct; in the order of the system's resolver */
+    unsigned n;                               /* 0: no address; `why` is then set */
     const char *why;                          /* static */
 };
 
-/* The host is copied. Out of memory ends the process. */
+/* Copies `host`. Exits the process if out of memory. */
 struct resolver *resolver_new(struct loop *loop, const char *host, uint16_t port,
                               void (*on_resolved)(void *arg, const struct resolved *resolved), void *arg);
 
-/* on_resolved follows, later. Only while none is under way. */
+/* Starts a look-up; on_resolved follows. Requires that no look-up is in progress. */
 void resolver_look(struct resolver *resolver);
 bool resolver_is_looking(const struct resolver *resolver);
 
-/* Asynchronous; frees itself. on_resolved does not follow. Safe on NULL. */
+/* Asynchronous; frees the resolver. on_resolved does not follow. Safe on NULL. */
 void resolver_close(struct resolver *resolver);
 
 #endif

@@ -12,7 +12,8 @@ void siphon_init(struct siphon *siphon)
         siphon->ends[0] = siphon->ends[1] = -1;
         return;
     }
-    (void)fcntl(siphon->ends[1], F_SETPIPE_SZ, SIPHON_MOST); /* refused: then less goes at a time */
+    /* if the system refuses, less is spliced at a time */
+    (void)fcntl(siphon->ends[1], F_SETPIPE_SZ, SIPHON_MOST);
 }
 
 void siphon_fini(struct siphon *siphon)

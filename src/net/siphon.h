@@ -1,8 +1,9 @@
 /*
- * A pipe through which bytes go from one socket to another without being copied to weir's memory and back (splice(2)).
+ * A pipe for splice(2): bytes pass from one socket to another without a copy to weir's memory and
+ * back.
  *
- * It is empty between two calls of siphon_pass: what the second socket does not take is to be fetched at once. So one
- * does for all links of a loop, and belongs to its thread.
+ * Invariant: the pipe is empty between two calls of siphon_pass. Bytes that the second socket does
+ * not take are fetched at once. One pipe thus serves all links of a loop. The loop's thread.
  */
 #ifndef WEIR_NET_SIPHON_H
 #define WEIR_NET_SIPHON_H
@@ -11,13 +12,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define SIPHON_MOST 262144 /* bytes in it at a time */
+#define SIPHON_MOST 262144 /* most bytes in the pipe at a time (chosen) */
 
 struct siphon {
-    int ends[2]; /* of the pipe, as pipe(2) gives them; -1: there is none, or it is of no use */
+    int ends[2]; /* of the pipe, as pipe(2) returns them; -1: no usable pipe */
 };
 
-/* Without a descriptor for it there is none, and bytes are read and written. */
+/* Without free descriptors there is no pipe; bytes are then read and written. */
 void siphon_init(struct siphon *siphon);
 void siphon_fini(struct siphon *siphon);
 
@@ -27,15 +28,19 @@ static inline bool siphon_works(const struct siphon *siphon)
 }
 
 struct siphoned {
-    ssize_t taken; /* bytes out of the first socket; 0: at its end; -1: none, see errno */
-    size_t left;   /* of them those that the second has not taken: siphon_fetch */
-    int error;     /* errno of the second socket; 0: it is well, or full */
+    ssize_t taken; /* bytes taken from the first socket; 0: end of input; -1: error, see errno */
+    /* bytes of these that the second socket has not taken; to be read by siphon_fetch */
+    size_t left;
+    int error; /* errno of the second socket; 0: no error, or the socket is full */
 };
 
-/* At most `most` bytes. EINVAL: sockets like these cannot do that. */
+/* Splices at most `most` bytes. errno EINVAL: the sockets do not support splice. */
 struct siphoned siphon_pass(const struct siphon *siphon, int from, int to, size_t most);
 
-/* What is left. False: it cannot be had, and is lost; the siphon is of no use any more. */
+/*
+ * Reads the bytes left in the pipe. False if the bytes are lost; the pipe is then not usable any
+ * more.
+ */
 __attribute__((warn_unused_result)) bool siphon_fetch(struct siphon *siphon, char *at, size_t n);
 
 #endif

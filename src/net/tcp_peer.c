@@ -1,6 +1,6 @@
 #include "net/tcp_peer.h"
 
-/* It has the peer's window, and does not go together with <netinet/tcp.h>, which libuv includes. */
+/* For the peer's window (tcpi_snd_wnd). Conflicts with <netinet/tcp.h>, which libuv includes. */
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -8,11 +8,15 @@
 
 #include "base/clock.h"
 
-#define KEEPALIVE_IDLE_S 60     /* before the first probe; Redis' is 300, middleboxes forget sooner */
-#define KEEPALIVE_INTERVAL_S 15 /* between two probes */
-#define KEEPALIVE_PROBES 4      /* unanswered: a peer without traffic is gone after two minutes */
+/*
+ * before the first probe (chosen); Redis' default is 300, but middleboxes forget connections sooner
+ */
+#define KEEPALIVE_IDLE_S 60
+#define KEEPALIVE_INTERVAL_S 15 /* between two probes (chosen) */
+/* unanswered probes (chosen): an idle peer is detected after two minutes */
+#define KEEPALIVE_PROBES 4
 #define LOOK_NS (15 * NS_PER_S)
-#define SILENCE_NS (90 * NS_PER_S) /* with LOOK_NS before it less than keepalive's two minutes */
+#define SILENCE_NS (90 * NS_PER_S) /* together with LOOK_NS less than keepalive's two minutes */
 #define PROBES_UNANSWERED 2
 
 static unsigned hurry = 1; /* written before the first thread starts */
@@ -24,7 +28,8 @@ void tcp_peer_hurry(unsigned times)
 
 static void set(int fd, int level, int name, int value)
 {
-    setsockopt(fd, level, name, &value, sizeof value); /* what cannot be set is done without */
+    /* errors are ignored: these options are optional */
+    setsockopt(fd, level, name, &value, sizeof value);
 }
 
 static int seconds(int n)

@@ -14,17 +14,19 @@
 #include <unistd.h>
 
 #define WHY_ROOM 256
-#define FETCH_LEAST 4096 /* how many bytes to read from the socket at once, whatever the caller asks for */
+#define FETCH_LEAST 4096 /* least number of bytes to read from the socket at once (chosen) */
 #define WRITE_PIECES (TLS_AHEAD / CHUNK_BYTES + 4)
 
-/* Measured with OpenSSL 3.0 over 1,000 connections, the most of TLS 1.2 and 1.3. */
+/* Measured with OpenSSL 3.0 over 1,000 connections, the larger value of TLS 1.2 and 1.3. */
 #define READY_BYTES 14900      /* idle */
-#define READY_PEER_BYTES 23900 /* idle, with a certificate of the peer */
-#define NAME_MOST 255          /* bytes of the name in a certificate */
+#define READY_PEER_BYTES 23900 /* idle, with a peer certificate */
+#define NAME_MOST 255          /* bytes of the name in a certificate (chosen) */
 
 /* ---- the name in a peer's certificate ---- */
 
-/* Every program must agree where the name ends. */
+/*
+ * Returns why the name is invalid, NULL if valid. Every program must agree on where the name ends.
+ */
 static const char *fault_of(const unsigned char *text, int len)
 {
     if (len <= 0)
@@ -47,7 +49,7 @@ static bool take_name(const unsigned char *text, int len, char **name, const cha
     return *why == NULL;
 }
 
-/* NULL: not one of the kinds that are used. */
+/* Returns NULL if no name has one of the used kinds. */
 static const ASN1_STRING *first_alternative(const GENERAL_NAMES *names)
 {
     for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
@@ -59,7 +61,7 @@ static const ASN1_STRING *first_alternative(const GENERAL_NAMES *names)
     return NULL;
 }
 
-/* As it is written in the certificate; NULL: there is none. */
+/* Returns the last common name as written in the certificate, NULL if there is none. */
 static const ASN1_STRING *common_name(const X509 *cert)
 {
     const X509_NAME *subject = X509_get_subject_name(cert);
@@ -82,10 +84,10 @@ static bool take_common_name(const X509 *cert, char **name, const char **why)
 }
 
 /*
- * The first subject alternative name that is a URI, a DNS name or a mail address; without one the common name, the last
- * if there are several. *name is heap, or NULL when the peer has shown no certificate, or one without such a name.
- * False: the name is empty, longer than NAME_MOST, or has a NUL or a control character in it, and so could be taken
- * for another; *why (static) says so.
+ * Reads the first subject alternative name that is a URI, a DNS name or a mail address. Without
+ * one, reads the last common name. *name is heap, or NULL if the peer has no certificate, or no
+ * such name. False if the name is empty, longer than NAME_MOST, or contains a NUL or control
+ * character. Such a name could be mistaken for another. *why (static) is the reason.
  */
 static bool read_name(const SSL *ssl, char **name, const char **why)
 {
@@ -142,7 +144,7 @@ static long on_bio_ctrl(BIO *bio, int what, long number, void *arg)
     return what == BIO_CTRL_FLUSH;
 }
 
-static BIO_METHOD *method; /* one BIO method for all; made once, never freed */
+static BIO_METHOD *method; /* shared by all connections; made once, never freed */
 
 static void make_method(void)
 {
@@ -166,7 +168,7 @@ static BIO *bio_new(struct tls *tls)
     return bio;
 }
 
-/* ---- what went wrong ---- */
+/* ---- errors ---- */
 
 static void set_why(struct tls *tls, const char *what, const char *detail)
 {
@@ -176,7 +178,9 @@ static void set_why(struct tls *tls, const char *what, const char *detail)
     tls->why = strdup(text); /* out of memory: `why` stays NULL */
 }
 
-/* OpenSSL has failed for good. Empties its error queue, as the next call expects. */
+/*
+ * Called when OpenSSL has failed for good. Empties OpenSSL's error queue, as the next call expects.
+ */
 static void broke(struct tls *tls)
 {
     unsigned long error = ERR_peek_last_error();
@@ -201,7 +205,7 @@ static ssize_t fail(int error)
 
 /* ---- the socket ---- */
 
-/* As read(), into tls->fed. */
+/* Like read(), into tls->fed. */
 static ssize_t fetch(struct tls *tls, int fd, size_t want)
 {
     assert(tls->fed.len == 0);
@@ -211,7 +215,7 @@ static ssize_t fetch(struct tls *tls, int fd, size_t want)
     return n;
 }
 
-/* Before other connections use the scratch memory: keep what is left of `fed`. */
+/* Moves the rest of `fed` out of the scratch memory, before other connections use that memory. */
 static void keep(struct tls *tls)
 {
     if (tls->fed.len > 0 && !tls->is_ended && !tls->is_broken &&
@@ -222,7 +226,9 @@ static void keep(struct tls *tls)
     tls->fed = slice_of(NULL, 0);
 }
 
-/* Write encrypted output. False with errno: the socket is broken. That it takes no more is not an error. */
+/*
+ * Writes encrypted output. False with errno if the socket is broken. A full socket is not an error.
+ */
 static bool send_sealed(struct tls *tls, int fd)
 {
     struct slice pieces[WRITE_PIECES];
@@ -239,7 +245,7 @@ static bool send_sealed(struct tls *tls, int fd)
     return true;
 }
 
-/* OpenSSL holds so many bytes for this connection from now on. */
+/* Records the number of bytes that OpenSSL holds for this connection. */
 static void count(struct tls *tls, size_t bytes)
 {
     pool_note_less(tls->pool, tls->counted);
@@ -278,7 +284,8 @@ int tls_shake(struct tls *tls, int fd)
     bool is_sent = send_sealed(tls, fd);
     if (tls->is_broken || (done == 1 && !know_peer(tls)))
         return (int)fail(EPROTO);
-    tls->is_ready = done == 1; /* what came behind the handshake counts, though nothing can be sent any more */
+    /* input behind the handshake counts, even if the socket takes no more output */
+    tls->is_ready = done == 1;
     if (!is_sent && !tls->is_ready)
         return -1;
     if (n == 0 && !tls->is_ready)
@@ -295,7 +302,7 @@ static bool has_input(const struct tls *tls)
     return tls->fed.len > 0 || tls->kept.bytes > 0 || SSL_pending(tls->ssl) > 0;
 }
 
-/* Decrypt as much as there is and fits. */
+/* Decrypts as much input as there is and fits. */
 static size_t decrypt(struct tls *tls, char *at, size_t room)
 {
     size_t got = 0;
@@ -307,7 +314,7 @@ static size_t decrypt(struct tls *tls, char *at, size_t room)
         }
         int error = SSL_get_error(tls->ssl, 0);
         if (error == SSL_ERROR_WANT_READ)
-            break; /* the rest of a record is still to come */
+            break; /* the rest of the record has not arrived */
         if (error == SSL_ERROR_ZERO_RETURN)
             tls->is_ended = true;
         else
@@ -319,8 +326,9 @@ static size_t decrypt(struct tls *tls, char *at, size_t room)
 }
 
 /*
- * The socket has ended without close_notify. A client's requests before that are whole or not, whatever ended them: it
- * is an end of its side, as over TCP, and a record that was cut is dropped. A reply of Redis might have been cut.
+ * Called when the socket ends without close_notify. A client's requests are complete or not in any
+ * case: the end counts as a half-close, as over TCP, and a truncated record is dropped. From Redis
+ * such an end is an error, because a reply might be truncated.
  */
 static ssize_t end_unannounced(struct tls *tls)
 {
@@ -331,14 +339,17 @@ static ssize_t end_unannounced(struct tls *tls)
     return 0;
 }
 
-/* The socket is broken, and says so only once: the next call reports it. */
+/*
+ * Called when the socket is broken. A socket reports its error only once: the next call returns the
+ * error.
+ */
 static void break_later(struct tls *tls, int error)
 {
     tls->is_broken = true;
     set_why(tls, strerror(error), "");
 }
 
-/* As decrypt, after reading from the socket; as read(), but 0 means nothing. */
+/* Like decrypt, with reads from the socket in between. Returns like read(), but 0 means no data. */
 static ssize_t decrypt_more(struct tls *tls, int fd, char *at, size_t room)
 {
     size_t got = decrypt(tls, at, room);
@@ -366,7 +377,8 @@ ssize_t tls_read(struct tls *tls, int fd, char *at, size_t room)
     if (got < 0)
         return -1;
     keep(tls);
-    (void)!send_sealed(tls, fd); /* TLS' own answers; if the socket is broken the next write reports it */
+    /* answers of TLS itself; if the socket is broken, the next write reports it */
+    (void)!send_sealed(tls, fd);
     if (got > 0)
         return got;
     if (tls->is_broken)
@@ -381,11 +393,11 @@ bool tls_has_news(const struct tls *tls)
 
 /* ---- writing ---- */
 
-/* Where writing stands in the pieces. */
+/* Position in the pieces. */
 struct cursor {
     const struct slice *pieces;
     unsigned n, i;
-    size_t at; /* in pieces[i] */
+    size_t at; /* offset in pieces[i] */
 };
 
 static struct slice take(struct cursor *cursor, size_t most)
@@ -401,7 +413,10 @@ static struct slice take(struct cursor *cursor, size_t most)
     return taken;
 }
 
-/* The content of the next record: from one piece if that fills it or is the last, else copied from several. */
+/*
+ * Returns the content of the next record. A piece that fills the record, or is the last, is used in
+ * place. Otherwise several pieces are copied together.
+ */
 static struct slice next_record(struct tls *tls, struct cursor *cursor)
 {
     struct slice first = take(cursor, TLS_RECORD);
@@ -458,9 +473,9 @@ void tls_end(struct tls *tls, int fd)
     (void)!send_sealed(tls, fd);
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
-/* Set the name that the peer's certificate must have. */
+/* Sets the name that the peer's certificate must have. */
 static bool expect(SSL *ssl, const char *name)
 {
     if (name == NULL)

@@ -1,4 +1,6 @@
-/* Contexts of TLS connections: every setting is tried on its own, so that all errors are reported at once. */
+/*
+ * Contexts of TLS connections. Every setting is tried separately: all errors are reported at once.
+ */
 #include "net/tls_context.h"
 
 #include <errno.h>
@@ -15,7 +17,7 @@
 #include "base/mem.h"
 
 #define WHY_ROOM 320
-#define SESSION_WORD "weir" /* sessions of another program are not resumed */
+#define SESSION_WORD "weir" /* prevents resumption of another program's sessions */
 
 struct tls_context {
     _Atomic unsigned holders;
@@ -24,7 +26,7 @@ struct tls_context {
     char *server_name; /* NULL: names are not verified */
 };
 
-/* A context that is being made. */
+/* State while a context is made. */
 struct making {
     const struct tls_settings *settings;
     SSL_CTX *ssl;
@@ -40,9 +42,9 @@ void tls_settings_fini(struct tls_settings *settings)
     *settings = (struct tls_settings){0};
 }
 
-/* ---- what is wrong ---- */
+/* ---- reports ---- */
 
-/* OpenSSL's text for the last error; empties its error queue. */
+/* Returns OpenSSL's text for the last error, and empties OpenSSL's error queue. */
 static const char *last_reason(void)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -72,7 +74,7 @@ __attribute__((format(printf, 3, 4))) static void odd(struct making *m, enum tls
     m->say(m->arg, false, which, why);
 }
 
-/* NULL: it cannot be opened; reported. */
+/* Returns NULL if the file cannot be opened, and reports the error. */
 static BIO *open_file(struct making *m, enum tls_setting which)
 {
     const char *path = m->settings->texts[which];
@@ -113,7 +115,7 @@ static void use_cert(struct making *m)
         wrong(m, TLS_CERT, "%s holds no certificate in PEM that can be used: %s", path, last_reason());
 }
 
-/* For encrypted keys: there is nobody to ask for a passphrase. */
+/* Called for encrypted keys: weir cannot ask for a passphrase. */
 static int no_passphrase(char *out, int size, int is_writing, void *arg)
 {
     (void)out;
@@ -131,7 +133,7 @@ static void warn_of_others(struct making *m)
         odd(m, TLS_KEY, "other users can read %s: chmod 600 it", path);
 }
 
-/* True also without a certificate: that has been reported. */
+/* True also without a certificate, because that error has been reported. */
 static bool fits(struct making *m, EVP_PKEY *key)
 {
     const X509 *cert = SSL_CTX_get0_certificate(m->ssl);
@@ -159,7 +161,7 @@ static void use_key(struct making *m)
     ERR_clear_error();
 }
 
-/* ---- whom to trust ---- */
+/* ---- trusted certificates ---- */
 
 static void use_ca(struct making *m, enum tls_side side)
 {
@@ -189,7 +191,7 @@ static int verify_mode(const struct tls_settings *settings, enum tls_side side)
     return settings->auth == TLS_AUTH_YES ? SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT : SSL_VERIFY_PEER;
 }
 
-/* ---- what is offered ---- */
+/* ---- protocols and ciphers ---- */
 
 static void use_ciphers(struct making *m)
 {
@@ -211,7 +213,7 @@ static void set_manners(struct making *m, enum tls_side side)
     /* An idle connection owns no buffers. */
     SSL_CTX_set_mode(m->ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_verify(m->ssl, verify_mode(m->settings, side), NULL);
-    /* Sessions are kept in tickets by the clients; their keys end with this context. */
+    /* Clients keep sessions in tickets. The ticket keys end with this context. */
     SSL_CTX_set_session_cache_mode(m->ssl, SSL_SESS_CACHE_OFF);
     if (side == TLS_CONNECT)
         return;
@@ -219,7 +221,7 @@ static void set_manners(struct making *m, enum tls_side side)
     SSL_CTX_set_num_tickets(m->ssl, 1);
 }
 
-/* ---- the whole ---- */
+/* ---- making and releasing ---- */
 
 static void fill(struct making *m, enum tls_side side)
 {

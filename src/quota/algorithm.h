@@ -1,6 +1,4 @@
-/*
- * The algorithms that LIMIT commands decide by: the rows of algorithms.def. Constant; any thread.
- */
+/* The algorithms of LIMIT commands: the rows of algorithms.def. Constant; any thread. */
 #ifndef WEIR_QUOTA_ALGORITHM_H
 #define WEIR_QUOTA_ALGORITHM_H
 
@@ -36,43 +34,47 @@ enum quota_option {
     OPTION_WARMUP = 1 << 13,
 };
 
-/* What the numbers mean that the script returns for a key. */
+/* The meaning of the integers that the script returns for a key. */
 enum quota_family {
-    FAMILY_FUNNEL,  /* GCRA: for each rate the debt before the call; a call that waits has its turn reserved */
-    FAMILY_WARM,    /* the debt, and how long the key has rested */
-    FAMILY_WINDOW,  /* how many were granted; for each rate what is used, and when there is room again */
-    FAMILY_PARTS,   /* several keys: of each the numbers of its own algorithm */
-    FAMILY_HOLDING, /* granted, number of holders, when one of them ends */
+    /* GCRA: for each rate the debt before the call; a call that waits has its time reserved */
+    FAMILY_FUNNEL,
+    FAMILY_WARM, /* the debt, and how long the key has rested */
+    /* number of calls granted; for each rate the usage, and when there is room again */
+    FAMILY_WINDOW,
+    FAMILY_PARTS,   /* several keys: the integers of each key's own algorithm */
+    FAMILY_HOLDING, /* granted, number of holders, when the first of them ends */
     FAMILY_NOTHING, /* there is no script */
     FAMILIES
 };
 
 /*
- * How equal calls travel to Redis: as one with a count; in one batch, each with its token; each in a call of its own.
+ * How equal calls travel to Redis. JOINED: as one entry with a count. BY_TOKEN: in one batch, each
+ * with its token. ALONE: each in a batch of its own.
  */
 enum quota_joining { QUOTA_JOINED, QUOTA_BY_TOKEN, QUOTA_ALONE };
 
 struct quota_algorithm {
-    const char *name;         /* lower case */
-    const char *word;         /* what its keys begin with, or the operation of its script */
-    enum script script;       /* SCRIPT_COUNT: none */
-    uint16_t options;         /* bits of enum quota_option that its commands take */
-    uint8_t family;           /* enum quota_family */
-    uint8_t joining;          /* enum quota_joining */
-    uint8_t work_us, rate_us; /* how long Redis is busy with a key, at worst, and with each of its rates besides */
-    bool is_named;            /* a [limit NAME] can have it */
-    bool takes_place;         /* a call gets a token, which holds a place in the key from then on */
+    const char *name;   /* lower case */
+    const char *word;   /* the first byte of its keys' values, or the operation of its script */
+    enum script script; /* SCRIPT_COUNT: none */
+    uint16_t options;   /* bits of enum quota_option that its commands take */
+    uint8_t family;     /* enum quota_family */
+    uint8_t joining;    /* enum quota_joining */
+    /* how long Redis is busy with a key, at worst, and with each of its rates besides; measured */
+    uint8_t work_us, rate_us;
+    bool is_named;    /* a [limit NAME] can have it */
+    bool takes_place; /* a call gets a token, which holds a permit of the key from then on */
 };
 
 const struct quota_algorithm *quota_algorithm(uint8_t kind);
 
-/* The letter that values of its keys begin with; for algorithms with is_named. */
+/* Returns the first letter of the values of its keys; for algorithms with is_named. */
 static inline unsigned char quota_letter(uint8_t kind)
 {
     return (unsigned char)quota_algorithm(kind)->word[0];
 }
 
-/* The algorithm of this name with is_named; case does not matter. QUOTA_KINDS: none. */
+/* Returns the algorithm of this name with is_named, in either case. QUOTA_KINDS: there is none. */
 enum quota_kind quota_named_kind(struct slice name);
 
 #endif

@@ -11,7 +11,7 @@
 struct answer answer_of(struct slice text)
 {
     if (text.len == 0)
-        text = SLICE(""); /* no arithmetic on NULL */
+        text = SLICE(""); /* avoids arithmetic on NULL */
     return (struct answer){text.at, text.at + text.len};
 }
 
@@ -23,7 +23,7 @@ static bool take_crlf(struct answer *answer)
     return true;
 }
 
-/* Read a type byte and the rest of its line. */
+/* Reads a type byte and the rest of its line. */
 static bool take_line(struct answer *answer, char *type, struct slice *text)
 {
     const char *start = answer->at;
@@ -36,7 +36,7 @@ static bool take_line(struct answer *answer, char *type, struct slice *text)
     return take_crlf(answer);
 }
 
-/* What stands behind the header. */
+/* Reads the bytes behind the header of a bulk string. */
 static bool take_data(struct answer *answer, struct slice header, struct slice *bulk)
 {
     int64_t len;
@@ -47,7 +47,7 @@ static bool take_data(struct answer *answer, struct slice header, struct slice *
     return take_crlf(answer);
 }
 
-/* Read a bulk string; nil is refused. */
+/* Reads a bulk string; nil is refused. */
 static bool take_bulk(struct answer *answer, struct slice *bulk)
 {
     char type;
@@ -92,7 +92,7 @@ bool answer_begin(struct slice text, size_t n, struct answer *first)
 
 /* ---- numbers ---- */
 
-/* Read exactly n integers, separated by blanks. */
+/* Reads exactly n integers, separated by blanks. */
 static bool read_integers(struct slice text, int64_t *numbers, size_t n)
 {
     struct slice word;
@@ -102,7 +102,10 @@ static bool read_integers(struct slice text, int64_t *numbers, size_t n)
     return text.len == 0;
 }
 
-/* A key under a penalty has "number left_us granted" in place of its first number. */
+/*
+ * Reads the penalty of a key. A key under a penalty has the text "number left_us granted" in place
+ * of its first number.
+ */
 static void read_hold(int64_t *first, struct slice *error, struct quota_hold *hold)
 {
     enum { NUMBER, LEFT_US, GRANTED, HELD_NUMBERS };
@@ -155,7 +158,7 @@ static bool take_count(struct answer *answer)
     return take_line(answer, &type, &text) && type == ':' && num_parse(text, &count) && count > 0;
 }
 
-/* True if the frame has three words, and begins with these two. The third is left in *answer. */
+/* True if the frame has three words and begins with these two. *answer is left at the third. */
 static bool opens(struct slice frame, struct slice kind, struct slice channel, struct answer *answer)
 {
     char type;

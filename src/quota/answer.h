@@ -1,8 +1,8 @@
 /*
- * Readers of what Redis sends about LIMIT calls: replies of scripts, and messages about releases.
+ * Readers of Redis' messages about LIMIT calls: replies of scripts, and messages about releases.
  *
- * Each is a whole frame in memory, of any bytes: every length is checked. False: it does not have
- * the expected form.
+ * The input is a whole frame in memory, of any bytes, so each length is checked. False: the frame
+ * does not have the expected form.
  */
 #ifndef WEIR_QUOTA_ANSWER_H
 #define WEIR_QUOTA_ANSWER_H
@@ -20,7 +20,7 @@ struct answer {
     const char *end;
 };
 
-/* To read `text`, which may be any bytes. */
+/* Returns a reader of `text`, which may be any bytes. */
 struct answer answer_of(struct slice text);
 
 static inline bool answer_is_over(const struct answer *answer)
@@ -28,29 +28,35 @@ static inline bool answer_is_over(const struct answer *answer)
     return answer->at == answer->end;
 }
 
-/* Read an integer; or a bulk string with the reason why there is none, which goes into *error (else untouched). */
+/*
+ * Reads an integer; or a bulk string with the reason for its absence, which goes into *error. Else
+ * *error is unchanged.
+ */
 __attribute__((warn_unused_result)) bool answer_number(struct answer *answer, int64_t *number, struct slice *error);
 
-/* `text` is an array header for exactly n elements: *first begins at the first of them. */
+/* Reads an array header for exactly n elements: *first begins at the first element. */
 __attribute__((warn_unused_result)) bool answer_begin(struct slice text, size_t n, struct answer *first);
 
 /*
- * Read the integers that a script returned for one call, and the penalties that its keys are under.
- * `numbers` has room for quota_numbers(ask); `holds` is zeroed, one for each key. If the script
- * reports an error for a key, *error is its text, else untouched.
+ * Reads the integers that a script returned for one call, and the penalties of its keys. `numbers`
+ * has room for quota_numbers(ask). `holds` is zeroed, one element for each key. If the script
+ * reports an error for a key, *error is its text. Else *error is unchanged.
  */
 __attribute__((warn_unused_result)) bool quota_numbers_read(struct answer *answer, const struct quota_ask *ask,
                                                             int64_t *numbers, struct quota_hold *holds,
                                                             struct slice *error);
 
-/* What weir hears where it listens for releases. Clients can make other messages arrive there. */
+/* The messages on the release channel. Clients can publish other messages there. */
 enum release_news {
-    RELEASE_NOTHING,    /* something else: ignored */
+    RELEASE_NOTHING,    /* another message: ignored */
     RELEASE_SUBSCRIBED, /* the subscription is confirmed */
-    RELEASE_KEY,        /* a holder of *key has released */
+    RELEASE_KEY,        /* a permit of *key has been released */
 };
 
-/* `frame` may be any bytes; *key points into it. Only exactly "message" or "subscribe" of this channel counts. */
+/*
+ * `frame` may be any bytes; *key points into it. Only exactly "message" or "subscribe" of this
+ * channel counts.
+ */
 enum release_news release_read(struct slice frame, struct slice channel, struct slice *key);
 
 #endif

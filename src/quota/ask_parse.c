@@ -1,8 +1,8 @@
 /*
- * Reads the words of LIMIT commands: each command is a row.
+ * Parses the words of LIMIT commands: each command is a row.
  *
- * Numbers are bounded here and in option.c, once, so that no sum made of them overflows in weir or loses a digit in
- * Lua.
+ * Numbers are bounded here and in option.c only. The bounds keep sums from overflowing in weir, and
+ * from losing digits in Lua.
  */
 #include "quota/ask_parse.h"
 
@@ -47,7 +47,7 @@ static bool take_ttl(struct reading *reading)
     return true;
 }
 
-/* ---- what may follow ---- */
+/* ---- options and rates ---- */
 
 static bool take_rate(struct reading *reading, struct slice word)
 {
@@ -63,7 +63,7 @@ static bool take_rate(struct reading *reading, struct slice word)
     return true;
 }
 
-/* True if other keys may follow, behind AND. */
+/* True if AND and further keys may follow. */
 static bool has_parts(uint8_t kind)
 {
     return kind == QUOTA_CHECK || kind == QUOTA_ALL;
@@ -74,7 +74,10 @@ static bool has_slash(struct slice word)
     return word.len > 0 && memchr(word.at, '/', word.len) != NULL;
 }
 
-/* Read the rest, or as far as the next key: options that the algorithm takes, and rates if it has any. */
+/*
+ * Reads the options that the algorithm takes, and rates if it has any, to the end or to AND.
+ * *has_more: another key follows.
+ */
 static bool take_options(struct reading *reading, bool with_rates, bool *has_more)
 {
     struct slice word;
@@ -85,7 +88,7 @@ static bool take_options(struct reading *reading, bool with_rates, bool *has_mor
             *has_more = true;
             return true;
         }
-        bool is_slashed = has_slash(word); /* as no option is */
+        bool is_slashed = has_slash(word); /* no option has a slash */
         const struct option *option = is_slashed ? NULL : option_find(word, allowed);
         bool is_rate = with_rates && (is_slashed || reading->n_drafts == 0);
         bool is_taken = option != NULL ? option_take(reading, option)
@@ -97,7 +100,7 @@ static bool take_options(struct reading *reading, bool with_rates, bool *has_mor
     return true;
 }
 
-/* Behind the last of them. */
+/* Called after the last option. */
 static bool end_options(const struct reading *reading)
 {
     reading->ask->is_peek |= reading->ask->cost == 0;
@@ -112,7 +115,7 @@ static bool take_rest(struct reading *reading, bool with_rates)
 
 /* ---- commands ---- */
 
-/* The rates of a part, as they were written. */
+/* Adds the rates of a part to its rule. */
 static bool make_rule(struct reading *reading)
 {
     char what[160];
@@ -135,7 +138,7 @@ static bool read_rated(struct reading *reading)
 
 /* ---- several keys ---- */
 
-/* From here on options belong to the whole call, no longer to its one key. */
+/* Begins another part: the options of a part now belong to it. */
 static bool add_part(struct reading *reading)
 {
     if (reading->ask->n_parts == QUOTA_PARTS_MAX)
@@ -162,7 +165,7 @@ static bool is_twice(const struct quota_ask *ask)
     return false;
 }
 
-/* Behind the last key. */
+/* Called after the last key. */
 static bool end_parts(struct reading *reading)
 {
     struct quota_ask *ask = reading->ask;
@@ -174,11 +177,11 @@ static bool end_parts(struct reading *reading)
     return !is_twice(ask) || option_error(reading, "a key stands twice in one call: give it all rates at once");
 }
 
-/* The one key that there is, or the first of several. */
+/* Turns the call on one key into the first part of a call on several. */
 static void keep_first(struct reading *reading)
 {
     struct quota_ask *ask = reading->ask;
-    bool is_credit = ask->mode == QUOTA_CREDIT; /* its number belongs to the whole call */
+    bool is_credit = ask->mode == QUOTA_CREDIT; /* the number of CREDIT belongs to the whole call */
     reading->parts[0] = (struct quota_ask){.name = ask->name, .key = ask->key, .cost = is_credit ? 1 : ask->cost};
     ask->n_parts = 1;
     ask->is_named = true;
@@ -198,7 +201,7 @@ static bool read_check(struct reading *reading)
     return end_options(reading) && (reading->ask->n_parts == 0 || end_parts(reading));
 }
 
-/* The algorithm of a part: only those that have a command. */
+/* Reads the algorithm of a part, which must have a command. */
 static bool take_algorithm(struct reading *reading)
 {
     struct slice word;
@@ -225,7 +228,7 @@ static bool read_all(struct reading *reading)
            option_suit_all(reading->ask, reading->parts, reading->why, reading->why_size);
 }
 
-/* As Rust reads an i64: either sign, leading zeros. */
+/* Parses a number as Rust parses an i64: either sign, leading zeros. */
 static bool parse_cell(struct slice word, int64_t *number)
 {
     bool is_negative = word.len > 0 && word.at[0] == '-';
@@ -248,7 +251,10 @@ static bool is_exact(__int128 number)
     return number > -QUOTA_MOST && number < QUOTA_MOST - 1;
 }
 
-/* redis-cell's numbers: what it computes without checking the range must be in range here. */
+/*
+ * Makes a rule of redis-cell's numbers. redis-cell computes without checking ranges, so weir checks
+ * them here.
+ */
 static bool make_cell(struct reading *reading, const int64_t numbers[4])
 {
     int64_t max_burst = numbers[0], count = numbers[1], period_s = numbers[2], quantity = numbers[3];
@@ -310,7 +316,7 @@ static bool read_release(struct reading *reading)
     return take_key(reading, &reading->ask->key) && take(reading, &reading->ask->token) && ends(reading);
 }
 
-/* The letter of an algorithm: its keys may have a penalty. */
+/* Reads the name of an algorithm with penalties, and sets its letter. */
 static bool take_letter(struct reading *reading, struct slice word)
 {
     enum quota_kind kind = quota_named_kind(word);
@@ -409,7 +415,7 @@ bool quota_ask_resolve(struct quota_ask *ask, struct quota_ask *parts, const str
     return option_suit(ask, why, why_size);
 }
 
-/* ---- asks that have been parsed before ---- */
+/* ---- requests that have been parsed before ---- */
 
 struct pieces {
     struct slice head;
@@ -417,7 +423,7 @@ struct pieces {
     struct slice tail;
 };
 
-/* False: it is not as short and plain as what is kept. */
+/* Cuts the request into its pieces. False: the request is too long or unusual to be cached. */
 static bool cut(struct slice request, struct pieces *pieces)
 {
     const char *end = request.at + request.len;
@@ -437,7 +443,7 @@ static bool cut(struct slice request, struct pieces *pieces)
     return pieces->tail.len > 0 && pieces->tail.len <= ASK_MEMO_TAIL && pieces->head.len <= ASK_MEMO_HEAD;
 }
 
-/* Tails differ in their digits. */
+/* Returns the index of a tail: a hash, for tails differ mostly in their digits. */
 static unsigned slot_of(struct slice tail)
 {
     uint32_t sum = (uint32_t)tail.len;

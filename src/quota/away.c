@@ -4,7 +4,7 @@
 #include "quota/local.h"
 #include "upstream/node/not_run.h"
 
-#define RETRY_NS ((int64_t)NS_PER_S) /* unknown; -1 would mean never */
+#define RETRY_NS ((int64_t)NS_PER_S) /* chosen: the time is unknown, and -1 would mean never */
 
 /* ---- errors ---- */
 
@@ -43,7 +43,7 @@ enum unable unable_of(struct slice error)
 
 /* ---- decisions ---- */
 
-/* Options that change how it is decided need Redis. */
+/* True if the request has no option that only Redis can decide. */
 static bool is_plain(const struct quota_ask *ask)
 {
     return ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first && ask->cost > 0;
@@ -54,7 +54,7 @@ static enum quota_when_down when_down_of(const struct decision *decision, unsign
     return decision->n_parts > 0 ? decision->parts[i].when_down : decision->when_down;
 }
 
-/* The limits with this when-down, as bits. */
+/* Returns the limits with this when-down, as bits. */
 static unsigned saying(const struct decision *decision, enum quota_when_down when_down)
 {
     unsigned bits = 0;
@@ -64,14 +64,14 @@ static unsigned saying(const struct decision *decision, enum quota_when_down whe
     return bits;
 }
 
-/* Of several limits those that are counted in weir are asked as one call of only them. */
+/* Counts the limits with local as one call about those limits alone. */
 static enum away count(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
                        struct quota_outcome *outcome)
 {
     struct quota_ask asks[QUOTA_PARTS_MAX];
     uint64_t hashes[QUOTA_PARTS_MAX];
     uint8_t indexes[QUOTA_PARTS_MAX] = {0}, n = 0;
-    unsigned refusing = saying(decision, QUOTA_DOWN_DENY); /* shadows */
+    unsigned refusing = saying(decision, QUOTA_DOWN_DENY); /* limits in shadow mode */
     for (unsigned i = 0; i < quota_ask_count(&decision->ask); i++) {
         const struct quota_ask *one = quota_ask_at(&decision->ask, i);
         if (when_down_of(decision, i) != QUOTA_DOWN_LOCAL)

@@ -9,7 +9,7 @@
 #include "resp/emit.h"
 #include "upstream/lane/lack.h"
 
-#define ENTRIES_MAX 250 /* as many as Lua can unpack */
+#define ENTRIES_MAX 250 /* as many values as Lua can unpack */
 #define FIRST_ROOM 16
 #define SLOTS_PER_ENTRY 2
 
@@ -43,7 +43,7 @@ bool batch_fits(const struct batch *batch, const struct batch_question *question
 
 /* ---- entries ---- */
 
-/* The slot of that key, or a free one. */
+/* Returns the index of that key, or of a free cell. */
 static uint16_t *find_slot(const struct batch *batch, struct slice key, uint64_t hash)
 {
     uint32_t mask = batch->n_slots - 1;
@@ -57,7 +57,7 @@ static uint16_t *find_slot(const struct batch *batch, struct slice key, uint64_t
     return &batch->index[i];
 }
 
-/* Entries have moved in memory: repair their lists. */
+/* Repairs the list of an entry that has moved in memory. */
 static void relink(struct list *moved, const struct list *old)
 {
     if (moved->next == old) {
@@ -68,7 +68,7 @@ static void relink(struct list *moved, const struct list *old)
     moved->prev->next = moved;
 }
 
-/* The index names those that there are. */
+/* Rebuilds the index from the entries. */
 static void index_anew(struct batch *batch)
 {
     memset(batch->index, 0, batch->n_slots * sizeof batch->index[0]);
@@ -100,7 +100,7 @@ static bool grow(struct batch *batch)
     return true;
 }
 
-/* Calls with tokens never become one entry with a count. */
+/* True if equal calls become one entry with a count. Calls with tokens never do. */
 static bool can_join(const struct batch *batch)
 {
     return batch->question.algorithm->joining == QUOTA_JOINED;
@@ -156,7 +156,10 @@ static bool share_a_key(const struct decision *decision, const struct decision *
     return false;
 }
 
-/* True if a call that joined an entry would overtake one about its keys, from `behind` on. */
+/*
+ * True if a call that joins an earlier entry would overtake a call about its keys. `behind` is the
+ * first entry to look at.
+ */
 static bool would_overtake(const struct batch *batch, uint32_t behind, const struct decision *decision, uint64_t bits)
 {
     for (uint32_t i = behind; bits != 0 && i < batch->n; i++)
@@ -304,7 +307,8 @@ struct slice batch_explain(struct node *node, struct slice error, char *out)
         lack = LACK_CHANNEL;
     else if (lack_is_key(error))
         lack = LACK_KEYS;
-    else if (lack_is_in_script(error)) /* only TIME ends a script, and that error says where in the script it was */
+    /* only TIME ends a script, and that error names the line of the script */
+    else if (lack_is_in_script(error))
         lack = lack_ends_script(error) ? LACK_TIME : LACK_RIGHT;
     if (lack == LACK_COUNT)
         return error;
@@ -336,7 +340,7 @@ void batch_fail(const struct batch_ops *ops, struct batch *batch, struct slice e
     batch_free(batch);
 }
 
-/* Fail an entry with Redis' error text, at most one line of it. */
+/* Fails an entry with Redis' error text, cut to one line. */
 static void fail_with(const struct batch_ops *ops, struct node *node, struct batch_entry *entry, struct slice error)
 {
     char line[256] = "-", named[LACK_ERROR_ROOM];
@@ -363,7 +367,7 @@ static void answer_entry(const struct batch_ops *ops, const struct batch *batch,
         fail_entry(ops, entry, amiss, false);
 }
 
-/* How many entries the script must answer. */
+/* Returns how many integers the script must answer. */
 static size_t numbers_of(const struct batch *batch)
 {
     size_t n = 0;

@@ -2,8 +2,10 @@
  * A batch: LIMIT calls that travel to Redis as one EVALSHA with many keys, from the first call to
  * the answers of all.
  *
- * A batch has an entry for each key, with the calls on it. The whole reply is checked before any of
- * it is used. The worker's thread.
+ * A batch has an entry for each key, with the calls on that key. The whole reply is checked before
+ * any part of it is used.
+ *
+ * Thread: the worker's.
  */
 #ifndef WEIR_QUOTA_BATCH_H
 #define WEIR_QUOTA_BATCH_H
@@ -19,12 +21,15 @@
 
 #define BATCH_SEEN 8 /* words of batch.seen */
 
-/* How long a batch may keep Redis busy, so that others get their turn. One call alone takes less. */
+/*
+ * How long a batch may occupy Redis. Chosen, so that other clients of Redis are not delayed for
+ * long. A single call takes at most this long.
+ */
 #define BATCH_WORK_US 1000
 
 /* One key, or one set of several keys, and the equal calls on it. */
 struct batch_entry {
-    struct list calls; /* struct decision by in_entry, in the order in which they came */
+    struct list calls; /* struct decision by in_entry, in order of arrival */
     uint32_t n;
     uint32_t changes; /* quota_changes of the key when the batch was sent */
     uint64_t hash;    /* of the key */
@@ -36,68 +41,77 @@ static inline struct decision *batch_first_call(const struct batch_entry *entry)
     return container_of(entry->calls.next, struct decision, in_entry);
 }
 
-/* What all calls of a batch ask alike. */
+/* What all calls of a batch have in common: the script and its arguments. */
 struct batch_question {
     const struct quota_algorithm *algorithm; /* without a script: UNLINK of one call's keys */
     struct slice words;                      /* ARGV for the script, as n_words bulks */
     unsigned n_words;
-    unsigned work_us; /* how long each entry keeps Redis busy */
+    unsigned work_us; /* how long each entry occupies Redis, at worst */
 };
 
 struct script_node;
 
 struct batch {
     struct list in_exchange;
-    struct list in_slot;      /* among those to be sent in near slots; itself while it is not one of those */
-    struct script_node *node; /* the exchange's: where it is to be sent, or was */
-    uint16_t slot;            /* of all its keys; 0 unless the upstream is a cluster */
-    uint8_t n_hops;           /* how often a cluster has sent it to another node */
-    bool is_asking;           /* its node takes the slot from another one, which has said ASK */
-    uint64_t order;           /* of the exchange's batches, as they were begun */
-    uint64_t until_ns;        /* Redis has not run it, and it is asked again until then; 0: it has not been refused */
-    uint64_t again_ns;        /* while it is held: when it is asked again */
-    uint64_t pause_ns;        /* before that; grows */
-    char *refusal;            /* the last error by which it was refused; heap; NULL: none */
+    struct list in_slot;      /* in a list of routes.near until sent; else empty */
+    struct script_node *node; /* of the exchange: the node that the batch is or was sent to */
+    uint16_t slot;            /* cluster slot of all its keys; 0 unless the upstream is a cluster */
+    uint8_t n_hops;           /* number of redirects that the batch has followed */
+    /* sent behind ASKING: the node imports the slot, and the source node answered ASK */
+    bool is_asking;
+    uint64_t order;    /* sequence number among the exchange's batches */
+    uint64_t until_ns; /* end of its wait, set when the batch first waits for a retry; 0: never */
+    uint64_t again_ns; /* when the retry is due, while the batch waits for a retry */
+    uint64_t pause_ns; /* wait before that retry; grows with each one */
+    char *refusal;     /* the last error for which the batch waits; heap; NULL: none */
     struct batch_question question;
-    uint64_t asked_ns; /* of its calls, the least */
+    uint64_t asked_ns; /* the earliest asked_ns of its calls */
     uint64_t sent_ns;
-    bool is_away;                /* when it was refused last there was no connection */
-    bool is_whole;               /* it carries its script (EVAL): sent again after NOSCRIPT, or Redis takes no hashes */
-    uint32_t n;                  /* entries */
+    bool is_away; /* the last failure was a missing connection */
+    /* the batch carries its script (EVAL): after NOSCRIPT, or without the right to call by hash */
+    bool is_whole;
+    uint32_t n;                  /* number of entries */
     struct batch_entry *entries; /* heap, with room for `room` */
     uint32_t room;
-    uint16_t *index; /* hash index: 1 + the last entry with that key, or 0; n_slots is a power of two */
+    /* hash index: 1 + the last entry with that key, or 0; n_slots is a power of two */
+    uint16_t *index;
     uint32_t n_slots;
-    uint64_t seen[BATCH_SEEN]; /* calls on several keys: a bit for the hash of each key; keys may share a bit */
-    char words[];              /* question.words */
+    /* calls on several keys: a bit for the hash of each key; keys may share a bit */
+    uint64_t seen[BATCH_SEEN];
+    char words[]; /* question.words */
 };
 
-/* The words are copied. NULL: out of memory. */
+/* Copies the words. NULL: out of memory. */
 struct batch *batch_new(const struct batch_question *question);
-void batch_free(struct batch *batch); /* not its calls */
+void batch_free(struct batch *batch); /* does not free its calls */
 
-/* True if a call that asks this can be added to it. */
+/* True if a call with this script and these arguments can join the batch. */
 bool batch_fits(const struct batch *batch, const struct batch_question *question);
 
-/* True if it may ask about this key, which no later question about the key may overtake. */
+/*
+ * True if the batch may have a call about this key, which no later call about the key may overtake.
+ */
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
 
-/* Note that a call on several keys asks about a key with this hash. Returns its bit for batch_entry.bits. */
+/*
+ * Notes that a call on several keys has a key with this hash. Returns the key's bit for
+ * batch_entry.bits.
+ */
 uint64_t batch_note_key(struct batch *batch, uint64_t hash);
 
 /*
- * Add one. `hash` is that of decision->key, and `bits` are those of its keys, if there are several. It is put behind
- * all that ask about one of its keys. False: out of memory.
+ * Adds a call, behind all calls about one of its keys. `hash` is that of decision->key. `bits` are
+ * those of its keys, if there are several. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct decision *decision, uint64_t hash,
                                                    uint64_t bits);
 
-/* Into a list by in_exchange, behind all that were begun before it. */
+/* Inserts the batch into a list by in_exchange, behind all that were begun before it. */
 void batch_put_in_order(struct list *batches, struct batch *batch);
 
 /*
- * Move its last entry into a batch of its own, which has its place in the order. NULL: out of memory, and nothing is
- * changed. Only while it is in no list, and has more than one.
+ * Moves the last entry into a new batch with the same order. NULL: out of memory, and nothing has
+ * changed. Only while the batch is in no list, and has more than one entry.
  */
 struct batch *batch_split(struct batch *batch);
 
@@ -106,48 +120,54 @@ static inline enum script batch_script(const struct batch *batch)
     return batch->question.algorithm->script;
 }
 
-/* How long it will keep Redis busy. */
+/* Returns how long the batch will occupy Redis, in us, at worst. */
 static inline uint32_t batch_work_us(const struct batch *batch)
 {
     return batch->n * batch->question.work_us;
 }
 
 /*
- * The request: EVALSHA, EVAL if is_whole, or UNLINK. `script` is the hash or the source. To be
- * freed. NULL: out of memory.
+ * Writes the request: EVALSHA, EVAL if is_whole, or UNLINK. `script` is the hash or the source. The
+ * caller frees the result. NULL: out of memory.
  */
 char *batch_write(const struct batch *batch, struct slice script, size_t *len);
 
-/* ---- answers: each function but batch_take frees the batch ---- */
+/* ---- answers: each function but batch_take and batch_explain frees the batch ---- */
 
 struct quota_hold;
 
-/* What the owner of the calls hears. */
+/* Callbacks of the owner of the calls. */
 struct batch_ops {
-    /* The numbers that the script returned for an entry. Each of its calls must be taken with batch_take. */
+    /*
+     * The integers that the script returned for an entry. The callback takes each call with
+     * batch_take.
+     */
     void (*on_numbers)(const struct batch *batch, struct batch_entry *entry, const int64_t *numbers,
                        const struct quota_hold *holds);
-    /* Its keys have been deleted; n of them existed. */
+    /* The keys of the call have been deleted; n of them existed. */
     void (*on_deleted)(struct decision *decision, int64_t n);
-    /* `error` is a whole reply. is_down: Redis is away or does not answer; whether it was asked is not known. */
+    /*
+     * `error` is a whole reply. is_down: Redis is unreachable or does not answer, and may or may
+     * not have run the call.
+     */
     void (*on_failed)(struct decision *decision, struct slice error, bool is_down);
 };
 
-/* Remove and return the first call of an entry. */
+/* Removes and returns the first call of an entry. */
 struct decision *batch_take(struct batch_entry *entry);
 
-/* All its calls hear this error; is_down as in batch_ops. */
+/* Fails all calls of the batch with this error; is_down as in batch_ops. */
 void batch_fail(const struct batch_ops *ops, struct batch *batch, struct slice error, bool is_down);
 
-/* The whole reply of that node, not an error. */
+/* Takes the node's whole reply, which is not an error. */
 void batch_answer(const struct batch_ops *ops, struct batch *batch, struct node *node, struct slice reply);
 
-/* Free the batch and its calls: their clients have gone. */
+/* Frees the batch and its calls, because the clients have closed. */
 void batch_drop(struct batch *batch);
 
 /*
- * An error of a script or about it: where it says that weir lacks a right, one that says which, in `out`
- * (LACK_ERROR_ROOM bytes) and in node->lacks; else the same.
+ * Takes an error of a script or about one. If weir lacks a right: returns an error that names the
+ * right, in `out` (LACK_ERROR_ROOM bytes), and sets it in node->lacks. Else returns `error`.
  */
 struct slice batch_explain(struct node *node, struct slice error, char *out);
 

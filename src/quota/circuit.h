@@ -1,9 +1,10 @@
 /*
- * A circuit breaker in front of one node: when a question has waited too long for its answer, when later questions are
- * not to wait at all, and when another connection is tried. Time is an argument.
+ * A circuit breaker in front of one node. The functions say when a call has timed out, when later
+ * calls fail at once, and when a new connection is tried. Time is an argument.
  *
- * A question that has no answer within upstream-timeout opens the circuit. While the circuit is open, calls are
- * answered without the node. Probes try to reach the node, whether or not calls come. An answer closes the circuit.
+ * A call without an answer within upstream-timeout opens the circuit. While the circuit is open,
+ * calls are answered without the node. Probes try to reach the node, whether or not calls arrive.
+ * An answer closes the circuit.
  */
 #ifndef WEIR_QUOTA_CIRCUIT_H
 #define WEIR_QUOTA_CIRCUIT_H
@@ -13,15 +14,16 @@
 
 #include "base/clock.h"
 
-#define CIRCUIT_AGAIN_NS (500 * NS_PER_MS) /* a node lets weir in no sooner for being asked more often */
+/* chosen: more frequent tries do not help a node that refuses */
+#define CIRCUIT_AGAIN_NS (500 * NS_PER_MS)
 
-/* Zeroed: closed, and nothing has failed. */
+/* Zeroed: closed, without a failure. */
 struct circuit {
-    uint64_t failed_ns; /* when a connection was refused, or could not be made; 0: not since the last answer */
-    bool is_open;       /* a question has had no answer in time, and no answer has come since */
+    uint64_t failed_ns; /* when a connection was refused or failed; 0: not since the last answer */
+    bool is_open;       /* a call has timed out, and no answer has arrived since */
 };
 
-/* A question that was asked then has waited too long from here on. timeout_ns 0: UINT64_MAX, it never has. */
+/* Returns when a call of time asked_ns times out. timeout_ns 0: UINT64_MAX, never. */
 static inline uint64_t circuit_due_ns(uint64_t asked_ns, uint64_t timeout_ns)
 {
     return timeout_ns > 0 ? asked_ns + timeout_ns : UINT64_MAX;
@@ -33,7 +35,7 @@ static inline void circuit_fail(struct circuit *circuit, uint64_t now_ns)
     circuit->failed_ns = now_ns;
 }
 
-/* A question has had no answer in time. */
+/* A call has timed out. */
 static inline void circuit_open(struct circuit *circuit)
 {
     circuit->is_open = true;
@@ -45,13 +47,13 @@ static inline void circuit_close(struct circuit *circuit)
     *circuit = (struct circuit){0};
 }
 
-/* True if another connection may be tried. */
+/* True if a new connection may be tried. */
 static inline bool circuit_may_try(const struct circuit *circuit, uint64_t now_ns)
 {
     return circuit->failed_ns == 0 || now_ns >= circuit->failed_ns + CIRCUIT_AGAIN_NS;
 }
 
-/* When the next probe is due after a probe at now_ns; UINT64_MAX: the circuit is closed. */
+/* Returns when the next probe is due after a probe at now_ns; UINT64_MAX: the circuit is closed. */
 static inline uint64_t circuit_probe_ns(const struct circuit *circuit, uint64_t now_ns)
 {
     if (!circuit->is_open)

@@ -13,8 +13,8 @@
 #include "resp/emit.h"
 
 /*
- * "KEY" or "NAME:KEY" behind the prefix, as in Redis, the name in lower case: two named limits on
- * one key have nothing in common.
+ * Writes "KEY" or "NAME:KEY" behind the prefix, as the key is in Redis. The name is in lower case.
+ * The name keeps two named limits on one key apart.
  */
 static struct slice put_key(char **at, struct slice prefix, struct slice name, struct slice key)
 {
@@ -37,7 +37,7 @@ static struct slice put_bulk(char **at, struct slice prefix, struct slice name, 
     return content;
 }
 
-/* All keys of a RESET, each as a bulk. */
+/* Writes all keys of a RESET, each as a bulk. */
 static void put_keys(struct decision *decision, char *at, struct slice prefix)
 {
     struct slice key;
@@ -71,7 +71,10 @@ static void init(struct decision *decision, struct quota *quota, void *owner, bo
     build_init(&decision->reply, is_resp3);
 }
 
-/* Keys of several parts, each as a bulk, and behind them those that the client has written. */
+/*
+ * Writes the keys of several parts, each as a bulk, and behind them the keys as the client wrote
+ * them.
+ */
 static void put_parts(struct decision *decision, char *at, struct slice prefix)
 {
     char *start = at;
@@ -88,7 +91,7 @@ static void put_parts(struct decision *decision, char *at, struct slice prefix)
         decision->parts[i].shown = put_key(&at, SLICE(""), SLICE(""), decision->parts[i].shown);
 }
 
-/* Copy what is needed of the request. */
+/* Copies what the decision needs of the request. */
 static void keep(struct decision *decision, const struct quota_ask *ask, struct slice prefix)
 {
     char *at = decision->text;
@@ -109,7 +112,7 @@ static void keep(struct decision *decision, const struct quota_ask *ask, struct 
     decision->ask.name = slice_of("", 0);
 }
 
-/* NULL: no limit has that name. */
+/* NULL: no limit has that name, and `error` is set. */
 static const struct named_limit *find_named(const struct named *named, struct slice name, struct build *error)
 {
     char text[256];
@@ -126,14 +129,14 @@ static const struct named_limit *find_named(const struct named *named, struct sl
     return NULL;
 }
 
-/* What the client asks for, and the limits that it has named, of several keys one for each. */
+/* The parsed request, and its named limits; of several keys one for each. */
 struct asked {
     struct quota_ask ask;
     struct quota_ask parts[QUOTA_PARTS_MAX];
-    const struct named_limit *limits[QUOTA_PARTS_MAX]; /* NULL: none is named */
+    const struct named_limit *limits[QUOTA_PARTS_MAX]; /* NULL: not a named limit */
 };
 
-/* False: no limit has that name, or the call does not fit it. */
+/* False: no limit has that name, or the call does not fit it. `error` is set. */
 static bool resolve(struct asked *asked, const struct quota_context *context, struct build *error)
 {
     char text[256];
@@ -157,7 +160,7 @@ static bool resolve(struct asked *asked, const struct quota_context *context, st
     return false;
 }
 
-/* The size of a call's text. */
+/* Returns the bytes of a call's text. */
 static size_t text_room(const struct asked *asked, struct slice request, struct slice prefix)
 {
     size_t room = request.len + 1;
@@ -175,7 +178,7 @@ static void take_limit(const struct named_limit *limit, enum quota_when_down oth
     *tally = limit != NULL ? named_tally_get(limit->tally) : NULL;
 }
 
-/* The operator's, whatever the client has asked for. */
+/* The operator's penalty replaces the one that the client asked for. */
 static void take_penalty(const struct named_limit *limit, struct quota_ask *ask)
 {
     if (limit != NULL && limit->penalty.first_ms > 0)
@@ -187,7 +190,7 @@ static bool is_down_by_error(const struct named_limit *limit, bool otherwise)
     return limit != NULL && limit->has_when_error ? limit->is_down_by_error : otherwise;
 }
 
-/* Apply the settings of the named limits that it asks. False: out of memory. */
+/* Applies the settings of the call's named limits. False: out of memory. */
 static bool take_limits(struct decision *decision, const struct asked *asked, const struct quota_context *context)
 {
     enum quota_when_down otherwise = context->when_down;
@@ -213,7 +216,7 @@ static bool take_limits(struct decision *decision, const struct asked *asked, co
     return true;
 }
 
-/* False: it is wrong. */
+/* False: the request is invalid, and `error` is set. */
 static bool parse(struct asked *asked, struct ask_memo *memo, struct slice name, struct slice request,
                   struct build *error)
 {
@@ -269,7 +272,7 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
     decision->database = asked.ask.is_raw ? context->database : 0;
     decision->failover_wait_ns = context->failover_wait_ns;
     if (decision->is_shadow)
-        decision->ask.wait_ns = 0; /* the limit lets it pass without waiting */
+        decision->ask.wait_ns = 0; /* a limit in shadow mode lets the call pass without waiting */
     return decision;
 }
 
@@ -332,8 +335,9 @@ bool decision_is_outdated(const struct decision *decision, struct slice error)
     if (!is_named || decision->is_renewed || decision->owner == NULL || !slice_begins(error, SLICE("-WRONGTYPE ")))
         return false;
     if (decision->is_waiting)
-        return false;                                        /* what is there now may be of the limit as it is now */
-    return !decision->ask.is_peek || decision->n_parts == 0; /* what the others hold is not known */
+        return false; /* the state may belong to the limit's present algorithm */
+    /* the state of the other keys is not known */
+    return !decision->ask.is_peek || decision->n_parts == 0;
 }
 
 void decision_look_anew(const struct decision *decision, struct quota_outcome *outcome)
@@ -346,7 +350,7 @@ void decision_look_anew(const struct decision *decision, struct quota_outcome *o
     quota_outcome(&decision->ask, numbers, 1, 0, outcome);
 }
 
-/* The deletion of the next key is what the call asks. */
+/* Turns the call into the deletion of the next key. */
 static void take_next(struct decision *decision)
 {
     uint8_t kind = decision->n_parts > 0 ? decision->asks[decision->n_renewed].rule.kind : decision->kind;

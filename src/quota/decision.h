@@ -1,6 +1,8 @@
 /*
- * A decision: one LIMIT call of a client that Redis decides; what it asks, how far it has come, and
- * what is counted.
+ * A decision: one LIMIT call of a client that Redis decides. struct decision holds the request, the
+ * progress, and what the counters need.
+ *
+ * Owner: the client that called quota_begin, until quota_end or quota_cancel. Thread: the worker's.
  */
 #ifndef WEIR_QUOTA_DECISION_H
 #define WEIR_QUOTA_DECISION_H
@@ -21,61 +23,75 @@ struct quota_outcome;
 struct quota_settings;
 
 /*
- * limit-cell: CL.THROTTLE gets the prefix as LIMIT does; uses the key as it is, in the client's database; or is not
- * weir's and goes to Redis.
+ * cl-throttle: CL.THROTTLE gets the prefix as LIMIT does; or uses the key unchanged, in the
+ * client's database; or is left to Redis.
  */
 enum quota_cell { QUOTA_CELL_PREFIX, QUOTA_CELL_RAW, QUOTA_CELL_OFF };
 
-/* For each key of a call on several keys, what is not in its ask. */
+/* Data for each key of a call on several keys, beside its request. */
 struct quota_part {
-    struct slice shown; /* for refused_by in the reply: the limit's name, or the key as the client wrote it */
+    /* refused_by in the reply: the limit's name, or the key as the client wrote it */
+    struct slice shown;
     struct named_tally *tally;
     enum quota_when_down when_down;
 };
 
 struct decision {
-    struct list in_client; /* for the owner's list */
+    struct list in_client; /* in the owner's list */
     struct list in_entry;  /* in batch_entry.calls */
     struct quota *quota;
     struct quota_ask ask;     /* its slices point into text */
     struct slice key;         /* in Redis, with its prefix; of several keys all of them, as bulks */
-    uint32_t n_keys;          /* how many bulks `key` is; 0: it is one key, no bulk */
-    uint8_t n_parts;          /* several keys, all or nothing: how many; else 0 */
-    struct quota_ask *asks;   /* what is asked of each: ask.parts */
-    struct quota_part *parts; /* and the rest about each */
+    uint32_t n_keys;          /* number of bulks in `key`; 0: one key, no bulk */
+    uint8_t n_parts;          /* several keys, all or nothing: their number; else 0 */
+    struct quota_ask *asks;   /* several keys: the request for each; ask.parts points here */
+    struct quota_part *parts; /* several keys: further data for each */
     unsigned database;
-    uint64_t until_ns; /* until when it may wait; 0: not at all */
-    uint64_t asked_ns; /* since when Redis is asked, decision_renew included */
+    uint64_t until_ns; /* the end of WAIT; 0: the call does not wait */
+    uint64_t asked_ns; /* start of the present try, which a renewal is part of */
     struct alarm alarm;
-    struct alarms *alarms;     /* where room for the alarm is reserved; NULL: nowhere, and it is never set */
-    struct list in_listener;   /* in release_listener.waiting, while it waits until a holder releases */
-    uint64_t failover_wait_ns; /* how long it may wait for a master, once Redis has said that it is none */
+    /* where room for the alarm is reserved; NULL: no room, and the alarm is never set */
+    struct alarms *alarms;
+    struct list in_listener; /* in release_listener.waiting, while the call waits for a release */
+    /* how long the call may wait for a master, once Redis has said that it is none */
+    uint64_t failover_wait_ns;
     enum quota_when_down when_down;
-    bool is_down_by_error;     /* by all of its limits: when-error = down */
-    struct named_tally *tally; /* of the named limit that it asks; one reference; NULL: none */
-    struct build reply;        /* once is_done */
-    bool is_asking;            /* it is in a batch */
+    bool is_down_by_error;     /* all limits of the call have when-error = down */
+    struct named_tally *tally; /* of the call's named limit; one reference; NULL: none */
+    struct build reply;        /* valid once is_done */
+    bool is_asking;            /* the call is in a batch */
     bool is_done;
-    bool has_turn;   /* it passes at a later time, and waits for that (until its alarm) */
-    bool is_called;  /* a holder released while it was asking: the reply that is on its way may be outdated */
-    bool is_hurried; /* it must not wait any more */
-    bool has_waited; /* it has been asked before, and waited for a window or a permit since */
-    bool is_muted;   /* the owner's: its reply is not sent (CLIENT REPLY) */
-    bool is_limited; /* once is_done: it was refused ... */
-    bool is_failed;  /* ... or could not be decided */
-    bool is_shadow;  /* its limit is in shadow mode */
-    bool is_waiting; /* it was refused, and asks again later; its named limit may have changed since */
-    bool is_renewed; /* its key held another algorithm's state, and was deleted for that */
-    /* While keys are being deleted for that, one after the other: its kind meanwhile saved here, ... */
-    uint8_t kind, n_renewed; /* ... of several keys how many are done, */
-    struct slice all_keys;   /* ... and `key` */
-    uint8_t refusing;        /* several keys: bits of those that had no room */
-    /* RESET of several keys on a cluster: a deletion for each, which is a decision of its own. */
-    struct decision *whole; /* of such a part the call; NULL: it is a call */
+    bool has_turn; /* the call passes at a scheduled time, and waits for its alarm */
+    /* a release arrived while the call was in a batch: the pending reply may be outdated */
+    bool is_called;
+    bool is_hurried; /* the call must not wait any more */
+    bool has_waited; /* the call was sent before, and has waited for a window or a permit since */
+    bool is_muted;   /* set by the owner: the reply is not sent (CLIENT REPLY) */
+    bool is_limited; /* once is_done: the call was refused */
+    bool is_failed;  /* once is_done: the call could not be decided */
+    bool is_shadow;  /* the limit is in shadow mode */
+    /* the call was refused, and is retried later; its named limit may have changed since */
+    bool is_waiting;
+    bool is_renewed; /* the key held another algorithm's state, and was deleted for that */
+    /*
+     * Set while keys with another algorithm's state are deleted one by one. kind: the call's own
+     * kind. n_renewed: how many of several keys are done. all_keys: the call's own `key`.
+     */
+    uint8_t kind, n_renewed;
+    struct slice all_keys;
+    uint8_t refusing; /* several keys: one bit for each key without room */
+    /*
+     * RESET of several keys on a cluster sends one deletion for each key. Each deletion is a
+     * decision of its own, a part.
+     */
+    struct decision *whole; /* of a part: the call; NULL: not a part */
     uint32_t n_open;        /* of the call: parts without an answer */
-    int64_t n_deleted;      /* keys that existed, of those that are answered */
-    void *owner;            /* NULL: the client has gone */
-    /* For the owner's measurements: since when it was the next of its client, how long limits made it wait, its tag. */
+    int64_t n_deleted;      /* number of keys that existed, of the answered parts */
+    void *owner;            /* NULL: the client has closed */
+    /*
+     * For the owner's measurements: when the call became the client's next request, how long limits
+     * delayed it, how long it waited for its share, its tag.
+     */
     uint64_t arrived_ns; /* 0: not measured */
     uint32_t waited_us;
     uint32_t share_us;
@@ -84,20 +100,18 @@ struct decision {
     char text[];
 };
 
-/* Iterates over its keys, if they are bulks. */
+/* Iterates over the keys, if `key` consists of bulks. */
 static inline struct argv_walk decision_keys(const struct decision *decision)
 {
     return (struct argv_walk){decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
 }
 
-/*
- * What a call needs beside its request: the client's user, database and protocol, and settings.
- */
+/* What a call needs beside its request: the client's user, database and protocol, and settings. */
 struct quota_context {
     struct slice prefix; /* limit-prefix as configured: see prefix.h */
     struct slice user;   /* empty: not logged in, or `default` */
     unsigned database;
-    bool has_database; /* false: weir does not know which it is, and a raw key is refused */
+    bool has_database; /* false: weir does not know the database, and a raw key is refused */
     bool is_resp3;
     enum quota_when_down when_down;
     bool is_down_by_error; /* limit-when-error = down */
@@ -108,51 +122,60 @@ struct quota_context {
 };
 
 /*
- * From a whole multibulk request of the command `name`; `memo` is the worker's. NULL: an error, out of memory included;
- * `error` is its reply.
+ * Creates a decision from a whole multibulk request of the command `name`. `memo` is the worker's.
+ * NULL: an error, out of memory included, and `error` is its reply.
  */
 struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct ask_memo *memo,
                               struct slice name, struct slice request, void *owner, struct build *error);
 
-/* One that is done already, with this reply. NULL: out of memory. */
+/* Creates a decision that is done already, with this reply. NULL: out of memory. */
 struct decision *decision_answered(struct quota *quota, struct slice reply, void *owner);
 
-/* The part of a call that asks for this one key of it, a bulk of decision->key. NULL: out of memory. */
+/* Creates the part of a call for one of its keys, a bulk of decision->key. NULL: out of memory. */
 struct decision *decision_part(struct decision *whole, struct slice key);
 
-/* It is in no list, and its alarm is not set. */
+/* The decision must be in no list, and its alarm must not be set. */
 void decision_free(struct decision *decision);
 
-/* The same after its client has gone, and of the call that it is the last part of. */
+/*
+ * As decision_free, after the client has closed. Also frees the call when its last part is freed.
+ */
 void decision_drop(struct decision *decision);
 
 /*
- * When an operator has given a named limit another algorithm.
+ * Renewal: an operator has given a named limit another algorithm.
  *
- * Keys in which a call finds the former algorithm's state are deleted, one after the other, and
- * then the call is asked again. Meanwhile the decision asks for the deletion of one of its keys;
- * the caller sends it.
+ * Keys with the former algorithm's state are deleted one by one, and the call is sent again.
+ * Meanwhile the decision requests the deletion of one key at a time, and the caller sends it.
  */
 
-/* True if an error says that a key has another algorithm's state; only once for each call. */
+/*
+ * True if `error` says that a key has another algorithm's state. True at most once for each call.
+ */
 bool decision_is_outdated(const struct decision *decision, struct slice error);
 
-/* For PEEK, which deletes nothing: the outcome that it would have if the key did not exist. */
+/*
+ * For PEEK, which deletes nothing: computes the outcome that the call would have if the key did not
+ * exist.
+ */
 void decision_look_anew(const struct decision *decision, struct quota_outcome *outcome);
 
-/* Change the call into the deletion of its key, or of the first of them. */
+/* Turns the call into the deletion of its key, or of the first of its keys. */
 void decision_renew(struct decision *decision);
 
-/* After that has been answered: change it into the deletion of the next key; after the last, back into what it was. */
+/*
+ * After a deletion has been answered: turns the call into the deletion of the next key, or after
+ * the last key back into the original call.
+ */
 void decision_renew_next(struct decision *decision, bool is_deleted);
 
-/* After a failure: change it back into what it was. */
+/* After a failure: turns the call back into the original call. */
 void decision_renew_end(struct decision *decision);
 
 /*
- * Count a call that is done for the named limits that it asked, in their tallies and among the keys
- * that are refused most. One with PEEK counts nowhere. Of several limits each counts what it would
- * have said alone.
+ * Counts a finished call for its named limits, in their counters and among the most refused keys. A
+ * call with PEEK is not counted. Of several limits each counts its own result, as if it were the
+ * only one.
  */
 void decision_count(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns);
 

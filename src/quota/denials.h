@@ -1,11 +1,12 @@
 /*
- * What weir knows of keys without asking Redis: denials, what voids them, and what is counted while
- * Redis is away.
+ * What weir knows about keys without asking Redis: cached denials, the counters that invalidate
+ * them, and local counts while Redis is unavailable.
  *
- * A worker remembers denials and until when they hold, so that a key that is refused again and
- * again costs Redis nothing: a table of fixed size, in which a new entry overwrites what its slot
- * held. Keys are compared as a whole, so a denial is never taken for another key's. What is in
- * struct quota_settings is shared by all workers.
+ * Each worker caches denials with their expiry, so a key that is refused again and again costs
+ * Redis nothing. The cache is a table of fixed size, and a new entry overwrites the old one at its
+ * index. Keys are compared in full, so a denial never applies to another key.
+ *
+ * struct quota_settings is shared by all workers. struct denials belongs to one worker.
  */
 #ifndef WEIR_QUOTA_DENIALS_H
 #define WEIR_QUOTA_DENIALS_H
@@ -23,18 +24,21 @@
 #define QUOTA_PASSES 4096
 
 struct quota_settings {
-    struct hash_key key;                   /* for hashing keys */
-    struct local *local;                   /* counts while Redis is away */
-    struct top *limited;                   /* keys of named limits that are refused most: by TOP_REFUSED */
-    _Atomic uint32_t resets;               /* how many RESETs have been answered */
-    _Atomic uint32_t passes[QUOTA_PASSES]; /* how many calls have passed, by the key's hash modulo QUOTA_PASSES */
+    struct hash_key key;
+    struct local *local; /* counts while Redis is unavailable */
+    struct top *limited; /* most refused keys of named limits: by TOP_REFUSED */
+    /* incremented when a call that may make room is sent and when it is answered */
+    _Atomic uint32_t resets;
+    /* number of calls that have passed, by the key's hash modulo QUOTA_PASSES */
+    _Atomic uint32_t passes[QUOTA_PASSES];
 };
 
 void quota_settings_init(struct quota_settings *settings);
 void quota_settings_fini(struct quota_settings *settings);
 
 /*
- * Differs from before if this weir may have changed a key with this hash: then a denial remembered before is invalid.
+ * Returns a number that changes if this process may have changed a key with this hash. Denials
+ * cached before the change are invalid.
  */
 static inline uint32_t quota_changes(const struct quota_settings *settings, uint64_t hash)
 {
@@ -45,15 +49,15 @@ static inline uint32_t quota_changes(const struct quota_settings *settings, uint
 #ifndef DENIALS_SLOTS /* a build may have fewer: see the Makefile */
 #define DENIALS_SLOTS 4096
 #endif
-#define DENIALS_KEY_MAX 128 /* longer keys are not remembered */
+#define DENIALS_KEY_MAX 128 /* bytes; denials of longer keys are not cached */
 
 struct denials;
 
-/* Ends the process when out of memory. Slots that were never used take no physical memory. */
+/* Ends the process when out of memory. Entries that were never used take no physical memory. */
 struct denials *denials_new(void);
 void denials_free(struct denials *denials);
 
-/* Remember a denial. It was asked for at sent_ns, when quota_changes of the key was `changes`. */
+/* Caches a denial. The call was sent at sent_ns, when quota_changes of the key was `changes`. */
 void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t changes,
                  uint64_t sent_ns, const struct quota_memory *memory);
 

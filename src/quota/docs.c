@@ -1,22 +1,23 @@
 /*
- * The types are those that Redis 7.0 uses: redis-cli aborts if a summary is not a bulk string, or a
- * flag is. Clients need names, arity, flags, the positions of keys, and what redis-cli shows as hints
- * and help. So tips and key specifications are empty, and an argument has no arguments of its own.
+ * The types are those of Redis 7.0: redis-cli aborts if a summary is not a bulk string, or if a
+ * flag is one. Clients need names, arity, flags, the positions of keys, and the hints and help of
+ * redis-cli. Tips and key specifications are therefore empty, and an argument has no arguments of
+ * its own.
  */
 #include "quota/docs.h"
 
 #include "base/slice.h"
 
-#define SINCE "0.1.0"  /* of weir */
-#define GROUP "limit"  /* COMMAND writes "@limit" */
-#define NAME_ROOM 256  /* of an argument; own.def has none longer than 128 */
+#define SINCE "0.1.0" /* version of weir */
+#define GROUP "limit" /* COMMAND writes "@limit" */
+#define NAME_ROOM 256 /* bytes of an argument; the longest in own.def has 128 */
 
 bool docs_is_top(const struct own *own)
 {
     return strchr(own->name, '|') == NULL;
 }
 
-/* The next subcommand from row *i on. NULL: there are no more. */
+/* Returns the next subcommand from row *i on; NULL: no more. */
 static const struct own *next_subcommand(const struct own *container, size_t *i)
 {
     size_t len = strlen(container->name);
@@ -74,7 +75,7 @@ void docs_info(struct build *build, const struct own *own)
 
 /* ---- COMMAND DOCS: the arguments ---- */
 
-/* One argument in own.def's notation: a word, or brackets with all that is in them. */
+/* One argument in own.def's notation: a word, or brackets with their content. */
 struct argument {
     struct slice text; /* without the brackets and the dots */
     bool is_optional, is_multiple;
@@ -85,7 +86,7 @@ static bool has(struct slice text, char byte)
     return memchr(text.at, byte, text.len) != NULL;
 }
 
-/* "..." at the end of brackets repeats all that is in them. */
+/* Removes "..." at the end of brackets, which repeats their content. True if there were dots. */
 static bool drop_dots(struct slice *text)
 {
     bool has_dots = text->len > 3 && memcmp(text->at + text->len - 3, "...", 3) == 0;
@@ -94,7 +95,7 @@ static bool drop_dots(struct slice *text)
     return has_dots;
 }
 
-/* Take the next argument off *rest. False: there is none. */
+/* Takes the next argument off *rest. False: there is none. */
 static bool next_argument(struct slice *rest, struct argument *out)
 {
     struct slice dots;
@@ -119,7 +120,7 @@ static bool next_argument(struct slice *rest, struct argument *out)
     return len > 0;
 }
 
-/* "rate:string [BURST n:integer]" is written without the types. */
+/* Writes "rate:string [BURST n:integer]" without the types. */
 static void put_name(struct build *build, struct slice text)
 {
     char name[NAME_ROOM];
@@ -139,7 +140,7 @@ static void pair(struct build *build, const char *name, struct slice value)
     build_bulk(build, value);
 }
 
-/* "TOKEN", "name:type", "TOKEN name:type"; anything else is a string that is called what it says. */
+/* Writes "TOKEN", "name:type" or "TOKEN name:type". Any other text is a string with that name. */
 static void put_argument(struct build *build, const struct argument *argument)
 {
     struct slice name = argument->text;

@@ -1,6 +1,6 @@
 /*
- * What COMMAND INFO, DOCS and LIST say about weir's own commands, in the form of Redis' replies, from
- * own.def. Any thread.
+ * Entries of COMMAND INFO, DOCS and LIST for weir's own commands, in the form of Redis' replies,
+ * made from own.def. Any thread.
  */
 #ifndef WEIR_QUOTA_DOCS_H
 #define WEIR_QUOTA_DOCS_H
@@ -13,13 +13,13 @@
 /* True if the command is no subcommand. */
 bool docs_is_top(const struct own *own);
 
-/* Its entry in COMMAND and COMMAND INFO. */
+/* Writes the command's entry in COMMAND and COMMAND INFO. */
 void docs_info(struct build *build, const struct own *own);
 
-/* Its entry in COMMAND DOCS: the name, then a map. */
+/* Writes the command's entry in COMMAND DOCS: the name, then a map. */
 void docs_entry(struct build *build, const struct own *own);
 
-/* Its entry in COMMAND LIST: the name. */
+/* Writes the command's entry in COMMAND LIST: the name. */
 void docs_name(struct build *build, const struct own *own);
 
 #endif

@@ -1,14 +1,16 @@
 #include "quota/exchange.h"
 
-#define SENT_WORK_US (2 * BATCH_WORK_US) /* two: one that Redis works on, and one that waits in its socket meanwhile */
-#define LOOK_BACK_MAX 16 /* batches that a call is compared with: applications have few kinds of calls */
+/* chosen: Redis works on one batch while the other waits in its socket */
+#define SENT_WORK_US (2 * BATCH_WORK_US)
+/* batches that a call is compared with; chosen: applications have few kinds of calls */
+#define LOOK_BACK_MAX 16
 
 static struct exchange *exchange_of(const struct script_node *node)
 {
     return node->arg;
 }
 
-/* ---- asking ---- */
+/* ---- adding calls to batches ---- */
 
 uint16_t exchange_slot(const struct exchange *exchange, const struct decision *decision)
 {
@@ -35,7 +37,7 @@ uint64_t exchange_hash(const struct exchange *exchange, struct slice key)
     return hash_bytes(exchange->settings->key, key);
 }
 
-/* True if it asks anything about one of the call's keys. */
+/* True if the batch has a call about one of the decision's keys. */
 static bool concerns(const struct exchange *exchange, const struct batch *batch, const struct decision *decision,
                      uint64_t hash)
 {
@@ -61,8 +63,9 @@ static struct batch *begin_batch(struct exchange *exchange, uint16_t slot, const
 }
 
 /*
- * One that it fits in, unless another one behind that has something about the same key, which it must not overtake.
- * Equal calls that give back do not travel together: each is told how windows stand behind it, not behind the last.
+ * Returns a batch that the call fits in. The call must not overtake a later batch with a call about
+ * the same key. Equal CREDIT calls do not share a batch: each is told the windows after itself, not
+ * after the last.
  */
 static struct batch *find_batch(struct exchange *exchange, uint16_t slot, const struct batch_question *question,
                                 const struct decision *decision, uint64_t hash)
@@ -97,7 +100,7 @@ bool exchange_ask(struct exchange *exchange, struct decision *decision, const st
     while (argv_next(&keys, &key))
         bits |= batch_note_key(batch, exchange_hash(exchange, key));
     if (!batch_add(batch, decision, hash, bits)) {
-        if (batch->n == 0) { /* it was made for this one */
+        if (batch->n == 0) { /* made for this call */
             routes_take_out(batch);
             batch_free(batch);
         }
@@ -109,7 +112,7 @@ bool exchange_ask(struct exchange *exchange, struct decision *decision, const st
     return true;
 }
 
-/* The first of these batches that asks about the key; NULL: none. */
+/* Returns the first of these batches with a call about the key; NULL: none. */
 static struct batch *find_about(const struct list *batches, uint16_t slot, struct slice key, uint64_t hash)
 {
     for (const struct list *at = batches->next; at != batches; at = at->next) {
@@ -134,7 +137,10 @@ bool exchange_concerns(const struct exchange *exchange, const struct decision *d
 
 /* ---- answers ---- */
 
-/* Send a batch, taking ownership. If it cannot be sent all its calls fail, and false is returned. */
+/*
+ * Sends a batch, and takes ownership. False: the batch could not be sent, and all its calls have
+ * failed.
+ */
 static bool send_batch(struct exchange *exchange, struct batch *batch)
 {
     if (script_node_send(batch->node, batch)) {
@@ -145,7 +151,10 @@ static bool send_batch(struct exchange *exchange, struct batch *batch)
     return false;
 }
 
-/* Nothing has been decided: it is asked again, with the script, and no third time. At another node, if that is its place. */
+/*
+ * Sends a batch that Redis has not run once more, with its script. A leaving node's batch goes to
+ * the node that serves its slot now.
+ */
 static void repair(struct exchange *exchange, struct batch *batch)
 {
     batch->is_whole = true;
@@ -178,7 +187,7 @@ static void on_lost(struct script_node *node, struct batch *batch, struct slice 
     batch_fail(exchange->routes.calls, batch, error, true);
 }
 
-/* There is no connection for what has not been sent. */
+/* No connection is available for the unsent batches of this node. */
 static void on_none(struct script_node *node)
 {
     struct exchange *exchange = exchange_of(node);
@@ -196,7 +205,7 @@ static void on_none(struct script_node *node)
 
 /* ---- sending ---- */
 
-/* A sent batch with another script, to the same node, that asks about this key; NULL: none. */
+/* Returns a sent batch with another script, at the same node, about this key; NULL: none. */
 static const struct batch *find_sent(const struct exchange *exchange, const struct batch *by, struct slice key,
                                      uint64_t hash)
 {
@@ -226,7 +235,10 @@ static bool asks_only(const struct script_node *node, enum script script)
     return true;
 }
 
-/* Redis has enough to do: the next batch goes when one of those has been answered. */
+/*
+ * True if Redis has enough work in flight: the batch is sent after one of the sent batches is
+ * answered.
+ */
 static bool is_enough(const struct script_node *node, const struct batch *batch)
 {
     return !list_is_empty(&node->sent) && node->sent_us + batch_work_us(batch) > SENT_WORK_US;
@@ -235,7 +247,7 @@ static bool is_enough(const struct script_node *node, const struct batch *batch)
 typedef const struct batch *find_other(const struct exchange *exchange, const struct batch *by, struct slice key,
                                        uint64_t hash);
 
-/* What `find` finds first for a key of the batch; NULL: nothing. */
+/* Returns what `find` finds first for a key of the batch; NULL: nothing. */
 static const struct batch *find_for_keys(const struct exchange *exchange, const struct batch *batch, find_other *find)
 {
     const struct batch *found = NULL;
@@ -252,18 +264,21 @@ static const struct batch *find_for_keys(const struct exchange *exchange, const 
     return found;
 }
 
-/* A sent batch may get NOSCRIPT and be sent again, behind this one: then this would overtake it. */
+/*
+ * True if the batch must wait. A sent batch with another script may get NOSCRIPT and be sent again.
+ * This batch would then overtake the other batch.
+ */
 static bool must_stay(const struct exchange *exchange, const struct batch *batch)
 {
-    return !asks_only(batch->node, batch_script(batch)) &&
-           find_for_keys(exchange, batch, find_sent) != NULL; /* hardly ever */
+    /* rare */
+    return !asks_only(batch->node, batch_script(batch)) && find_for_keys(exchange, batch, find_sent) != NULL;
 }
 
-/* It goes now. False: calls have heard of it, or of another. */
+/* Sends the batch. False: on_done has run for calls of this batch or of another one. */
 static bool go(struct exchange *exchange, struct batch *batch)
 {
     routes_take_out(batch);
-    const struct batch *before = NULL; /* refused, and not to be overtaken */
+    const struct batch *before = NULL; /* a refused batch, which this one must not overtake */
     if (!list_is_empty(&exchange->routes.held))
         before = find_for_keys(exchange, batch, find_held);
     if (before != NULL)
@@ -282,11 +297,11 @@ static void send_open(struct script_node *node)
             return;
         at = at->next;
         if (!routes_must_wait(&exchange->routes, batch) && !go(exchange, batch))
-            at = node->open.next; /* calls may have asked more */
+            at = node->open.next; /* on_done may have added calls */
     }
 }
 
-/* Send what was gathered in this iteration. Nothing gathered: a probe's connection goes on. */
+/* Sends the batches of this iteration. Without a batch it carries on with a probe's connection. */
 static void on_look(struct script_node *node)
 {
     if (node->is_leaving) {
@@ -313,7 +328,7 @@ static const struct script_node_ops node_ops = {
     .on_lost = on_lost,
 };
 
-/* ---- the worker's ---- */
+/* ---- start ---- */
 
 void exchange_init(struct exchange *exchange, struct nodes *nodes, struct alarms *alarms,
                    const struct quota_settings *settings, const struct batch_ops *calls)

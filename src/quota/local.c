@@ -1,19 +1,18 @@
 /*
- * Shards of hash chains. Keys that count no more are forgotten a few chains at a time.
+ * Shards of hash chains. Expired keys are freed a few chains at a time.
  *
- * A rate of a key is identified by its step, as in Redis; so when a reload changes a limit, the
- * rates that stay keep their counts.
+ * A rate of a key is identified by its step, as in Redis. When a reload changes a limit, the
+ * unchanged rates keep their counts.
  *
- * For each call the same numbers are computed that Redis' script would return. What they mean is
- * worked out by the functions that read Redis' answers to batches: reading.c and outcome.c. By
- * family:
+ * Each call computes the integers that Redis' script would return. The functions that read Redis'
+ * answers to batches interpret them: reading.c and outcome.c. By family:
  *
- *   funnels       reading.c says what fits over a debt, and what is owed after a call. Only when
- *                 debts are paid is kept here.
- *   windows       Which window it is, what it holds and when it has room is worked out here alone:
- *                 for batches the script counts. reading.c reads the result.
+ *   funnels       reading.c computes what fits over a debt, and the debt after a call. This file
+ *                 keeps only the time when a debt is paid.
+ *   windows       This file computes the present window, its usage, and when it has room: for
+ *                 batches the script counts. reading.c interprets the result.
  *   calendar      as windows; limit/policy/calendar.c gives the bounds, to scripts too
- *   several keys  reading.c says which of them have room
+ *   several keys  reading.c computes which of them have room
  *   penalties     outcome.c refuses by them; penalty.c begins them, as penalty.lua does in Redis
  *
  * Warm-up, CL.THROTTLE and holders are never decided here: no [limit NAME] has these algorithms.
@@ -29,12 +28,12 @@
 #include "base/mem.h"
 
 #define SHARDS 16
-#define CHAINS 1024     /* chains of a shard: some eight keys in each when its memory is full */
-#define FORGET_CHAINS 2 /* looked at for each newcomer: more than come */
+#define CHAINS 1024     /* of a shard: some eight keys in each when the memory is full */
+#define FORGET_CHAINS 2 /* chains swept for each new key: more keys expire than are added */
 #define US_PER_S 1000000
-#define RELIEF_CHAINS 64 /* when there is no room: some 500 keys, 50 us at worst */
+#define RELIEF_CHAINS 64 /* chains swept when there is no room: some 500 keys, 50 us at worst */
 
-/* What one rate has counted. */
+/* The count of one rate. */
 struct count {
     int64_t step;             /* ns of a funnel's unit, us of a window; 0: of the calendar */
     uint8_t calendar;         /* enum calendar */
@@ -46,18 +45,18 @@ struct count {
 struct key {
     struct key *next; /* in its chain */
     uint64_t hash;
-    uint64_t over_ns; /* until when any of it counts, monotonic */
+    uint64_t over_ns; /* when the key expires, monotonic */
     struct penalty_state penalty;
     uint32_t len;
     uint8_t kind, n_counts;
-    struct count counts[]; /* and behind them its name */
+    struct count counts[]; /* the key's name follows */
 };
 
 struct shard {
     pthread_mutex_t lock;
     struct key **chains;  /* NULL: nothing has been counted yet */
     _Atomic size_t bytes; /* changed under the lock */
-    size_t hand;          /* the chain that is looked at next */
+    size_t hand;          /* the next chain to sweep */
 };
 
 struct local {
@@ -118,7 +117,7 @@ static void add_bytes(struct shard *shard, size_t bytes)
     atomic_store_explicit(&shard->bytes, shard->bytes + bytes, memory_order_relaxed);
 }
 
-/* Remove it from its chain and free it. */
+/* Removes the key from its chain and frees it. */
 static void drop(struct shard *shard, struct key **link)
 {
     struct key *key = *link;
@@ -140,7 +139,7 @@ static void forget(struct shard *shard, size_t n_chains, uint64_t now_ns)
     }
 }
 
-/* The link to the key, or the end of its chain. */
+/* Returns the link to the key, or the end of its chain. */
 static struct key **find(struct shard *shard, const struct quota_ask *ask, uint64_t hash)
 {
     struct key **link = &shard->chains[hash / SHARDS % CHAINS];
@@ -158,7 +157,7 @@ static bool has_room(struct shard *shard, size_t bytes, uint64_t now_ns)
     return shard->bytes + bytes <= LOCAL_BYTES_MAX / SHARDS;
 }
 
-/* With a count for each rate, which is nothing yet. NULL: there is no room. */
+/* Adds a key with a zero count for each rate. NULL: there is no room. */
 static struct key *add(struct shard *shard, const struct quota_ask *ask, uint64_t hash, uint64_t now_ns)
 {
     size_t bytes = size_of(ask->rule.n_rates, ask->key.len);
@@ -196,7 +195,7 @@ static bool has_same_steps(const struct key *key, const struct quota_rule *rule)
     return true;
 }
 
-/* The limit's rates have changed: carry over the counts of those that stay. */
+/* The limit's rates have changed: copies the counts of the unchanged rates. */
 static void inherit(struct key *key, const struct key *before)
 {
     for (unsigned i = 0; i < key->n_counts; i++)
@@ -205,11 +204,14 @@ static void inherit(struct key *key, const struct key *before)
                 key->counts[i] = before->counts[j];
 }
 
-/* The same key with counts for other rates. NULL: there is no room, and it is as it was. */
+/*
+ * Replaces a key by one with counts for other rates. NULL: there is no room, and the key is
+ * unchanged.
+ */
 static struct key *refit(struct shard *shard, struct key *before, const struct quota_ask *ask, uint64_t now_ns)
 {
     uint64_t over_ns = before->over_ns;
-    before->over_ns = UINT64_MAX; /* not to be forgotten meanwhile */
+    before->over_ns = UINT64_MAX; /* keeps the key from being freed meanwhile */
     struct key *key = add(shard, ask, before->hash, now_ns);
     before->over_ns = over_ns;
     if (key == NULL)
@@ -224,7 +226,7 @@ static struct key *refit(struct shard *shard, struct key *before, const struct q
     return key;
 }
 
-/* NULL: there is no room for it. */
+/* Returns the key, made if need be. NULL: there is no room for it. */
 static struct key *need(struct shard *shard, const struct quota_ask *ask, uint64_t hash, uint64_t now_ns)
 {
     if (shard->chains == NULL && (shard->chains = calloc(CHAINS, sizeof *shard->chains)) == NULL)
@@ -254,14 +256,17 @@ static void charge_funnels(struct key *key, const struct quota_ask *ask, struct 
     }
 }
 
-/* ---- windows: granted, and of each rate used, retry and reset in us, as fixed.lua and approx.lua return them ---- */
+/*
+ * ---- windows: granted, and for each rate usage, retry and reset in us, as fixed.lua and
+ * approx.lua ----
+ */
 
 static bool is_fixed(const struct key *key)
 {
     return key->kind == QUOTA_FIXED;
 }
 
-/* When the present window begins, the next one, and that one ends. */
+/* Sets the starts of the present window and of the two after it. */
 static void windows_at(const struct count *count, const struct zone *zone, int64_t unix_us, int64_t starts_us[3])
 {
     int64_t bounds[CALENDAR_BOUNDS];
@@ -276,8 +281,9 @@ static void windows_at(const struct count *count, const struct zone *zone, int64
 }
 
 /*
- * What is over counts no more. The next window stays when the clock goes back by a moment; any other one that is not
- * over (the clock went further back, the limit has another zone now) becomes the present one.
+ * Makes the window of this time the present one. The next window stays the present one if the clock
+ * goes back by a moment. Any other window that has not ended becomes the present one: the clock
+ * went further back, or the limit has another zone now.
  */
 static void move_on(struct key *key, const struct zone *zone, int64_t unix_us)
 {
@@ -305,13 +311,13 @@ static int64_t used_of(const struct key *key, const struct count *count, int64_t
     return count->current + (int64_t)((part + count->step - 1) / count->step);
 }
 
-/* us from a window's beginning until no more than `room` is left of what the one before it held. */
+/* Returns the us from a window's beginning until at most `room` is left of the previous count. */
 static int64_t decay(int64_t previous, int64_t room, int64_t step)
 {
     return previous <= room ? 0 : step - (int64_t)((__int128)room * step / previous);
 }
 
-/* us until a call of that cost passes; 0: now; -1: never. */
+/* Returns the us until a call of that cost passes; 0: now; -1: never. */
 static int64_t retry_of(const struct key *key, const struct count *count, int64_t room, int64_t unix_us)
 {
     int64_t wait;
@@ -324,7 +330,7 @@ static int64_t retry_of(const struct key *key, const struct count *count, int64_
     return wait > 0 && count->start_us + wait > unix_us ? count->start_us + wait - unix_us : 0;
 }
 
-/* us until the window is empty. */
+/* Returns the us until the window is empty. */
 static int64_t reset_of(const struct key *key, const struct count *count, int64_t unix_us)
 {
     if (count->current > 0)
@@ -343,7 +349,7 @@ static void read_windows(struct key *key, const struct quota_ask *ask, struct lo
     }
 }
 
-/* Count the call if it is granted, and set the times after it. */
+/* Counts the call if it is granted, and sets the times after it. */
 static void charge_windows(struct key *key, const struct quota_ask *ask, struct local_time time, bool is_charged,
                            int64_t *numbers)
 {
@@ -377,9 +383,9 @@ static void charge_key(struct key *key, const struct quota_ask *ask, struct loca
         charge_funnels(key, ask, time, numbers);
 }
 
-/* The keys of a call, with the locks of their shards. */
+/* The keys of a call. Their shards are locked. */
 struct keys {
-    const struct quota_ask *asks; /* one for each */
+    const struct quota_ask *asks; /* one for each key */
     const uint64_t *hashes;
     unsigned n;
     struct key *at[QUOTA_PARTS_MAX];
@@ -393,7 +399,7 @@ static bool has_shard(const struct keys *keys, size_t shard)
     return false;
 }
 
-/* Locks or unlocks the shards of the keys, always in the same order. */
+/* Locks or unlocks the shards of the keys, always in index order, which avoids deadlocks. */
 static void for_shards(struct local *local, const struct keys *keys, int (*act)(pthread_mutex_t *mutex))
 {
     for (size_t s = 0; s < SHARDS; s++)
@@ -401,7 +407,7 @@ static void for_shards(struct local *local, const struct keys *keys, int (*act)(
             act(&local->shards[s].lock);
 }
 
-/* False: there is no room for one of them. */
+/* False: there is no room for one of the keys. */
 static bool need_all(struct local *local, struct keys *keys, uint64_t now_ns)
 {
     uint64_t over_ns[QUOTA_PARTS_MAX];
@@ -411,7 +417,8 @@ static bool need_all(struct local *local, struct keys *keys, uint64_t now_ns)
         if (keys->at[n] == NULL)
             break;
         over_ns[n] = keys->at[n]->over_ns;
-        keys->at[n]->over_ns = UINT64_MAX; /* not to be forgotten while the others are looked for */
+        /* keeps the key from being freed while the next ones are added */
+        keys->at[n]->over_ns = UINT64_MAX;
     }
     for (unsigned i = 0; i < n; i++)
         keys->at[i]->over_ns = over_ns[i];
@@ -425,7 +432,10 @@ static int64_t penalty_left(const struct key *key, uint64_t now_ns)
     return key->penalty.until > now_ns ? (int64_t)(key->penalty.until - now_ns) : 0;
 }
 
-/* True if it can pass before its WAIT is over. A single funnel has counted WAIT in already. */
+/*
+ * True if the call can pass before its WAIT ends. The numbers of a single funnel include WAIT
+ * already.
+ */
 static bool can_wait(const struct quota_ask *ask, const struct quota_ask *part, const int64_t *numbers)
 {
     struct quota_outcome own;
@@ -435,7 +445,10 @@ static bool can_wait(const struct quota_ask *ask, const struct quota_ask *part, 
     return own.retry_ns >= 0 && (uint64_t)own.retry_ns <= ask->wait_ns;
 }
 
-/* A key that refuses, and for longer than is waited, has a penalty from now on. Returns how long, or 0. */
+/*
+ * Begins a penalty for a key that refuses for longer than the call waits. Returns its length in ns,
+ * or 0.
+ */
 static int64_t penalise(struct key *key, const struct quota_ask *ask, const struct quota_ask *part, uint64_t now_ns,
                         const int64_t *numbers)
 {
@@ -448,7 +461,10 @@ static int64_t penalise(struct key *key, const struct quota_ask *ask, const stru
     return penalty_left(key, now_ns);
 }
 
-/* Of several keys those that have room are charged when all that bind have it. */
+/*
+ * Decides the call. Of several keys the ones with room are charged, if all keys that bind have
+ * room.
+ */
 static void decide(const struct keys *keys, const struct quota_ask *ask, struct local_time time,
                    struct quota_outcome *outcome)
 {

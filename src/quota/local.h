@@ -1,9 +1,12 @@
 /*
- * Decides named limits in weir's own memory while Redis is away: the same questions, answered by this process alone.
+ * Decides named limits in this process's memory while Redis is unavailable.
  *
- * Funnels and buckets are GCRA, as exact as in Redis; so are fixed windows; sliding windows, exact ones too, are the
- * two counters of approx.lua. One for all workers: shards, each with its own lock and its own part of the memory. When
- * that is full of keys that still count there is no decision, for what is not counted must not pass.
+ * Funnels and buckets are GCRA, as exact as in Redis. Fixed windows are exact too. Sliding windows,
+ * exact ones included, use the two counters of approx.lua. If the memory is full of keys that still
+ * count, a call is not decided: a call that is not counted must not pass.
+ *
+ * All workers share one struct local, which consists of shards, each with its own lock and its own
+ * part of the memory.
  */
 #ifndef WEIR_QUOTA_LOCAL_H
 #define WEIR_QUOTA_LOCAL_H
@@ -16,7 +19,7 @@
 #include "quota/ask.h"
 #include "quota/outcome.h"
 
-#define LOCAL_BYTES_MAX ((size_t)16 << 20) /* memory for all keys: some 100,000 */
+#define LOCAL_BYTES_MAX ((size_t)16 << 20) /* bytes for all keys: some 100,000; chosen */
 
 struct local;
 
@@ -26,19 +29,20 @@ struct local_time {
     int64_t unix_us;
 };
 
-/* Ends the process when there is no memory. */
+/* Ends the process when out of memory. */
 struct local *local_new(void);
 void local_free(struct local *local);
 
 /*
- * Decide one call with rates on one key; or on several, all or nothing. The asks' keys are those in Redis, with prefix;
- * `hashes` has the hash of each. False: there is no room to count it; nothing is decided or changed.
+ * Decides one call with rates, on one key or on several, all or nothing. The requests' keys are
+ * those in Redis, with prefix. `hashes` has the hash of each. False: there is no room to count the
+ * call, and nothing is decided or changed.
  */
 __attribute__((warn_unused_result)) bool local_decide(struct local *local, const struct quota_ask *ask,
                                                       const uint64_t *hashes, struct local_time time,
                                                       struct quota_outcome *outcome);
 
-/* How many bytes of memory the keys take now. */
+/* Returns how many bytes of memory the keys take now. */
 size_t local_bytes(const struct local *local);
 
 #endif

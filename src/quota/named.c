@@ -14,13 +14,13 @@
 
 struct named {
     _Atomic unsigned holders;
-    struct named_limit **limits; /* each shared with copies in which it is the same */
+    struct named_limit **limits; /* each shared with the copies in which it is unchanged */
     size_t n, room;
 };
 
 /* ---- counters ---- */
 
-/* One reference. */
+/* Returns one reference. */
 static struct named_tally *named_tally_new(struct slice name)
 {
     struct named_tally *tally = mem_zalloc(1, sizeof *tally);
@@ -85,7 +85,7 @@ bool override_is_over(const struct override *override, uint64_t now_ns)
     return override->until_ns > 0 && override->until_ns <= now_ns;
 }
 
-/* Those that have not expired; one reference. */
+/* Returns the overrides without the expired ones; one reference. */
 static struct shared_set *living(struct shared_set *overrides, uint64_t now_ns)
 {
     uint64_t end_ns = shared_set_next_end(overrides);
@@ -145,7 +145,7 @@ static void limit_put(struct named_limit *limit)
     free(limit);
 }
 
-/* One reference. */
+/* Returns one reference. */
 static struct named_limit *limit_copy(const struct named_limit *limit)
 {
     struct named_limit *copy = mem_alloc(sizeof *copy);
@@ -161,7 +161,7 @@ static struct named_limit *limit_copy(const struct named_limit *limit)
     return copy;
 }
 
-/* ---- the set ---- */
+/* ---- the set of limits ---- */
 
 struct named *named_new(void)
 {
@@ -199,7 +199,7 @@ const struct named_limit *named_find(const struct named *named, struct slice nam
     return find(named, name);
 }
 
-/* ---- keys of its section that are no algorithm ---- */
+/* ---- settings: keys of a section that are no algorithm ---- */
 
 static const char *const down_words[] = {[QUOTA_DOWN_ERROR] = "error",
                                          [QUOTA_DOWN_ALLOW] = "allow",
@@ -294,7 +294,7 @@ static struct slice setting_name(const void *arg, size_t i)
     return slice_str(settings[i].name);
 }
 
-/* ---- lines ---- */
+/* ---- lines of the configuration ---- */
 
 static void add_rates(struct named_limit *limit, struct slice text)
 {
@@ -365,7 +365,7 @@ bool named_is_whole(const struct named_limit *limit, char *why, size_t why_size)
                    "fixed = 1000/month");
 }
 
-/* ---- all of them ---- */
+/* ---- the whole set ---- */
 
 size_t named_count(const struct named *named)
 {
@@ -407,7 +407,10 @@ struct named *named_copy(const struct named *named)
     return copy;
 }
 
-/* The limit of that name, which exists, in this set alone: other sets keep what it was. */
+/*
+ * Returns the limit of that name, which exists, for changing it in this set alone. A limit that
+ * other sets share is copied first.
+ */
 static struct named_limit *own_limit(struct named *named, struct slice name)
 {
     size_t i = 0;

@@ -1,8 +1,8 @@
 /*
- * Named limits, for LIMIT CHECK: the sections [limit NAME] of the configuration, with counters, and
+ * Named limits, for LIMIT CHECK: the sections [limit NAME] of the configuration, with counters and
  * with rates of single keys.
  *
- * Built by one thread, then immutable but for the counters; reference-counted.
+ * One thread builds the set. Then it is immutable but for the counters. Reference-counted.
  */
 #ifndef WEIR_QUOTA_NAMED_H
 #define WEIR_QUOTA_NAMED_H
@@ -21,20 +21,21 @@
 #define NAMED_NAME_MAX 64
 #define NAMED_MAX 10000
 
-#define OVERRIDES_MAX 10000     /* for all limits together: with the longest keys and rates some 25 MB */
+/* of all limits together; chosen: with the longest keys and rates some 25 MB */
+#define OVERRIDES_MAX 10000
 #define OVERRIDE_RATES_MAX 1024 /* bytes of rates as written */
 
-/* Rates that an operator has given one key (LIMIT SET LIMIT ... FOR key); in a shared set. */
+/* Rates that an operator has set for one key (LIMIT SET LIMIT ... FOR key); in a shared set. */
 struct override {
     struct quota_rule rule;
     struct slice key;   /* as the client writes it; owned by the set */
     struct slice rates; /* as written; owned by the set */
-    uint64_t until_ns;  /* monotonic; 0: until it is removed */
+    uint64_t until_ns;  /* monotonic; 0: until removed */
 };
 
 enum tally_result { TALLY_PASSED, TALLY_LIMITED, TALLY_SHADOWED, TALLY_ERROR, TALLY_RESULTS };
 
-/* Counts the calls of one named limit, across reloads. Any thread adds and reads. */
+/* Counters of the calls of one named limit, kept across reloads. Any thread adds and reads. */
 struct named_tally {
     _Atomic unsigned holders;
     _Atomic uint64_t results[TALLY_RESULTS];
@@ -42,23 +43,28 @@ struct named_tally {
     char name[NAMED_NAME_MAX + 1];
 };
 
-/* How calls are answered while Redis is away; LOCAL, for named limits only: weir decides itself (local.h). */
+/*
+ * How calls are answered while Redis is unavailable. LOCAL, for named limits only: weir decides
+ * (local.h).
+ */
 enum quota_when_down { QUOTA_DOWN_ERROR, QUOTA_DOWN_ALLOW, QUOTA_DOWN_DENY, QUOTA_DOWN_LOCAL };
 
 struct named_limit {
-    _Atomic unsigned holders; /* sets that have it */
+    _Atomic unsigned holders; /* reference count: sets that contain the limit */
     char *name;
     struct quota_rule rule;
     char *rates; /* as written in the configuration */
     struct named_tally *tally;
-    bool has_when_down; /* when-down is given; else limit-when-down holds */
+    bool has_when_down; /* when-down is given; else limit-when-down applies */
     enum quota_when_down when_down;
-    bool has_when_error, is_down_by_error; /* when-error is given; it is "down" */
-    struct quota_penalty penalty;          /* first_ms 0: none */
-    char *penalty_text;                    /* as written; NULL: none */
-    bool is_shadow;                        /* over = shadow: calls are counted, and all pass */
-    unsigned given;                        /* bits of the settings that are given */
-    bool has_zone;                /* tz is given; rule.zone, which may be NULL (UTC), is the limit's own reference */
+    /* has_when_error: when-error is given. is_down_by_error: its value is "down" */
+    bool has_when_error, is_down_by_error;
+    struct quota_penalty penalty; /* first_ms 0: none */
+    char *penalty_text;           /* as written; NULL: none */
+    bool is_shadow;               /* over = shadow: calls are counted, and all pass */
+    unsigned given;               /* bits of the given settings */
+    /* tz is given. rule.zone, which may be NULL (UTC), is the limit's own reference */
+    bool has_zone;
     struct shared_set *overrides; /* rates of single keys; NULL: none */
 };
 
@@ -68,62 +74,85 @@ struct named *named_new(void);
 struct named *named_get(struct named *named);
 void named_put(struct named *named);
 
-/* Add a line `key` = `text` of [limit NAME]. Several lines with the same algorithm add up. False: see `why`. */
+/*
+ * Adds a line `key` = `text` of [limit NAME]. Several lines with one algorithm add their rates.
+ * False: `why` says what is wrong.
+ */
 __attribute__((warn_unused_result)) bool named_add(struct named *named, struct slice name, struct slice key,
                                                    struct slice text, char *why, size_t why_size);
 
-/* By name; case does not matter. NULL: none. While lines are still being added it may have no rate yet. */
+/*
+ * Finds a limit by name, in either case. NULL: none. While lines are still being added, the limit
+ * may have no rate yet.
+ */
 const struct named_limit *named_find(const struct named *named, struct slice name);
 
-/* After all lines: true if the limit is complete. False: `why` says what is wrong. */
+/* Called after all lines: true if the limit is complete. False: `why` says what is wrong. */
 __attribute__((warn_unused_result)) bool named_is_whole(const struct named_limit *limit, char *why, size_t why_size);
 
 /* In the order of the file. */
 size_t named_count(const struct named *named);
 const struct named_limit *named_at(const struct named *named, size_t i);
 
-/* Let limits use the tallies of the limits with the same names in `before`. `named` is not shared yet. */
+/*
+ * Gives limits the counters of the limits with the same names in `before`. `named` is not shared
+ * yet.
+ */
 void named_inherit(struct named *named, const struct named *before);
 
-/* True if it is a key of [limit NAME] other than an algorithm. */
+/* True if this is a key of [limit NAME] other than an algorithm. */
 bool named_is_setting(struct slice key);
 
-/* The rule for this key at this time: its override, or the limit's. The zone in it remains the limit's reference. */
+/*
+ * Returns the rule for this key at this time: its override, or the limit's rule. The zone stays the
+ * limit's reference.
+ */
 struct quota_rule named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns);
 
-/* A copy that shares the limits; to be changed (named_override) before it is shared. */
+/* Returns a copy that shares the limits. named_override may change the copy until it is shared. */
 struct named *named_copy(const struct named *named);
 
-/* Set the overrides of the limit of that name, which exists; takes over the reference. `named` is not shared yet. */
+/*
+ * Sets the overrides of the limit of that name, which exists. Takes over the reference. `named` is
+ * not shared yet.
+ */
 void named_override(struct named *named, struct slice name, struct shared_set *overrides);
 
-/* "error", "allow", "deny" or "local": what holds for this limit; `otherwise` is limit-when-down. */
+/*
+ * Returns "error", "allow", "deny" or "local": the limit's setting, or `otherwise`, which is
+ * limit-when-down.
+ */
 const char *named_when_down(const struct named_limit *limit, enum quota_when_down otherwise);
 
-/* "error" or "down": what holds for this limit; `otherwise` is limit-when-error = down. */
+/*
+ * Returns "error" or "down": the limit's setting, or `otherwise`, which is limit-when-error = down.
+ */
 const char *named_when_error(const struct named_limit *limit, bool otherwise);
 
-/* The name of a limit nearest to it, for "did you mean"; empty: none is near. */
+/* Returns the most similar name of a limit, for "did you mean"; empty: none is similar. */
 struct slice named_near(const struct named *named, struct slice name);
 
 /* ---- counters ---- */
 
 struct named_tally *named_tally_get(struct named_tally *tally);
-void named_tally_put(struct named_tally *tally); /* NULL: none */
+void named_tally_put(struct named_tally *tally); /* NULL: does nothing */
 
 /* Counts an answered call that took `ns`; 0: its time is not counted. */
 void named_tally_add(struct named_tally *tally, enum tally_result result, uint64_t ns);
 
-/* The sum of all results. */
+/* Returns the sum of all results. */
 uint64_t named_tally_asked(const struct named_tally *tally);
 
 /* ---- overrides: expired ones are not found, and are left out of the next set ---- */
 
-/* A set of what is in `before`, with a copy of `one` replacing what its key had; or without that key. */
+/*
+ * Return a set with the entries of `before` and a copy of `one`, which replaces the key's entry; or
+ * without that key.
+ */
 struct shared_set *overrides_with(struct shared_set *before, const struct override *one, uint64_t now_ns);
 struct shared_set *overrides_without(struct shared_set *before, struct slice key, uint64_t now_ns);
 
-/* NULL: the key has none, or it has expired. */
+/* NULL: the key has no override, or the override has expired. */
 const struct override *overrides_find(const struct shared_set *overrides, struct slice key, uint64_t now_ns);
 
 /* In the order of their keys, expired ones included; i < shared_set_count. */

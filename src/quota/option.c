@@ -9,7 +9,7 @@
 #include "limit/policy/rate.h"
 #include "quota/question.h"
 
-#define WARMUP_MOST_S 3600 /* its square over itself is worked out in doubles: warm.lua */
+#define WARMUP_MOST_S 3600 /* chosen: warm.lua divides squares of it as doubles */
 #define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
 
 /* ---- errors ---- */
@@ -144,7 +144,7 @@ struct option {
     struct slice name;
     unsigned bit; /* enum quota_option */
     bool has_value;
-    enum quota_mode mode; /* of the call, unless it is QUOTA_TAKE */
+    enum quota_mode mode; /* of the call, unless QUOTA_TAKE */
     bool (*take)(struct reading *reading, struct slice value);
 };
 
@@ -172,7 +172,7 @@ const struct option *option_find(struct slice word, unsigned allowed)
     return NULL;
 }
 
-/* Names of those that the command takes; the others are empty. */
+/* Returns the name of the option; empty if the command does not take it. */
 static struct slice allowed_name(const void *arg, size_t i)
 {
     const unsigned *allowed = arg;
@@ -217,7 +217,7 @@ bool option_take(struct reading *reading, const struct option *option)
     return option->take == NULL || option->take(reading, value);
 }
 
-/* ---- together ---- */
+/* ---- combinations ---- */
 
 bool option_agree(const struct reading *reading)
 {
@@ -249,7 +249,7 @@ void option_next_part(struct reading *reading)
     reading->n_drafts = 0;
 }
 
-/* Debt beyond the burst is bounded (QUOTA_DEBT_MOST). */
+/* True if the debt beyond the burst stays within QUOTA_DEBT_MOST. */
 static bool is_payable(const struct quota_ask *ask)
 {
     bool owes_more = ask->mode == QUOTA_FORCE || ask->mode == QUOTA_BORROW;
@@ -282,7 +282,7 @@ bool option_suit(const struct quota_ask *ask, char *why, size_t why_size)
                    QUOTA_LOG_MAX);
 }
 
-/* Copy options given for all keys into one part. */
+/* Copies options given for all keys into one part. */
 static void share(const struct quota_ask *ask, struct quota_ask *part)
 {
     part->mode = ask->mode;

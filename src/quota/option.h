@@ -15,14 +15,16 @@
 
 /* The state of parsing one command. */
 struct reading {
-    struct quota_ask *ask;   /* the whole command: most options belong to it */
-    struct quota_ask *part;  /* the ask about the current key: COST, APPROX, rates and their BURST belong to it */
-    struct quota_ask *parts; /* room for QUOTA_PARTS_MAX, of which ask->n_parts are used */
-    struct argv_walk walk;   /* the words not read yet */
+    struct quota_ask *ask; /* the whole command: most options belong to it */
+    /* the request about the current key: COST, APPROX, rates and their BURST belong to it */
+    struct quota_ask *part;
+    /* room for QUOTA_PARTS_MAX, of which ask->n_parts are used */
+    struct quota_ask *parts;
+    struct argv_walk walk;                    /* the words not read yet */
     struct rate_text drafts[QUOTA_RATES_MAX]; /* rates of the current part */
     unsigned n_drafts;
     unsigned n_rates; /* of the earlier parts, in all */
-    unsigned seen;    /* options seen, as bits; options of a part only of the current one */
+    unsigned seen;    /* options seen, as bits; options of a part only of the current part */
     unsigned before;  /* options of a part that earlier parts had */
     const char *name; /* of the command, for messages */
     char *why;
@@ -31,7 +33,7 @@ struct reading {
 
 /* ---- errors: each function sets `why` and returns false ---- */
 
-/* "ERR ", or "ERR syntax error, " as Redis writes, and what is wrong; printf's format. */
+/* The texts begin with "ERR ", or with "ERR syntax error, " as Redis' do. printf's format. */
 __attribute__((format(printf, 2, 3))) bool option_error(const struct reading *reading, const char *format, ...);
 __attribute__((format(printf, 2, 3))) bool option_syntax_error(const struct reading *reading, const char *format, ...);
 bool option_unknown(const struct reading *reading, struct slice word);
@@ -44,28 +46,30 @@ bool option_parse_within(const struct reading *reading, struct slice word, int64
 
 struct option;
 
-/* The algorithm that says which options are allowed: the command's, or the current key's. */
+/*
+ * Returns the algorithm that says which options are allowed: the command's, or the current key's.
+ */
 const struct quota_algorithm *option_algorithm(const struct reading *reading);
 
-/* The option of this name among `allowed`, bits of enum quota_option. NULL: none. */
+/* Returns the option of this name among `allowed`, bits of enum quota_option. NULL: none. */
 const struct option *option_find(struct slice word, unsigned allowed);
 
 /*
- * Read its value, if it has one. Each option may be given once; COST and APPROX once for each part, BURST for each
- * rate.
+ * Reads the option's value, if it has one. Each option may be given once; COST and APPROX once for
+ * each part, BURST once for each rate.
  */
 __attribute__((warn_unused_result)) bool option_take(struct reading *reading, const struct option *option);
 
-/* After the last word: true if the options that were given go together. */
+/* Called after the last word: true if the given options go together. */
 __attribute__((warn_unused_result)) bool option_agree(const struct reading *reading);
 
 /* Another key follows, with options of its own. */
 void option_next_part(struct reading *reading);
 
-/* True if the algorithm, once it is known, takes the options. False: `why` is an error reply. */
+/* True if the algorithm, once known, takes the options. False: `why` is an error reply. */
 __attribute__((warn_unused_result)) bool option_suit(const struct quota_ask *ask, char *why, size_t why_size);
 
-/* The same for several keys; options given for all of them are copied into each part. */
+/* As option_suit, for several keys. Copies the options given for all keys into each part. */
 __attribute__((warn_unused_result)) bool option_suit_all(const struct quota_ask *ask, struct quota_ask *parts,
                                                          char *why, size_t why_size);
 

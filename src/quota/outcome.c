@@ -13,7 +13,7 @@ static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t
     quota_reading(ask)->settle(ask, numbers, granted, refused, memory);
 }
 
-/* How a rate stands so long after what is remembered. */
+/* Returns the state of a rate `elapsed_ns` after the cached state. */
 static struct quota_outcome standing(const struct quota_memory *memory, unsigned i, int64_t elapsed_ns)
 {
     const struct quota_rate *rate = &memory->rule.rates[i];
@@ -30,7 +30,7 @@ static struct quota_outcome standing(const struct quota_memory *memory, unsigned
     };
 }
 
-/* By the rate with the least remaining. */
+/* Reports the rate with the least remaining. */
 static void allow(const struct quota_memory *memory, int64_t elapsed_ns, struct quota_outcome *outcome)
 {
     *outcome = standing(memory, 0, elapsed_ns);
@@ -41,7 +41,7 @@ static void allow(const struct quota_memory *memory, int64_t elapsed_ns, struct 
     }
 }
 
-/* By the rate that refuses for longest. False: no rate refuses. */
+/* Reports the rate that refuses for longest. False: no rate refuses. */
 static bool deny(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
                  struct quota_outcome *outcome)
 {
@@ -58,7 +58,10 @@ static bool deny(const struct quota_memory *memory, const struct quota_ask *ask,
     return longest_ns > 0;
 }
 
-/* The last of `granted` calls: of a funnel with WAIT for the time when its turn comes. */
+/*
+ * Reports the last of `granted` calls. For a funnel with WAIT the state is that of the scheduled
+ * time.
+ */
 static void tell(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_outcome *outcome)
 {
     struct quota_memory memory;
@@ -73,7 +76,7 @@ static void tell(const struct quota_ask *ask, const int64_t *numbers, uint64_t g
     outcome->wait_ns = wait_ns;
 }
 
-/* Refused, though the numbers have room for the next call: it may come again at once. */
+/* Refuses a call though the numbers have room for it. The client may retry at once. */
 static void deny_anyhow(const struct quota_ask *ask, struct quota_outcome *outcome)
 {
     *outcome = (struct quota_outcome){.is_limited = true, .limit = ask->rule.rates[0].limit, .retry_ns = 1};
@@ -81,14 +84,14 @@ static void deny_anyhow(const struct quota_ask *ask, struct quota_outcome *outco
 
 /* ---- penalties ---- */
 
-/* Nothing more passes until it is over. */
+/* Nothing more passes until the penalty ends. */
 static void hold_back(const struct quota_hold *hold, struct quota_outcome *outcome)
 {
     outcome->remaining = 0;
     outcome->reset_ns = outcome->reset_ns > hold->left_ns ? outcome->reset_ns : hold->left_ns;
 }
 
-/* Refused by a penalty, and maybe by a rate: the longer wait is reported. */
+/* Refused by a penalty, and maybe by a rate: reports the longer wait. */
 static void deny_held(const struct quota_ask *ask, const struct quota_memory *memory, const struct quota_hold *hold,
                       struct quota_outcome *outcome)
 {
@@ -103,7 +106,7 @@ static void deny_held(const struct quota_ask *ask, const struct quota_memory *me
     hold_back(hold, outcome);
 }
 
-/* How many tries of one key there is room for. */
+/* Returns how many tries one key has room for. */
 static uint64_t fitting_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *hold,
                              uint64_t n)
 {
@@ -134,7 +137,7 @@ static bool hold_is_sane(const struct quota_ask *ask, const int64_t *numbers, co
            (hold->granted == 0 || hold->granted == quota_granted(ask, numbers, n));
 }
 
-/* Of one of several keys; what costs nothing fits as often as is asked. */
+/* Of one of several keys. A part without cost always fits. */
 static bool part_hold_is_sane(const struct quota_ask *part, const int64_t *numbers, const struct quota_hold *hold,
                               uint64_t n)
 {
@@ -154,7 +157,7 @@ bool quota_holds_are_sane(const struct quota_ask *ask, const int64_t *numbers, c
 
 /* ---- one of many calls ---- */
 
-/* The outcome for one of several keys after the k-th call, when so many have been granted. */
+/* Computes the outcome for one of several keys after call k, when `granted` calls have passed. */
 static void part_outcome(const struct quota_ask *part, const int64_t *numbers, const struct quota_hold *hold,
                          uint64_t granted, uint64_t k, bool is_granted, struct quota_outcome *outcome)
 {
@@ -177,7 +180,7 @@ static int64_t longest_first(const struct quota_outcome *outcome)
     return outcome->retry_ns < 0 ? QUOTA_NEVER : outcome->retry_ns;
 }
 
-/* True if `one` is reported rather than the other: it refuses for longer, or has less remaining. */
+/* True if `one` is reported rather than `other`: it refuses for longer, or has less remaining. */
 static bool is_rather(const struct quota_ask *ask, bool is_granted, const struct quota_outcome *one,
                       const struct quota_outcome *other)
 {
@@ -191,16 +194,17 @@ static bool is_rather(const struct quota_ask *ask, bool is_granted, const struct
 }
 
 /*
- * The call passes when all keys that bind have room. Of keys that refuse, the reply names one that
- * had no room for the call. Its times are those of all keys, also of those that the call has filled
- * up.
+ * The call passes when all keys that bind have room. If keys refuse, the reply names a key that had
+ * no room for the call. The times of the reply cover all keys, including keys that the call has
+ * filled up.
  */
 static void parts_outcome(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
                           uint64_t n, uint64_t k, struct quota_outcome *outcome)
 {
     uint64_t call = ask->is_peek ? 0 : k, granted = quota_granted_held(ask, numbers, holds, n);
     bool is_granted = call < granted;
-    uint64_t before = is_granted || ask->counts_all ? call : granted; /* so many have been counted */
+    /* number of calls counted before this one */
+    uint64_t before = is_granted || ask->counts_all ? call : granted;
     int64_t longest_ns = 0;
     uint8_t refusing = 0;
     for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++) {
@@ -232,7 +236,7 @@ void quota_outcome_held(const struct quota_ask *ask, const int64_t *numbers, con
         return;
     }
     uint64_t granted = quota_granted_held(ask, numbers, holds, n);
-    uint64_t begin = ask->is_peek ? 0 : quota_tries(ask, k); /* of its own tries */
+    uint64_t begin = ask->is_peek ? 0 : quota_tries(ask, k); /* the call's own tries begin here */
     uint64_t end = ask->is_peek ? 1 : quota_tries(ask, k + 1);
     if (begin < granted) {
         end = end < granted ? end : granted;
@@ -256,9 +260,12 @@ void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t
     quota_outcome_held(ask, numbers, none, n, k, outcome);
 }
 
-/* ---- memory ---- */
+/* ---- caching ---- */
 
-/* What counts when it is refused, or is decided otherwise than by its cost alone, is always asked. */
+/*
+ * True if a denial may be cached. Requests that count when refused, or are not decided by cost
+ * alone, always go to Redis.
+ */
 static bool is_usual(const struct quota_ask *ask)
 {
     return ask->mode == QUOTA_TAKE && !ask->counts_all && ask->penalty.first_ms == 0;
@@ -291,14 +298,17 @@ static int64_t ms_up(int64_t ns)
     return ns < 0 ? -1 : (int64_t)ns_to_ms_up((uint64_t)ns);
 }
 
-/* As redis-cell: cut to whole milliseconds, and those rounded up. So less than one is 0 seconds. */
+/*
+ * As redis-cell: cuts to whole milliseconds, and rounds those up to seconds. Less than 1 ms is 0
+ * seconds.
+ */
 static int64_t cell_seconds(int64_t ns)
 {
     int64_t ms = ns / (int64_t)NS_PER_MS;
     return ns < 0 ? -1 : ms / MS_IN_S + (ms % MS_IN_S != 0);
 }
 
-/* True if the fields have names. */
+/* True if the reply is a map. */
 static bool is_map(const struct build *out, const struct quota_ask *ask)
 {
     return ask->rule.kind != QUOTA_THROTTLE &&
@@ -313,7 +323,7 @@ static void fields(struct build *out, bool is_named, size_t n)
         build_array(out, n);
 }
 
-/* The name of the field that follows. */
+/* Writes the name of the field that follows. */
 static void name(struct build *out, bool is_named, const char *text)
 {
     if (is_named)

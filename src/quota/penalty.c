@@ -15,7 +15,7 @@ bool penalty_parse_time(struct slice text, int64_t *ms, char *why, size_t why_si
     return true;
 }
 
-/* Where ".." stands in it; its length: nowhere. */
+/* Returns the position of ".."; the length if there is none. */
 static size_t find_dots(struct slice text)
 {
     for (size_t i = 0; i + 1 < text.len; i++)

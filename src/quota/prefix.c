@@ -4,14 +4,14 @@
 
 #include "base/why.h"
 
-/* What a name may hold as it is. */
+/* True if a name is written with this byte unescaped. */
 static bool is_plain(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
            c == '_';
 }
 
-/* What a '%' at text[i] stands for: 'u', '%', or 0 for nothing that is known. */
+/* Returns the meaning of a '%' at text[i]: 'u', '%', or 0 if it has none. */
 static char meaning(struct slice text, size_t i)
 {
     char c = i + 1 < text.len ? text.at[i + 1] : '\0';
@@ -84,7 +84,7 @@ bool prefix_of(struct slice text, struct slice user, char *out, struct slice *pr
     return true;
 }
 
-/* What stands in front of %u, and `name` behind it. */
+/* Writes the text before %u, and `name` behind it. */
 static struct slice for_all_users(struct slice text, struct slice name, char *out)
 {
     char *at = out;

@@ -1,4 +1,4 @@
-/* Which script an algorithm asks, with which word and which numbers, is in its row of algorithms.def. */
+/* The script, the word and the numbers of each algorithm are in its row of algorithms.def. */
 #include "quota/question.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #define STEP_US 2
 #define GIVEN_PER_US 2 /* units, each an entry */
 
-/* Look-ups by which a log of so many units is searched. */
+/* Returns the number of look-ups that search a log of this many units. */
 static unsigned steps_of(int64_t units)
 {
     return units > 1 ? 64 - (unsigned)__builtin_clzll((uint64_t)units - 1) : 0;
@@ -32,7 +32,7 @@ unsigned quota_ask_work_us(const struct quota_ask *ask)
     return work_us;
 }
 
-/* Giving back more than there can be is the same as giving back that. */
+/* Giving back more than the largest debt has the effect of giving back the largest debt. */
 static int64_t inc_of(const struct quota_rate *rate, int64_t units)
 {
     __int128 inc = (__int128)units * rate->step;
@@ -63,7 +63,7 @@ struct quota_warm quota_ask_warm(const struct quota_ask *ask)
                                .warmup = ask->warmup_ns};
 }
 
-/* The bulks of a question as they are written. */
+/* The arguments being written. */
 struct wording {
     char *at;
     unsigned n;
@@ -82,7 +82,7 @@ static void put_number(struct wording *words, int64_t number)
     words->n++;
 }
 
-#define LETTERS_MAX (4 + 4 * EMIT_HEADER_MAX) /* letters alone, and such with a number */
+#define LETTERS_MAX (4 + 4 * EMIT_HEADER_MAX) /* letters alone, and letters with a number */
 
 /* A word of letters, some of which have a number behind them: "0ap1000:60000". */
 struct letters {
@@ -97,10 +97,11 @@ static void add_letter(struct letters *letters, char letter)
 
 static void add_numbered(struct letters *letters, char letter, int64_t number)
 {
-    letters->len += emit_header(letters->text + letters->len, letter, number) - 2; /* without the line end */
+    /* without the line end */
+    letters->len += emit_header(letters->text + letters->len, letter, number) - 2;
 }
 
-/* The penalty for a call that is limited, as prelude.lua reads it. */
+/* Adds the penalty for a call that is limited, as prelude.lua reads it. */
 static void add_penalty(struct letters *letters, const struct quota_ask *ask)
 {
     if (ask->penalty.first_ms == 0 || ask->is_peek)
@@ -117,13 +118,13 @@ static bool may_penalise(const struct quota_ask *ask)
     return may && !ask->is_peek;
 }
 
-/* True if it waits outside of Redis. A funnel by itself reserves its time there. */
+/* True if the call waits in weir. A single funnel reserves its time in Redis. */
 static bool tries_again(const struct quota_ask *ask)
 {
     return ask->wait_ns > 0 && !quota_is_funnel(ask->rule.kind);
 }
 
-/* As prelude.lua has it. */
+/* Writes the word "how", as prelude.lua describes it. */
 static void put_how(struct wording *words, const struct quota_ask *ask)
 {
     struct letters how = {.len = 0};
@@ -143,7 +144,7 @@ static void put_how(struct wording *words, const struct quota_ask *ask)
     put(words, slice_of(how.text, how.len));
 }
 
-/* What a script is told besides database, clock and how; of several keys, of each of them. */
+/* Writes the arguments behind database, clock and how; of several keys, for each of them. */
 typedef void put_parameters(const struct quota_ask *ask, struct wording *words);
 
 static void put_funnels(const struct quota_ask *ask, struct wording *words)
@@ -169,7 +170,7 @@ static void put_warm(const struct quota_ask *ask, struct wording *words)
     put_number(words, warm.warmup);
 }
 
-/* "d1795392000,...": the first letter of the period, and when its windows begin. */
+/* Writes "d1795392000,...": the first letter of the period, and the starts of its windows. */
 static void put_calendar(struct wording *words, const struct quota_ask *ask, enum calendar calendar)
 {
     char text[1 + CALENDAR_BOUNDS * 24];
@@ -195,7 +196,7 @@ static void put_windows(const struct quota_ask *ask, struct wording *words)
     }
 }
 
-/* As all.lua has it. */
+/* Writes the letter of a part, as all.lua describes it. */
 static void put_letter(struct wording *words, const struct quota_ask *part)
 {
     struct letters word = {.len = 0};
@@ -233,7 +234,7 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
     };
     struct wording words = {.at = out, .channel = channel};
     put_number(&words, ask->is_raw ? (int64_t)database : 0);
-    put(&words, SLICE("")); /* Redis' own clock */
+    put(&words, SLICE("")); /* empty: Redis' own clock */
     put_how(&words, ask);
     parameters[quota_algorithm(ask->rule.kind)->family](ask, &words);
     *n_words = words.n;

@@ -1,5 +1,5 @@
 /*
- * A question: the arguments for the script that decides an ask.
+ * Writes the arguments for the script that decides a request.
  *
  * Any thread; nothing is allocated.
  */
@@ -14,32 +14,39 @@
 #include "upstream/script.h"
 
 /*
- * Write the part of EVALSHA's ARGV that is the same for all keys, as RESP bulks: database, clock, peek, parameters.
- * Asks with the same script and the same bytes may travel in one call; those with the same key too, and no token, may
- * be one entry with a count. *n_words is the number of bulks; returns the number of bytes. `database` is the client's,
- * used only with is_raw; `channel` is where RELEASE publishes. `out` has QUOTA_WORDS_ROOM bytes and the channel's
- * length.
+ * Writes the part of EVALSHA's ARGV that is equal for all keys, as RESP bulks: database, clock,
+ * peek, parameters. Requests with the same script and the same bytes may share a batch. With the
+ * same key too, and no token, they may share an entry with a count. `database` is the client's,
+ * used only with is_raw. `channel` is where RELEASE publishes. `out` has QUOTA_WORDS_ROOM bytes and
+ * the channel's length. *n_words: the number of bulks. Returns the number of bytes.
  */
-#define QUOTA_WORDS_ROOM 3072 /* 16 rates of 4 numbers of 16 digits, and 8 parts of 4 words, with headers take 2300 */
+/* 16 rates of 4 numbers of 16 digits, and 8 parts of 4 words, with headers take 2300 bytes. */
+#define QUOTA_WORDS_ROOM 3072
 size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct slice channel, char *out,
                        unsigned *n_words);
 
 /* The most that quota_ask_work_us returns. */
 #define QUOTA_WORK_MOST_US 1000
 
-/* How long it keeps Redis busy, in us, at worst: with a full log, and all rates looked at. Measured, and rounded up. */
+/*
+ * Returns how long the request keeps Redis busy, in us, at worst: with a full log, and all rates
+ * looked at. Measured, and rounded up.
+ */
 unsigned quota_ask_work_us(const struct quota_ask *ask);
 
 /*
- * The arguments of funnel.lua for rate i, in ns, after its step. A cost above the burst must never pass, not even after
- * a wait: then inc > room, also with WAIT.
+ * The arguments of funnel.lua for rate i, in ns, after its step. A cost above the burst must never
+ * pass, not even after a wait. For such a cost inc > room, also with WAIT.
  */
 struct quota_gcra {
     int64_t inc, room, burst;
 };
 struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i);
 
-/* The arguments of warm.lua, in ns: what a call adds, the most debt with which it still passes, and the warm-up. */
+/*
+ * The arguments of warm.lua, in ns: the debt that a call adds, the highest debt with which it still
+ * passes, and the warm-up.
+ */
 struct quota_warm {
     int64_t inc, most, warmup;
 };

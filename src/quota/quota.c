@@ -18,16 +18,17 @@
 
 #define RETRY_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
 #define MS_PER_S 1000
-#define RETRY_LEAST_NS NS_PER_MS /* a window that says it has room already is not asked in a circle */
+/* chosen: a window that reports room already is not asked in a busy loop */
+#define RETRY_LEAST_NS NS_PER_MS
 
-#define RELEASE_LONGEST_NS (30 * NS_PER_S) /* how long a failed release is asked again */
-#define RELEASE_AGAIN_NS (500 * NS_PER_MS) /* after so long each time */
+#define RELEASE_LONGEST_NS (30 * NS_PER_S) /* how long a failed release is retried */
+#define RELEASE_AGAIN_NS (500 * NS_PER_MS) /* between two tries */
 
 struct quota {
     struct exchange exchange;
     struct release_listener listener;
     struct alarms *alarms;
-    struct list releasing; /* struct decision by in_client: releases for clients that had gone */
+    struct list releasing; /* struct decision by in_client: releases for clients that have closed */
     struct quota_settings *settings;
     quota_on_done on_done;
     struct denials *denials;
@@ -45,7 +46,7 @@ static uint64_t hash_of(const struct decision *decision)
     return exchange_hash(&decision->quota->exchange, decision->key);
 }
 
-/* ---- being done ---- */
+/* ---- the end of a call ---- */
 
 static void done(struct decision *decision)
 {
@@ -62,7 +63,7 @@ static void done(struct decision *decision)
     decision_free(decision);
 }
 
-/* An error reply, whole. */
+/* `error` is a whole error reply. */
 static void build_failure(struct decision *decision, struct slice error)
 {
     struct slice text = error.len > 1 ? slice_of(error.at + 1, error.len - 1) : slice_of("", 0);
@@ -72,7 +73,7 @@ static void build_failure(struct decision *decision, struct slice error)
     decision->is_failed = true;
 }
 
-/* A part of a call is over; the last of them is the end of the call. */
+/* A part of the call is over. The last part ends the call. */
 static void end_part(struct decision *whole)
 {
     if (--whole->n_open > 0)
@@ -83,7 +84,7 @@ static void end_part(struct decision *whole)
     done(whole);
 }
 
-/* The first error of the parts of a call is the call's. */
+/* Ends the decision with an error. The first error of a call's parts becomes the call's error. */
 static void done_with(struct decision *decision, struct slice error)
 {
     struct decision *whole = decision->whole;
@@ -132,7 +133,10 @@ static bool can_wait(const struct decision *decision, uint64_t now_ns, int64_t w
     return wait_ns >= 0 && now_ns + (uint64_t)wait_ns <= decision->until_ns;
 }
 
-/* It must not wait for its turn any more: refuse it, for it must not pass before its time. */
+/*
+ * The call must not wait until its scheduled time. The call is refused, for it must not pass
+ * earlier.
+ */
 static void reply_too_late(struct decision *decision, const struct quota_outcome *outcome)
 {
     struct quota_outcome late = *outcome;
@@ -143,7 +147,10 @@ static void reply_too_late(struct decision *decision, const struct quota_outcome
     reply(decision, &late);
 }
 
-/* Finish the call, or let it wait: for its turn, or to ask again when the window has moved. */
+/*
+ * Finishes the call, or lets it wait: for its scheduled time, or for a retry when the window has
+ * moved.
+ */
 static void decide(struct decision *decision, const struct quota_outcome *outcome)
 {
     uint64_t now_ns = now_of(decision->quota);
@@ -163,18 +170,20 @@ static void decide(struct decision *decision, const struct quota_outcome *outcom
         return;
     }
     bool has_place =
-        quota_is_funnel(decision->ask.rule.kind) && !outcome->is_penalised; /* or cannot have one in time */
+        /* a funnel has reserved a time, or has none before WAIT ends */
+        quota_is_funnel(decision->ask.rule.kind) && !outcome->is_penalised;
     int64_t retry_ns = outcome->retry_ns > (int64_t)RETRY_LEAST_NS ? outcome->retry_ns : (int64_t)RETRY_LEAST_NS;
     if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place && can_wait(decision, now_ns, retry_ns)) {
         decision->is_waiting = decision->has_waited = true;
-        decision->ask.wait_ns = decision->until_ns - now_ns - (uint64_t)retry_ns; /* what will be left of it */
+        /* what is left of WAIT after that */
+        decision->ask.wait_ns = decision->until_ns - now_ns - (uint64_t)retry_ns;
         wait_until(decision, now_ns + (uint64_t)retry_ns);
     } else {
         reply(decision, outcome);
     }
 }
 
-/* ---- while Redis is away ---- */
+/* ---- while Redis is unavailable ---- */
 
 static void done_without(struct decision *decision, struct slice error)
 {
@@ -194,21 +203,21 @@ static void done_without(struct decision *decision, struct slice error)
     }
 }
 
-/* ---- asking ---- */
+/* ---- sending ---- */
 
-/* Forget remembered denials of a key, on all workers. */
+/* Invalidates cached denials of a key, on all workers. */
 static void note_pass(struct quota *quota, uint64_t hash)
 {
     atomic_fetch_add_explicit(&quota->settings->passes[hash % QUOTA_PASSES], 1, memory_order_acq_rel);
 }
 
-/* Forget all remembered denials, on all workers. */
+/* Invalidates all cached denials, on all workers. */
 static void forget_denials(struct quota *quota)
 {
     atomic_fetch_add_explicit(&quota->settings->resets, 1, memory_order_acq_rel);
 }
 
-/* For calendar windows: the time by which they are computed. */
+/* Sets the time that selects calendar windows. */
 static void note_time(struct decision *decision)
 {
     bool has_calendar = false;
@@ -240,7 +249,10 @@ static void ask(struct decision *decision, uint64_t hash)
         forget_denials(quota);
 }
 
-/* On a cluster keys of several slots are no one command, and several of one slot are refused while that moves. */
+/*
+ * True if each key gets a deletion of its own. On a cluster one command cannot have keys of several
+ * slots, and Redis refuses several keys of one slot while that slot migrates.
+ */
 static bool has_parts(const struct decision *decision)
 {
     return decision->quota->exchange.routes.is_cluster && decision->ask.rule.kind == QUOTA_RESET &&
@@ -253,7 +265,7 @@ static void ask_parts(struct decision *whole)
     struct argv_walk keys = decision_keys(whole);
     const char *begin = keys.at;
     whole->is_asking = true;
-    whole->n_open = 1; /* until all are asked */
+    whole->n_open = 1; /* until all parts are sent */
     for (; argv_next(&keys, &key); begin = keys.at) {
         struct decision *part = decision_part(whole, slice_of(begin, (size_t)(keys.at - begin)));
         if (part != NULL)
@@ -264,7 +276,10 @@ static void ask_parts(struct decision *whole)
     end_part(whole);
 }
 
-/* Answer from memory; not while a question about the key is under way, which comes first and may charge it. */
+/*
+ * Answers from the cache. Not while a call about the key is in flight: that call is decided first,
+ * and may charge the key.
+ */
 static bool recall(const struct decision *decision, uint64_t hash, struct quota_outcome *outcome)
 {
     const struct quota *quota = decision->quota;
@@ -274,7 +289,7 @@ static bool recall(const struct decision *decision, uint64_t hash, struct quota_
            !exchange_concerns(&quota->exchange, decision, hash);
 }
 
-/* Again, or for the first time. */
+/* The first try, and each retry. */
 static void try(struct decision *decision)
 {
     struct quota *quota = decision->quota;
@@ -300,7 +315,7 @@ static void on_alarm(struct alarm *alarm)
 {
     struct decision *decision = container_of(alarm, struct decision, alarm);
     if (decision->has_turn && now_of(decision->quota) < alarm->due_ns)
-        wait_until(decision, alarm->due_ns); /* woken early */
+        wait_until(decision, alarm->due_ns); /* the alarm fired early */
     else if (decision->has_turn)
         done(decision);
     else
@@ -309,7 +324,7 @@ static void on_alarm(struct alarm *alarm)
 
 /* ---- answers ---- */
 
-/* The client has gone: release the permit that ACQUIRE got for it. */
+/* The client has closed: releases the permit that ACQUIRE got for the client. */
 static void give_place_back(struct decision *decision)
 {
     decision->ask.rule.kind = QUOTA_RELEASE;
@@ -320,7 +335,7 @@ static void give_place_back(struct decision *decision)
     ask(decision, hash_of(decision));
 }
 
-/* True if a release for a client that had gone has failed, and is asked again later. */
+/* True if a release for a closed client has failed, and is retried later. */
 static bool release_again(struct decision *decision)
 {
     uint64_t again_ns = now_of(decision->quota) + RELEASE_AGAIN_NS;
@@ -340,7 +355,8 @@ static void decide_holding(struct decision *decision, const int64_t *numbers)
         give_place_back(decision);
     } else if (takes_place && !is_granted && decision->owner != NULL && now_ns < decision->until_ns) {
         decision->has_waited = true;
-        uint64_t due_ns = now_ns + (decision->is_called ? 0 : retry_ms * NS_PER_MS); /* called: a place came free */
+        /* is_called: a permit was released meanwhile */
+        uint64_t due_ns = now_ns + (decision->is_called ? 0 : retry_ms * NS_PER_MS);
         wait_until(decision, due_ns < decision->until_ns ? due_ns : decision->until_ns);
         release_listener_listen(&decision->quota->listener, slice_str(decision->quota->channel));
     } else {
@@ -349,7 +365,7 @@ static void decide_holding(struct decision *decision, const int64_t *numbers)
     }
 }
 
-/* True if the keys were written. A penalty may have begun where one is known. */
+/* True if the keys were written. A penalty, where one is configured, may have begun. */
 static bool has_changed(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t n)
 {
     bool has = ask->counts_all || quota_granted_held(ask, numbers, holds, n) > 0;
@@ -358,7 +374,7 @@ static bool has_changed(const struct quota_ask *ask, const int64_t *numbers, con
     return has;
 }
 
-/* Something was charged, or a penalty has begun: what is remembered of its keys is true no longer. */
+/* Units were charged, or a penalty has begun: cached denials of the keys are invalid. */
 static void note_charged(struct quota *quota, const struct quota_ask *asked, struct batch_entry *entry)
 {
     for (unsigned i = 0; i < asked->n_parts; i++)
@@ -366,7 +382,7 @@ static void note_charged(struct quota *quota, const struct quota_ask *asked, str
     if (asked->n_parts > 0)
         return;
     note_pass(quota, entry->hash);
-    entry->changes++; /* what is remembered of the others is behind that */
+    entry->changes++; /* the denial remembered below is newer than this change */
 }
 
 static void on_numbers(const struct batch *batch, struct batch_entry *entry, const int64_t *numbers,
@@ -376,7 +392,7 @@ static void on_numbers(const struct batch *batch, struct batch_entry *entry, con
     struct quota *quota = first->quota;
     struct quota_memory memory;
     uint32_t n = entry->n;
-    const struct quota_ask asked = first->ask; /* the call may end meanwhile */
+    const struct quota_ask asked = first->ask; /* a copy: the call may be freed below */
     if (quota_is_decision(&asked) && !asked.is_peek && has_changed(&asked, numbers, holds, n))
         note_charged(quota, &asked, entry);
     if (quota_is_rated(&asked) && holds->left_ns == 0 && quota_remember(&asked, numbers, n, &memory))
@@ -396,7 +412,11 @@ static void on_numbers(const struct batch *batch, struct batch_entry *entry, con
             continue;
         }
         quota_outcome_held(&decision->ask, numbers, holds, n, k,
-                           &outcome); /* its own: cost and step may make the same in other ways */
+                           /*
+                            * each call's own request: different cost and step may have the same
+                            * numbers
+                            */
+                           &outcome);
         decide(decision, &outcome);
     }
 }
@@ -423,7 +443,7 @@ static void on_failed(struct decision *decision, struct slice error, bool is_dow
         decision_renew_end(decision);
     for (unsigned i = 0; i < decision->n_parts; i++)
         note_pass(decision->quota, exchange_hash(&decision->quota->exchange, decision->asks[i].key));
-    note_pass(decision->quota, hash_of(decision)); /* it may have been charged */
+    note_pass(decision->quota, hash_of(decision)); /* Redis may have charged it */
     bool is_due = decision_is_outdated(decision, error);
     if (is_due && decision->ask.is_peek) {
         struct quota_outcome outcome;
@@ -445,9 +465,9 @@ static const struct batch_ops batch_ops = {
     .on_failed = on_failed,
 };
 
-/* ---- calls ---- */
+/* ---- calls of the owner ---- */
 
-/* The channel for releases; limit-prefix may have changed by a reload. */
+/* Sets the channel for releases. A reload may have changed limit-prefix. */
 static void name_channel(struct quota *quota, struct slice prefix)
 {
     char channel[PREFIX_CHANNEL_ROOM];
@@ -537,7 +557,7 @@ bool quota_decides(const struct command *command)
     return command->flow == FLOW_OWN && command->first_key > 0;
 }
 
-/* ---- the worker's ---- */
+/* ---- one worker's quota ---- */
 
 struct quota *quota_new(struct nodes *nodes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done)
@@ -559,7 +579,7 @@ void quota_adopt(struct quota *quota)
     release_listener_adopt(&quota->listener);
 }
 
-/* Those that wait are dropped; the others are the exchange's. */
+/* Frees the releases that wait for a retry. Releases in a batch are freed with the exchange. */
 static void drop_releasing(struct quota *quota)
 {
     struct list now;
@@ -573,7 +593,7 @@ static void drop_releasing(struct quota *quota)
     }
 }
 
-/* All clients have gone. */
+/* Called when all clients have closed. */
 void quota_free(struct quota *quota)
 {
     drop_releasing(quota);

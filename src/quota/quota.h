@@ -1,9 +1,12 @@
 /*
  * The LIMIT commands that Redis decides, on one worker: from a client's call to its reply.
  *
- * Calls of one turn of the loop travel together: those with the same script and arguments in one EVALSHA, equal ones on
- * one key as one entry with a count. A denial is remembered until it may have ended. A call with WAIT goes on when its
- * turn comes, when the window may have moved, or when a holder has released.
+ * Calls of one event loop iteration travel together. Calls with the same script and arguments share
+ * one EVALSHA. Equal calls on one key are one entry with a count. A denial is cached until the key
+ * may have room again. A call with WAIT continues at its scheduled time, when the window may have
+ * room, or when a holder releases its permit.
+ *
+ * Thread: the worker's.
  */
 #ifndef WEIR_QUOTA_QUOTA_H
 #define WEIR_QUOTA_QUOTA_H
@@ -20,54 +23,61 @@
 
 struct quota;
 
-/* It is done: decision->reply is its reply. The owner then calls quota_end. */
+/* The call is done, and decision->reply is its reply. The owner then calls quota_end. */
 typedef void (*quota_on_done)(struct decision *decision);
 
-#define QUOTA_ALARMS 2 /* the release listener's, and one for batches that are asked again */
+#define QUOTA_ALARMS 2 /* the release listener's, and the one for batches that are retried */
 
-/* `alarms` have room for QUOTA_ALARMS. */
+/* `alarms` has room for QUOTA_ALARMS. */
 struct quota *quota_new(struct nodes *nodes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done);
 
-/* The worker has adopted another topology: limits are decided by its nodes from now on. */
+/* The worker has adopted another topology. From now on its nodes decide the limits. */
 void quota_adopt(struct quota *quota);
 
 void quota_free(struct quota *quota);
 
 /*
- * Make a call from a whole multibulk request of the command `name`. NULL: an error, out of memory included; `error` is
- * the reply. Otherwise on_done follows once quota_start has been called, unless quota_cancel is called first.
+ * Creates a call from a whole multibulk request of the command `name`. NULL: an error, out of
+ * memory included, and `error` is the reply. Otherwise quota_start leads to on_done, unless
+ * quota_cancel is called first.
  */
 struct decision *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
                              struct slice request, void *owner, struct build *error);
 
 /*
- * The slot of the keys of such a call, as they stand in Redis. KEYS_CROSSING (limit/command/keys.h): they have several;
- * KEYS_NO_SLOT: it is no call, or memory is short.
+ * Returns the cluster slot of the call's keys, prefix included. KEYS_CROSSING
+ * (limit/command/keys.h): the keys have several slots. KEYS_NO_SLOT: the request is invalid, or
+ * memory is short.
  */
 int32_t quota_slot(struct quota *quota, const struct quota_context *context, struct slice name, struct slice request);
 
-/* Start it, once, after quota_begin, when the owner has it in its list. on_done may be called before this returns. */
+/*
+ * Starts the call. Called once, after quota_begin, when the call is in the owner's list. on_done
+ * may run before quota_start returns.
+ */
 void quota_start(struct decision *decision);
 
-/* The client has gone: no on_done. What Redis was asked stands, but what ACQUIRE gets is released. */
+/*
+ * The client has closed: on_done does not follow. What Redis was asked to charge stays charged. A
+ * permit that ACQUIRE gets is released.
+ */
 void quota_cancel(struct decision *decision);
 
-/* From now on it must not begin to wait. True: it waits already, until its alarm. */
+/* The call must not begin to wait from now on. True: the call waits already, until its alarm. */
 bool quota_hurry(struct decision *decision);
 
-/* The node that decides it now; NULL: there is none. */
+/* Returns the node that decides the call now; NULL: no node does. */
 const struct node *quota_node(const struct decision *decision);
 
-/* Free it, after on_done, when its reply has been used. */
+/* Frees the call, after on_done, when its reply has been used. */
 void quota_end(struct decision *decision);
 
-/* True if Redis decides this command. */
 bool quota_decides(const struct command *command);
 
 /*
- * True if the operator leaves it to Redis (cl-throttle = off): then it is no command that weir
- * knows. CL.THROTTLE is the only one of weir's commands with its key as first argument.
+ * True if the operator leaves the command to Redis (cl-throttle = off), so weir does not handle it.
+ * CL.THROTTLE is the only command of weir's with its key as first argument.
  */
 static inline bool quota_is_left(enum quota_cell cell, const struct command *command)
 {

@@ -1,6 +1,4 @@
-/*
- * What the numbers of each family mean: a row of functions for each.
- */
+/* The meaning of the integers of each family: a row of functions for each. */
 #include "quota/reading.h"
 
 #include "base/clock.h"
@@ -9,7 +7,7 @@
 #define US_NS ((int64_t)NS_PER_US)
 #define USED_MOST (INT64_C(1) << 62)
 
-/* As it was remembered: how long the same call is refused. */
+/* Returns how long the same call is refused, from the cached time. */
 static int64_t remembered_retry(const struct quota_memory *memory, const struct quota_ask *ask, unsigned i,
                                 int64_t elapsed_ns)
 {
@@ -33,7 +31,9 @@ static bool funnel_is_sane(const struct quota_ask *ask, const int64_t *numbers, 
     return true;
 }
 
-/* How many calls fit over this debt. Without an inc (a refund, or nothing) all or none. */
+/*
+ * Returns how many calls fit over this debt. Without an inc (a refund, or nothing) all or none fit.
+ */
 static uint64_t fitting(const struct quota_gcra *gcra, int64_t debt_ns, uint64_t n)
 {
     int64_t left = gcra->room - debt_ns;
@@ -58,7 +58,9 @@ static uint64_t funnel_granted(const struct quota_ask *ask, const int64_t *debts
     return n;
 }
 
-/* What is owed once `granted` calls have passed, and `refused` ones count as far as the burst. */
+/*
+ * Computes the debt after `granted` calls have passed. `refused` calls count as far as the burst.
+ */
 static void funnel_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                           struct quota_memory *memory)
 {
@@ -81,7 +83,7 @@ static int64_t funnel_retry(const struct quota_memory *memory, const struct quot
     return gcra.inc > gcra.room ? QUOTA_NEVER : debt_ns + gcra.inc - gcra.room;
 }
 
-/* How long a call of one unit is refused. */
+/* Returns how long a call of one unit is refused. */
 static int64_t funnel_exact(const struct quota_memory *memory)
 {
     int64_t longest_ns = 0;
@@ -93,7 +95,7 @@ static int64_t funnel_exact(const struct quota_memory *memory)
     return longest_ns;
 }
 
-/* ---- windows: calls that passed; for each rate what is used, and when there is room ---- */
+/* ---- windows: calls that passed; for each rate the usage, and when there is room ---- */
 
 enum { GRANTED, USED, RETRY_US, RESET_US, PER_RATE = 3 };
 
@@ -122,7 +124,7 @@ static bool window_is_sane(const struct quota_ask *ask, const int64_t *numbers, 
     return numbers[GRANTED] >= 0 && (uint64_t)numbers[GRANTED] <= n;
 }
 
-/* The script returns it. */
+/* The script returns the number. */
 static uint64_t window_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
 {
     (void)ask;
@@ -138,7 +140,7 @@ static int64_t used_after(const struct quota_ask *ask, int64_t used, uint64_t gr
     return after < 0 ? 0 : after > USED_MOST ? USED_MOST : (int64_t)after;
 }
 
-/* Refused calls that count fill the window; the times are those after the last of them. */
+/* Counted refusals fill the window. The times are those after the last of them. */
 static void window_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                           struct quota_memory *memory)
 {
@@ -152,7 +154,7 @@ static void window_settle(const struct quota_ask *ask, const int64_t *numbers, u
     }
 }
 
-/* When one unit passes is known if that was asked. */
+/* When one unit passes is known only if the cached call had cost 1. */
 static int64_t window_exact(const struct quota_memory *memory)
 {
     int64_t longest_ns = 0;
@@ -177,7 +179,10 @@ static bool warm_is_sane(const struct quota_ask *ask, const int64_t *numbers, ui
     return quota_is_within(numbers[DEBT], 0, QUOTA_MOST) && quota_is_within(numbers[REST], 0, ask->warmup_ns);
 }
 
-/* What is owed when so much is taken from this rest; QUOTA_DEBT_MOST: that, or more. */
+/*
+ * Returns the debt that a call adds when it takes this much from this rest. QUOTA_DEBT_MOST: that
+ * much or more.
+ */
 static int64_t warm_price(const struct quota_warm *warm, int64_t rest_ns, __int128 taken_ns)
 {
     __int128 after_rest_ns = rest_ns > taken_ns ? rest_ns - taken_ns : 0;
@@ -189,12 +194,12 @@ static int64_t warm_price(const struct quota_warm *warm, int64_t rest_ns, __int1
     return price < QUOTA_DEBT_MOST ? (int64_t)price : QUOTA_DEBT_MOST;
 }
 
-/* Each passes when what those before it owe leaves room. */
+/* A call passes if the debts of the calls before it leave room. */
 static uint64_t warm_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
 {
     struct quota_warm warm = quota_ask_warm(ask);
     int64_t room_ns = warm.most - quota_within(numbers[DEBT], 0, QUOTA_DEBT_MOST);
-    uint64_t low = 0, high = n - 1; /* calls that may stand before the last */
+    uint64_t low = 0, high = n - 1; /* bounds of the number of calls before the last that passes */
     if (room_ns < 0 || n == 0)
         return 0;
     while (low < high) {
@@ -207,7 +212,7 @@ static uint64_t warm_granted(const struct quota_ask *ask, const int64_t *numbers
     return low + 1;
 }
 
-/* What is left behind so many calls. */
+/* Computes the state after this many calls. */
 static void warm_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                         struct quota_memory *memory)
 {
@@ -221,7 +226,7 @@ static void warm_settle(const struct quota_ask *ask, const int64_t *numbers, uin
     memory->reset_ns[0] = memory->debt[0] + warm.warmup - (rest_ns > taken_ns ? rest_ns - (int64_t)taken_ns : 0);
 }
 
-/* Nothing of it is remembered. */
+/* Denials of this family are not cached. */
 static int64_t warm_exact(const struct quota_memory *memory)
 {
     (void)memory;

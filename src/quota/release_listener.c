@@ -17,7 +17,10 @@ static struct release_listener *release_listener_of(struct rider *rider)
     return container_of(rider, struct release_listener, base.rider);
 }
 
-/* on_wake may take any of them out: they are looked at one by one from a list of their own. */
+/*
+ * Wakes the calls about the key, or all calls. on_wake may remove any call, so the calls are taken
+ * from a list of their own.
+ */
 static void wake(struct release_listener *listener, bool has_key, struct slice key)
 {
     struct list now;
@@ -31,7 +34,7 @@ static void wake(struct release_listener *listener, bool has_key, struct slice k
     }
 }
 
-/* The next connection begins anew. */
+/* Resets the state of the connection. */
 static void forget(struct release_listener *listener)
 {
     listener->is_subscribed = false;
@@ -51,7 +54,7 @@ static void try_later(struct release_listener *listener)
         alarm_set(listener->alarms, &listener->again, lanes_loop(listener->base.lanes)->now_ns + AGAIN_NS);
 }
 
-/* ---- what is published ---- */
+/* ---- messages ---- */
 
 static void take_frame(struct release_listener *listener, struct slice frame)
 {
@@ -61,7 +64,8 @@ static void take_frame(struct release_listener *listener, struct slice frame)
         node_lacks(node, LACK_SUBSCRIBE);
     else if (lack_is_channel(frame))
         node_lacks(node, LACK_CHANNEL);
-    if (frame.at[0] == '-') { /* weir may not subscribe: until it may, all ask again each time it has tried */
+    /* weir may not subscribe: each failed try wakes all calls, until weir may subscribe */
+    if (frame.at[0] == '-') {
         close_lane(listener);
         try_later(listener);
         wake(listener, false, SLICE(""));
@@ -73,7 +77,7 @@ static void take_frame(struct release_listener *listener, struct slice frame)
     case RELEASE_SUBSCRIBED:
         node_lacks_no_more(node, LACK_SUBSCRIBE);
         node_lacks_no_more(node, LACK_CHANNEL);
-        listener->is_subscribed = true; /* what was released before that may have been missed */
+        listener->is_subscribed = true; /* earlier releases may have been missed */
         wake(listener, false, SLICE(""));
         break;
     case RELEASE_KEY:
@@ -86,7 +90,8 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct release_listener *listener = release_listener_of(rider);
     const struct lane *lane = rider->lane;
-    while (n > 0 && rider->lane == lane) { /* no call waits any more: give up the lane */
+    /* until no call waits any more, and the lane is closed */
+    while (n > 0 && rider->lane == lane) {
         size_t used;
         enum scan_result result = reply_scan(&listener->scan, data, n, &used);
         if (result == SCAN_BAD || !bytes_add(&listener->frame, slice_of(data, used), FRAME_MAX)) {
@@ -129,7 +134,7 @@ static void subscribe_if_ready(struct release_listener *listener)
         lane_wait(rider->lane, rider);
 }
 
-/* Of a cluster the next master; else the home node. */
+/* Chooses the next master of a cluster, or the default node. */
 static void choose_next(struct release_listener *listener)
 {
     const struct nodes *nodes = listener->nodes;
@@ -140,7 +145,7 @@ static void choose_next(struct release_listener *listener)
     listener->base.lanes = &nodes->rows[next]->lanes;
 }
 
-/* As long as a call waits. */
+/* Opens the lane and subscribes, if a call waits. */
 static void open_if_needed(struct release_listener *listener)
 {
     if (list_is_empty(&listener->waiting) || alarm_is_set(&listener->again))

@@ -1,12 +1,14 @@
 /*
- * The calls of one worker that wait until a holder releases (LIMIT ACQUIRE ... WAIT). Each release is published in
- * Redis; as long as a call waits weir is subscribed to that channel.
+ * The calls of one worker that wait for a release (LIMIT ACQUIRE ... WAIT). Each release is
+ * published in Redis, and weir is subscribed to that channel as long as a call waits.
  *
- * On a cluster the subscription is at any one master: the nodes tell each other all that is published. When it is
- * lost it is made at the next master.
+ * On a cluster the subscription is at one master, for the nodes broadcast all messages to each
+ * other. When the subscription is lost, weir subscribes at the next master.
  *
- * A missed message only delays: each call also tries again when the first holder's time is over. Where the subscription
- * could not be made it is tried again, a little later, and then all that wait ask once more.
+ * A missed message only delays a call, which also retries when the first holder's time ends. If a
+ * subscription fails, weir retries after AGAIN_NS, and then all waiting calls are tried again.
+ *
+ * Owner: struct quota. Thread: the worker's.
  */
 #ifndef WEIR_QUOTA_RELEASE_LISTENER_H
 #define WEIR_QUOTA_RELEASE_LISTENER_H
@@ -20,32 +22,36 @@
 #include "upstream/node/nodes.h"
 
 struct release_listener {
-    struct weir_lane base; /* where it is subscribed */
+    struct weir_lane base; /* the lane of the subscription */
     struct nodes *nodes;
-    struct login *login; /* that it logs in by, one reference; NULL: not at all */
-    struct list waiting; /* struct decision, by in_listener; also while they ask again */
+    struct login *login; /* of the lane, one reference; NULL: no login */
+    struct list waiting; /* struct decision, by in_listener; also decisions being retried */
     char *channel;       /* heap; NULL: none yet */
     struct reply_scan scan;
-    struct bytes frame; /* the frame being received, as far as it has come */
+    struct bytes frame; /* the frame being received, as far as it has arrived */
     bool is_subscribed;
     struct alarms *alarms;
-    struct alarm again; /* the next try to subscribe; not set: none is needed, or one is on its way */
-    void (*on_wake)(struct decision *decision); /* it should ask again */
+    /* the next try to subscribe; not set: none is needed, or one is in progress */
+    struct alarm again;
+    void (*on_wake)(struct decision *decision); /* the call should be tried again */
 };
 
-/* In `alarms` there is room for one. */
+/* `alarms` has room for one. */
 void release_listener_init(struct release_listener *listener, struct nodes *nodes, struct alarms *alarms,
                            void (*on_wake)(struct decision *decision));
 
-/* The worker has adopted another topology. If the subscription's node has gone, calls that wait ask again. */
+/*
+ * The worker has adopted another topology. If the subscription's node is gone, waiting calls are
+ * tried again.
+ */
 void release_listener_adopt(struct release_listener *listener);
 
 void release_listener_fini(struct release_listener *listener);
 
-/* Before the call asks: from now on releases of its key are noted, or wake it. */
+/* Called before the call is sent to Redis. From now on a release of its key wakes the call. */
 void release_listener_add(struct release_listener *listener, struct decision *decision);
 
-/* The call waits: subscribe to `channel` (copied) if that has not been done. */
+/* The call waits: subscribes to `channel` (copied), unless already subscribed. */
 void release_listener_listen(struct release_listener *listener, struct slice channel);
 
 /* Safe on a call that was not added. */

@@ -11,11 +11,11 @@
 #include "limit/policy/policy.h"
 
 #define LIMIT_FIELDS 9
-#define HELP_LINE_MAX 512 /* LIMIT ALL with its options takes 300 */
+#define HELP_LINE_MAX 512 /* bytes; LIMIT ALL with its options takes 300 */
 
 /* ---- fields ---- */
 
-/* Rounded up, and at most what an integer of RESP holds. */
+/* Returns ms, rounded up, and at most what an integer of RESP holds. */
 static int64_t ms_up(uint64_t ns)
 {
     uint64_t ms = ns_to_ms_up(ns);
@@ -109,7 +109,7 @@ static void who(struct build *out, const struct report_subject *subject)
     report_text(out, "policy", policy != NULL && policy->name[0] != '\0' ? policy->name : NULL);
 }
 
-/* One more field of a map, for a blocked subject. */
+/* Writes one more field of a map, for a blocked subject. */
 static void blocked(struct build *out, const struct report_subject *subject, uint64_t now_ns)
 {
     if (subject->block == NULL)
@@ -121,7 +121,10 @@ static void blocked(struct build *out, const struct report_subject *subject, uin
 
 #define SHARE_FIELDS 6
 
-/* How its requests wait for their share: now, and since it is remembered. Each field has an old name beside it. */
+/*
+ * Writes how the subject's requests wait for their share: now, and in total. Each field has an old
+ * name beside it.
+ */
 static void share(struct build *out, const struct report_subject *of)
 {
     struct subject *subject = of->account.holders[PER_SUBJECT];
@@ -178,7 +181,10 @@ static bool is_before(struct slice a, struct slice b)
     return order < 0 || (order == 0 && a.len < b.len);
 }
 
-/* The next category of the command after `last`, alphabetically: Redis lists them in no order. */
+/*
+ * Returns the next category of the command after `last`, in alphabetical order: Redis lists
+ * categories in no order.
+ */
 static bool next_category(const struct command_table *table, const struct command *command, struct slice last,
                           struct slice *next)
 {
@@ -194,7 +200,10 @@ static bool next_category(const struct command_table *table, const struct comman
     return is_found;
 }
 
-/* Counts them; and, unless `out` is NULL, appends them: all, read, write, control, @categories, the operator's own. */
+/*
+ * Counts the classes of the command, and appends them unless `out` is NULL: all, read, write,
+ * control, @categories, and the operator's own.
+ */
 static unsigned classes(struct build *out, const struct policies *policies, const struct command_table *table,
                         const struct command *command)
 {
@@ -235,7 +244,10 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
         gate = gate_ask_debtor(account, ask->now_ns, NULL, &found);
     if (account->policy != NULL && gate == GATE_PASS)
         gate = gate_ask(account, &dry, NULL, &found);
-    /* In shadow mode it passes; told is what would become of it. One limit in shadow mode refuses nothing. */
+    /*
+     * In shadow mode the command passes, and the reply shows what enforcement would do. A limit
+     * with over = shadow refuses nothing.
+     */
     bool is_foreseen = is_shadow && gate == GATE_PASS;
     enum gate told = is_foreseen ? found.would : gate;
     int64_t wait_ns = is_foreseen ? found.would_wait_ns : found.wait_ns;
@@ -246,7 +258,7 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
     return gate;
 }
 
-/* The limit that would turn away one more connection of the subject now; NULL: none. */
+/* Returns the limit that would refuse one more connection of the subject now; NULL: none. */
 static const struct limit *door_keeper(const struct report_subject *subject, uint64_t now_ns, bool is_shadow)
 {
     const struct policy *policy = subject->account.policy;
@@ -345,7 +357,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     return gate;
 }
 
-/* "STATUS [FOR subject]": the notation of own.def without the types. */
+/* Writes "STATUS [FOR subject]": own.def's notation without the types. */
 static void usage(const struct own *own, char *text, size_t size)
 {
     size_t len = 0;

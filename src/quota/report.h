@@ -1,5 +1,5 @@
 /*
- * The replies of LIMIT commands that report: to a client about itself, to the operator about all
+ * Replies of LIMIT commands that report: to a client about itself, and to the operator about all
  * limits and clients.
  *
  * Each function appends one reply, or a part of one, and charges nothing. Out of memory: `out` is
@@ -24,14 +24,17 @@
 #include "quota/named.h"
 #include "resp/build.h"
 
-/* The subject of a report; account.policy is NULL if no policy binds it. */
+/* The subject of a report. account.policy is NULL if no policy binds the subject. */
 struct report_subject {
     struct slice name;
     struct account account;
-    const struct block *block; /* NULL: no operator has blocked it */
+    const struct block *block; /* NULL: no operator has blocked the subject */
 };
 
-/* LIMIT STATUS: subject, policy, mode, how it waits for its share, and the state of every limit of the policy. */
+/*
+ * LIMIT STATUS: subject, policy, mode, waits for its share, and the state of each limit of the
+ * policy.
+ */
 void report_status(struct build *out, const struct policies *policies, const struct report_subject *subject,
                    uint64_t now_ns);
 
@@ -40,31 +43,37 @@ struct explained_call {
     const struct command *command;
     struct slice request; /* as a client would send it */
     uint32_t argc;
-    struct slice lane;       /* of report_lane */
-    bool is_of_cluster;      /* `slot` and has_slot are told */
-    bool has_slot;           /* all its keys have one */
-    uint16_t slot;           /* with has_slot */
-    struct slice server;     /* to which it would go; empty: there is only one */
-    struct slice server_why; /* why there, for people */
+    struct slice lane;       /* the result of report_lane */
+    bool is_of_cluster;      /* `slot` and has_slot are reported */
+    bool has_slot;           /* all keys have one slot */
+    uint16_t slot;           /* valid with has_slot */
+    struct slice server;     /* the server that would get the request; empty: there is only one */
+    struct slice server_why; /* the reason for that server, as text */
     uint64_t now_ns;
-    const char *refuser; /* the limit that turns away all new clients there; NULL */
+    const char *refuser; /* the limit that refuses all new clients of that listener; NULL: none */
 };
 
-/* LIMIT EXPLAIN: what the gate would decide, which is returned, and which limits bind the command. */
+/*
+ * LIMIT EXPLAIN: the decision of the gate, which is also returned, and the limits that bind the
+ * command.
+ */
 enum gate report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
                          const struct report_subject *subject, const struct explained_call *call);
 
-/* Which kind of lane it would use: none, private or shared. is_private: the client has one of its own in any case. */
+/*
+ * Returns which kind of lane the command would use: none, private or shared. is_private: the client
+ * has a private lane in any case.
+ */
 struct slice report_lane(const struct command *command, bool is_private);
 
 #define REPORT_GLOB_MAX 128
 
 /* Which limits LIMIT LIST shows. */
 struct report_filter {
-    struct slice glob; /* those with a name that fits this pattern, in either case; "": all */
+    struct slice glob; /* limits with a name that matches this pattern, in either case; "": all */
     /*
-     * Only those that refuse now: by limit id, bits by enum whom_kind; NULL: all. Named ones by
-     * `limited`.
+     * Not NULL: only limits that refuse now. Indexed by limit id; the values are bits of enum
+     * whom_kind. Named limits are looked up in `limited`.
      */
     const _Atomic uint8_t *stopping;
     struct top *limited;
@@ -73,25 +82,25 @@ struct report_filter {
 /* True if the pattern is short enough and complete. */
 bool report_filter_is_good(const struct report_filter *filter);
 
-/* What LIMIT LIST tells of. */
+/* The sources of LIMIT LIST. */
 struct report_list {
     const struct policies *policies;
     const struct variants *variants; /* limits of single subjects */
     struct tally *const *tallies;    /* summed over the workers */
-    struct top *const *tops;         /* the workers': subjects that limits of their own refuse */
+    struct top *const *tops;         /* of the workers: subjects that their own limits refuse */
     unsigned n_workers;
     const struct named *named;
     enum quota_when_down when_down; /* limit-when-down */
-    struct report_filter filter;    /* which of them */
+    struct report_filter filter;
 };
 
-/* LIMIT LIST: every limit, with its tallies, those of single subjects, and every named one. */
+/* LIMIT LIST: each limit with its counters, limits of single subjects, and each named limit. */
 void report_list(struct build *out, const struct report_list *list, uint64_t now_ns);
 
-/* LIMIT BLOCKS: the first n of those that are blocked. */
+/* LIMIT BLOCKS: the first n blocked subjects. */
 void report_blocks(struct build *out, const struct shared_set *blocks, size_t n, uint64_t now_ns);
 
-/* What LIMIT TOP tells of. */
+/* The sources of LIMIT TOP. */
 struct report_top {
     const struct policies *policies;
     uint32_t block_id; /* of the limit by which blocks refuse; or TOP_NO_LIMIT */
@@ -104,7 +113,7 @@ struct report_top {
 /* LIMIT TOP: the heaviest subjects. */
 void report_top(struct build *out, const struct report_top *asked, uint64_t now_ns);
 
-/* LIMIT TOP ... BY limited: the keys of named limits that are refused most, with their prefix. */
+/* LIMIT TOP ... BY limited: the most refused keys of named limits, with their prefix. */
 void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns);
 
 /* LIMIT LOG: the newest events first. */
@@ -112,10 +121,13 @@ void report_log(struct build *out, struct journal *journal, size_t n);
 
 #define SLOW_WAITS_ROOM 128
 
-/* Prints the names of a set of waits, with commas between them. Returns how many bytes, without the NUL. */
+/*
+ * Prints the names of a set of wait reasons, separated by commas. Returns the number of bytes,
+ * without the NUL.
+ */
 typedef size_t slow_waits_print(unsigned waits, char out[SLOW_WAITS_ROOM]);
 
-/* LIMIT SLOWLOG followed by these n > 0 words: the subcommands and replies of Redis' SLOWLOG. */
+/* LIMIT SLOWLOG with these n > 0 words: the subcommands and replies of Redis' SLOWLOG. */
 void report_slowlog(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n,
                     slow_waits_print *print_waits);
 
@@ -124,25 +136,28 @@ void report_help(struct build *out);
 
 /* ---- fields of maps ---- */
 
-/* One field: its name, and a text (NULL: nil) or a number. */
+/* Writes one field: its name, and a text (NULL: nil) or a number. */
 void report_field(struct build *out, const char *name, struct slice value);
 void report_text(struct build *out, const char *name, const char *text);
 void report_number(struct build *out, const char *name, uint64_t value);
 
-/* Six fields of a configured limit: limit, what, rate, burst, per, over. */
+/* Writes six fields of a configured limit: limit, what, rate, burst, per, over. */
 void report_limit(struct build *out, const struct limit *limit);
 
-/* True if an operator has set it for one subject, or for a time: a map has so many fields more. */
+/*
+ * True if an operator has set the limit for one subject, or for a time. A map then has
+ * REPORT_SET_FIELDS more fields.
+ */
 #define REPORT_SET_FIELDS 2
 bool report_is_set(const struct limit *limit);
 
-/* These fields, if the limit has them: for which subject, and until when. */
+/* Writes the fields of a limit for one subject, if the limit has them: the subject, and the end. */
 void report_set_fields(struct build *out, const struct limit *limit, struct slice subject, uint64_t now_ns);
 
-/* Two fields: why a subject is blocked, and until when. */
+/* Writes two fields: why a subject is blocked, and until when. */
 void report_block(struct build *out, const struct block *block, uint64_t now_ns);
 
-/* When something ends that lasts until then: `ends_in_ms`; until_ns 0: -1. */
+/* Writes `ends_in_ms`, the time until until_ns. until_ns 0: -1, no end. */
 void report_end(struct build *out, uint64_t until_ns, uint64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What operators are told: all limits with what they have done, blocked subjects, the heaviest
- * subjects, what has happened, and slow requests.
+ * Reports for operators: all limits with their counters, blocked subjects, the heaviest subjects,
+ * events, and slow requests.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -13,9 +13,9 @@
 #include "quota/report.h"
 
 #define SLOW_ENTRY_FIELDS 11
-#define SLOW_USUAL 10 /* entries of SLOWLOG GET without a number */
+#define SLOW_USUAL 10 /* entries of SLOWLOG GET without a number, as in Redis */
 
-/* Room for n rows, to be freed. NULL: out of memory, and the reply is broken. */
+/* Returns room for n rows, which the caller frees. NULL: out of memory, and the reply is broken. */
 static void *rows_new(struct build *out, size_t n, size_t size)
 {
     void *rows = calloc(n > 0 ? n : 1, size);
@@ -56,13 +56,16 @@ static bool shows_own(const struct report_filter *filter, const struct limit *li
     return is_named_so(filter, limit->label) && (filter->stopping == NULL || is_refusing);
 }
 
-/* The subjects, or the keys of named limits, that are refused most lately. */
+/* The recently most refused subjects, or keys of named limits. */
 struct refused_lately {
     struct top_entry rows[TOP_SUBJECTS];
     size_t n;
 };
 
-/* The keys of named limits, to be freed. NULL: all limits are shown, or memory is short. */
+/*
+ * Returns the most refused keys of named limits, which the caller frees. NULL: all limits are
+ * shown, or memory is short.
+ */
 static struct refused_lately *look_for_refused(const struct report_filter *filter, uint64_t now_ns)
 {
     struct refused_lately *lately = filter->stopping != NULL ? calloc(1, sizeof *lately) : NULL;
@@ -101,7 +104,7 @@ static void tallied(struct build *out, const struct limit *limit, struct tally *
     report_number(out, "shadowed", sum(tallies, n_workers, limit->id, offsetof(struct tally, shadowed)));
 }
 
-/* Rates of single keys, and how long they last; -1: until they are removed. */
+/* Writes the rates of single keys, and how long they last; -1: until removed. */
 static void list_overrides(struct build *out, const struct shared_set *overrides, uint64_t now_ns)
 {
     build_bulk_str(out, "overrides");
@@ -137,7 +140,7 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
     list_overrides(out, limit->overrides, now_ns);
 }
 
-/* How many of that subject the limit refuses a second; below 0: none lately. */
+/* Returns how many requests of that subject the limit refuses a second; below 0: none lately. */
 static double refused_rate(const struct refused_lately *refused, const char *subject, const struct limit *limit)
 {
     for (size_t i = 0; i < refused->n; i++) {
@@ -158,9 +161,9 @@ static void list_variant(struct build *out, const struct variant *one, const str
 }
 
 /*
- * Limits that an operator has set for single subjects. What they admit and refuse is counted with
- * the limits of their policies, so the subjects that are refused most tell which of them refuse.
- * Returns how many.
+ * Writes the limits that an operator has set for single subjects. What such limits admit and refuse
+ * is counted with the subject's policy. Which of the limits refuse is therefore looked up among the
+ * most refused subjects. Returns how many limits were written.
  */
 static size_t list_variants(struct build *out, const struct report_list *list, uint64_t now_ns)
 {
@@ -190,7 +193,7 @@ void report_list(struct build *out, const struct report_list *list, uint64_t now
 {
     const struct policies *policies = list->policies;
     size_t n = 0;
-    struct build rows; /* which limits refuse may change meanwhile */
+    struct build rows; /* counted while written, for the refusing limits may change meanwhile */
     struct refused_lately *lately = look_for_refused(&list->filter, now_ns);
     build_init(&rows, out->is_resp3);
     for (size_t i = 0; i < policies_count(policies); i++) {
@@ -236,7 +239,7 @@ static uint64_t whole_seconds(uint64_t ns)
     return (ns + NS_PER_S / 2) / NS_PER_S;
 }
 
-/* NULL: there is none with this id. */
+/* NULL: no limit has this id. */
 static const struct limit *limit_by_id(const struct policies *policies, uint32_t id)
 {
     for (size_t p = 0; p < policies_count(policies); p++)
@@ -246,7 +249,7 @@ static const struct limit *limit_by_id(const struct policies *policies, uint32_t
     return NULL;
 }
 
-/* What refuses a subject most; NULL: nothing, or what is no longer there. */
+/* Returns the limit that refuses a subject most; NULL: none, or a limit that exists no more. */
 static const char *refuser(const struct report_top *asked, uint32_t id)
 {
     if (id != TOP_NO_LIMIT && id == asked->block_id)
@@ -266,7 +269,7 @@ static void top_row(struct build *out, const struct report_top *asked, const str
     report_text(out, "refused_by", refuser(asked, entry->refused_by));
     if (asked->by != TOP_SHARE)
         report_number(out, top_field(TOP_SHARE), entry->share_us_per_s);
-    report_number(out, "turn_us_per_s", entry->share_us_per_s); /* its old name */
+    report_number(out, "turn_us_per_s", entry->share_us_per_s); /* the former name */
 }
 
 void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns)
@@ -320,7 +323,7 @@ void report_log(struct build *out, struct journal *journal, size_t n)
 
 /* ---- LIMIT SLOWLOG ---- */
 
-/* The name, and of what follows it only how much there is. */
+/* Writes the name of the command, and the number of its arguments. */
 static void slow_command(struct build *out, const struct slow_entry *entry)
 {
     uint32_t more = entry->argc > 0 ? entry->argc - 1 : 0;

@@ -12,9 +12,9 @@
 #define HOPS_MAX 5
 
 enum wait_for {
-    WAIT_FOR_MASTER,  /* a promotion takes longer than a pause */
-    WAIT_FOR_CLUSTER, /* failover-wait, too */
-    WAIT_FOR_KEYS,    /* redirect-timeout */
+    WAIT_FOR_MASTER,  /* a promotion takes longer than these intervals */
+    WAIT_FOR_CLUSTER, /* until failover-wait, too */
+    WAIT_FOR_KEYS,    /* until redirect-timeout */
 };
 
 static const struct pauses {
@@ -48,7 +48,7 @@ static struct script_node *find(const struct routes *routes, const struct lanes 
     return NULL;
 }
 
-/* The member of this row, made if need be. NULL: out of memory. */
+/* Returns the member of this row, made if need be. NULL: out of memory. */
 static struct script_node *member_of(struct routes *routes, struct nodes_row *row)
 {
     struct lanes *lanes = &row->lanes;
@@ -72,16 +72,16 @@ struct nodes_row *routes_row(const struct routes *routes, uint16_t slot)
     return nodes->topology->slots != NULL ? nodes_slot_row(nodes, slot) : NULL;
 }
 
-/* The member that serves the slot. NULL: out of memory. */
+/* Returns the member that serves the slot. NULL: out of memory. */
 static struct script_node *serving(struct routes *routes, uint16_t slot)
 {
     struct nodes_row *row = routes_row(routes, slot);
     return member_of(routes, row != NULL ? row : nodes_home(routes->nodes));
 }
 
-/* ---- what is to be sent ---- */
+/* ---- unsent batches ---- */
 
-/* A batch in no list is to be sent to that node. */
+/* Queues a batch, which is in no list, at that node. */
 static void put_at(struct routes *routes, struct batch *batch, struct script_node *node)
 {
     struct list *near = routes_near(routes, batch->slot), *at = near->prev;
@@ -92,7 +92,7 @@ static void put_at(struct routes *routes, struct batch *batch, struct script_nod
     script_node_add(node, batch);
 }
 
-/* All of the slot that are to be sent go to this node, but those that follow an ASK. */
+/* Moves the slot's unsent batches to this node, except those that follow an ASK. */
 static void move_slot(struct routes *routes, uint16_t slot, struct script_node *node)
 {
     const struct list *near = routes_near(routes, slot);
@@ -130,9 +130,9 @@ void routes_take_out(struct batch *batch)
     list_take(&batch->in_slot);
 }
 
-/* ---- what is under way ---- */
+/* ---- batches in flight ---- */
 
-/* Batches of the slot may wait for what is no longer under way. */
+/* Wakes the nodes of the slot's unsent batches, which may have waited for a batch in flight. */
 static void wake_slot(struct routes *routes, uint16_t slot)
 {
     const struct list *near = routes_near(routes, slot);
@@ -188,7 +188,7 @@ static void count(const struct script_node *node, enum lane_redirect redirect)
     count_add(&node->base.lanes->base.counts.redirects[redirect], 1);
 }
 
-/* A batch of a cluster fails; whichever node serves its slot now is named for that. */
+/* Counts a batch of a cluster that fails, at the node that serves its slot now. */
 static void count_given_up(struct routes *routes, const struct batch *batch)
 {
     const struct script_node *node = routes->is_cluster ? serving(routes, batch->slot) : NULL;
@@ -196,7 +196,7 @@ static void count_given_up(struct routes *routes, const struct batch *batch)
         count(node, REDIRECT_GIVEN_UP);
 }
 
-/* ---- asking again ---- */
+/* ---- retries ---- */
 
 static void hold_until_again(struct routes *routes, struct batch *batch)
 {
@@ -207,7 +207,10 @@ static void hold_until_again(struct routes *routes, struct batch *batch)
     alarm_set(routes->alarms, &routes->again, batch->again_ns);
 }
 
-/* False: there is no memory for the error, or the time since the first refusal is over: it has failed. */
+/*
+ * Stores the error as the reason of the wait. False: the wait since the first refusal has ended, or
+ * memory is short. The batch has failed then.
+ */
 static bool may_wait(struct routes *routes, struct batch *batch, struct slice error, bool is_away)
 {
     char *refusal = strndup(error.at, error.len);
@@ -223,7 +226,7 @@ static bool may_wait(struct routes *routes, struct batch *batch, struct slice er
     return true;
 }
 
-/* It is asked again in a moment; until the wait is over, which begins with the first refusal. */
+/* Retries the batch after an interval. The wait ends `wait_ns` after the first refusal. */
 static void hold(struct routes *routes, struct batch *batch, struct slice error, bool is_away, enum wait_for wait)
 {
     uint64_t now_ns = routes_now_ns(routes), longer_ns = 2 * batch->pause_ns;
@@ -262,7 +265,7 @@ static void set_alarm(struct routes *routes)
         alarm_set(routes->alarms, &routes->again, due_ns);
 }
 
-/* Those that are due by then. */
+/* Moves the waiting batches that are due at due_ns into `due`. */
 static void take_due(struct routes *routes, uint64_t due_ns, struct list *due)
 {
     struct list *next;
@@ -276,7 +279,7 @@ static void take_due(struct routes *routes, uint64_t due_ns, struct list *due)
     }
 }
 
-/* Those that have waited long enough fail; the others that are due are asked again. */
+/* Fails the due batches with an ended wait, and sends the other due batches again. */
 static void ask_again(struct routes *routes, uint64_t due_ns)
 {
     uint64_t now_ns = routes_now_ns(routes);
@@ -302,11 +305,14 @@ static void on_due(struct alarm *alarm)
     ask_again(routes, routes_now_ns(routes));
 }
 
-/* ---- what Redis says ---- */
+/* ---- errors of Redis ---- */
 
 static const struct slice moved = {"-UPSTREAM moved\r\n", sizeof "-UPSTREAM moved\r\n" - 1};
 
-/* Redis has answered that it is no master. Until failover-wait is over, another may be, though none can be reached. */
+/*
+ * Redis has answered that it is no master. Until failover-wait ends a new master may appear, even
+ * if the node becomes unreachable.
+ */
 static void be_refused(struct routes *routes, struct batch *batch, struct slice error)
 {
     batch->node->moves_until_ns = routes_now_ns(routes) + failover_wait_ns(batch);
@@ -321,10 +327,13 @@ static void wait_for_topology(struct routes *routes, struct batch *batch, struct
     hold(routes, batch, error, true, WAIT_FOR_CLUSTER);
 }
 
-/* Each entry by itself: a command with one key is never told to try again. Out of memory: some stay together. */
+/*
+ * Sends each entry alone: a command with one key never gets TRYAGAIN. Out of memory: some entries
+ * stay together.
+ */
 static void split(struct routes *routes, struct batch *batch)
 {
-    struct list parts; /* the last entry first */
+    struct list parts; /* in reverse order of entries */
     struct batch *part;
     list_init(&parts);
     while (batch->n > 1 && (part = batch_split(batch)) != NULL)
@@ -345,7 +354,10 @@ static uint16_t index_of(const struct nodes *nodes, const struct nodes_row *row)
     return i;
 }
 
-/* The node that a redirect names serves the slot from now on, or takes it. */
+/*
+ * Sends the batch to the node that a redirect names. That node serves the slot from now on (MOVED),
+ * or imports it (ASK).
+ */
 static void follow(struct routes *routes, struct batch *batch, struct slice reply)
 {
     struct redirect redirect;
@@ -377,7 +389,7 @@ static void follow(struct routes *routes, struct batch *batch, struct slice repl
     put_at(routes, batch, node);
 }
 
-/* What only a cluster says. False: it is another error. */
+/* Handles errors that only a cluster sends. False: another error. */
 static bool take_clusters(struct routes *routes, struct batch *batch, enum unable unable, struct slice error)
 {
     switch (unable) {
@@ -415,7 +427,10 @@ void routes_take_error(struct routes *routes, struct batch *batch, struct slice 
         batch_fail(routes->calls, batch, batch_explain(script_node_of(batch->node), error, named), false);
 }
 
-/* What waits for a master waits on; so does a call that has waited for a window or a permit. */
+/*
+ * Batches that wait for a master keep waiting. A call that has waited for a window or a permit
+ * waits for a master too.
+ */
 void routes_take_lack(struct routes *routes, struct batch *batch, struct slice error, bool is_away)
 {
     if (routes_now_ns(routes) < batch->node->moves_until_ns && batch->until_ns == 0)
@@ -430,7 +445,7 @@ void routes_take_lack(struct routes *routes, struct batch *batch, struct slice e
 
 /* ---- another topology ---- */
 
-/* True if the worker has a row with these lanes that decisions go to. */
+/* True if the lanes belong to a row of this worker that decides calls. */
 static bool has_lanes(const struct routes *routes, const struct lanes *lanes)
 {
     const struct nodes *nodes = routes->nodes;
@@ -441,7 +456,7 @@ static bool has_lanes(const struct routes *routes, const struct lanes *lanes)
     return false;
 }
 
-/* What is to be sent goes where its slot is served now. */
+/* Moves all unsent batches to the nodes that serve their slots now. */
 static void put_all_anew(struct routes *routes)
 {
     struct list all;
@@ -482,7 +497,7 @@ void routes_adopt(struct routes *routes)
     ask_again(routes, UINT64_MAX);
 }
 
-/* ---- the worker's ---- */
+/* ---- start and end ---- */
 
 void routes_init(struct routes *routes, struct nodes *nodes, struct alarms *alarms, const struct batch_ops *calls,
                  const struct script_node_ops *ops, void *arg)

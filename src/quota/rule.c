@@ -1,4 +1,4 @@
-/* All divisions for a rate are done once, here, so that a question needs multiplications only. */
+/* All divisions for a rate are done once, here. A decision then needs multiplications only. */
 #include "quota/rule.h"
 
 #include <inttypes.h>
@@ -86,7 +86,7 @@ static struct slice algorithm_name(const void *arg, size_t i)
     return slice_str(quota_algorithm((uint8_t)i)->name);
 }
 
-/* The rows that can be named come first. */
+/* Returns how many algorithms have is_named. The rows of these algorithms come first. */
 static size_t n_named(void)
 {
     uint8_t n = 0;
@@ -108,7 +108,7 @@ static bool find_algorithm(struct slice name, enum quota_kind *kind, char *why, 
                    WHY_SLICE(name));
 }
 
-/* "5/60s burst 10" */
+/* Reads "5/60s burst 10". */
 static bool read_rate(struct slice line, struct rate_text *rate, char *why, size_t why_size)
 {
     struct slice word;

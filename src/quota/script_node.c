@@ -10,16 +10,21 @@
 #include "upstream/lane/lack.h"
 #include "upstream/node/not_run.h"
 
-#define ALARMS 2                  /* of each node */
-#define LOADED_NS (10 * NS_PER_S) /* after so long what Redis would not load is loaded again */
-#define LOST_MAX 2                /* losses in a row while scripts are loaded, after which waiting calls fail */
-#define REPLY_MAX (4 << 20)       /* far more than any reply to a script */
-#define LOOK_NS (50 * NS_PER_MS)  /* while the lanes' back-off forbids a probe, it is looked at so often */
+#define ALARMS 2 /* of each node */
+/* chosen: then weir tries again to load what Redis refused to load */
+#define LOADED_NS (10 * NS_PER_S)
+/* chosen: losses in a row while scripts load; after more the waiting calls fail */
+#define LOST_MAX 2
+#define REPLY_MAX (4 << 20)      /* bytes; chosen: far more than any reply to a script */
+#define LOOK_NS (50 * NS_PER_MS) /* interval of checks while the lanes' back-off forbids a probe */
 
-/* Sent alone: from clients that are not logged in Redis takes no long requests, and closes instead of answering. */
+/*
+ * The script that is loaded first, alone. Redis accepts no long requests from clients without a
+ * login, and closes the connection instead of answering.
+ */
 #define FIRST 0
 
-/* The argument of a call without an effect: the ASKING before a question. */
+/* The argument of the ASKING before a batch, which marks its reply. */
 #define ASKING 1
 
 static struct script_node *node_of(struct rider *rider)
@@ -42,12 +47,16 @@ static bool has_shas(const struct script_node *node)
 static void keep_refusal(struct script_node *node, struct slice reply)
 {
     free(node->refusal);
-    if (redirect_is(reply)) /* loading a script is not redirected: it is a lie, and no client hears it */
+    /* loading a script is never redirected; clients must not see such a reply */
+    if (redirect_is(reply))
         reply = SLICE("-UPSTREAM moved\r\n");
     node->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
 }
 
-/* Redis lets weir have its scripts run, but not so: from now on each call carries its script. */
+/*
+ * Redis lets weir run scripts, but denies SCRIPT LOAD or EVALSHA. From now on each call carries its
+ * script.
+ */
 static void send_whole(struct script_node *node, enum lack lack)
 {
     node_lacks(script_node_of(node), lack);
@@ -62,7 +71,7 @@ static bool is_hex(struct slice text)
     return i == text.len;
 }
 
-/* "$40\r\n<sha>\r\n", or why not: NOAUTH, BUSY, LOADING. */
+/* Reads "$40\r\n<sha>\r\n". False: Redis refused, with NOAUTH, BUSY or LOADING. */
 static bool take_sha(struct script_node *node, unsigned script, struct slice reply)
 {
     if (reply.len != SCRIPT_SHA_LEN + 7 || memcmp(reply.at, "$40\r\n", 5) != 0 ||
@@ -72,7 +81,7 @@ static bool take_sha(struct script_node *node, unsigned script, struct slice rep
     return true;
 }
 
-/* The first script is to be sent next. */
+/* Restarts loading with the first script. */
 static void load_anew(struct script_node *node)
 {
     node->n_loading = 0;
@@ -88,7 +97,7 @@ static void refuse(struct script_node *node)
     node->ops->on_none(node);
 }
 
-/* The reply to the first script says whether Redis lets weir in. */
+/* Takes the reply to the first script, which shows whether Redis accepts weir. */
 static void keep_first(struct script_node *node, struct slice reply)
 {
     char named[LACK_ERROR_ROOM];
@@ -112,7 +121,9 @@ static void keep_first(struct script_node *node, struct slice reply)
     script_node_wake(node);
 }
 
-/* Once they are known it does not matter: NOSCRIPT is repaired. */
+/*
+ * Takes the reply for another script. Ignored once all hashes are known, for NOSCRIPT is handled.
+ */
 static void keep_sha(struct script_node *node, unsigned script, struct slice reply)
 {
     if (has_shas(node))
@@ -121,7 +132,7 @@ static void keep_sha(struct script_node *node, unsigned script, struct slice rep
     node->is_unloaded |= !take_sha(node, script, reply);
     if (reply.len > 0 && reply.at[0] == '-')
         keep_refusal(node, reply);
-    if (node->is_unloaded && node->n_loads == node->n_loading) { /* memory may be short */
+    if (node->is_unloaded && node->n_loads == node->n_loading) { /* Redis may be short of memory */
         node->n_loads = 0;
         refuse(node);
         return;
@@ -132,7 +143,7 @@ static void keep_sha(struct script_node *node, unsigned script, struct slice rep
     script_node_wake(node);
 }
 
-/* ---- a connection that is ready ---- */
+/* ---- loading scripts ---- */
 
 static bool send_call(struct script_node *node, enum effect effect, unsigned argument, const char *request, size_t n)
 {
@@ -158,14 +169,14 @@ static bool load(struct script_node *node, enum script script)
     return is_sent;
 }
 
-/* Send the first script by itself, the others once Redis has taken it. */
+/* Sends the first script alone. Sends the other scripts once Redis has loaded the first. */
 static bool load_next(struct script_node *node)
 {
     unsigned end = node->is_let_in ? SCRIPT_COUNT : FIRST + 1;
     if (node->whole_ns != 0)
         return true;
     if (node->n_loading == 0)
-        keep_refusal(node, SLICE("")); /* of a load before */
+        keep_refusal(node, SLICE("")); /* of an earlier load */
     while (node->n_loading < end) {
         if (!load(node, (enum script)node->n_loading))
             return false;
@@ -174,7 +185,10 @@ static bool load_next(struct script_node *node)
     return true;
 }
 
-/* False: there can be none now. is_away says whether the node, or a system without descriptors, is why. */
+/*
+ * Opens the connection. False: no connection is possible now. is_away is set if the node is
+ * unreachable, or if weir has no descriptors left.
+ */
 static bool open_lane(struct script_node *node)
 {
     if (!circuit_may_try(&node->circuit, script_node_now_ns(node)))
@@ -183,7 +197,7 @@ static bool open_lane(struct script_node *node)
     bool is_open = weir_lane_open(&node->base, node->login, LANE_SCRIPT);
     node->is_away |= lanes_are_starved(node->base.lanes);
     if (is_open || node->is_away)
-        keep_refusal(node, SLICE("")); /* of another connection */
+        keep_refusal(node, SLICE("")); /* of an earlier connection */
     return is_open;
 }
 
@@ -194,7 +208,7 @@ static enum script_conn_state being_opened(struct script_node *node)
     return node->circuit.is_open ? SCRIPT_CONN_NONE : SCRIPT_CONN_NOT_YET;
 }
 
-/* The rights of weir's user may have changed since scripts were not to be loaded or called by their hashes. */
+/* Loads the scripts again after LOADED_NS: the rights of weir's user may have changed. */
 static void load_again(struct script_node *node)
 {
     uint64_t after_ns = upstream_time(node->base.lanes->upstream, LOADED_NS);
@@ -232,13 +246,16 @@ struct slice script_node_why_none(const struct script_node *node)
 
 /* ---- sending ---- */
 
-/* When a question that was asked then has waited too long; UINT64_MAX: never. */
+/* Returns when a batch of time asked_ns is late; UINT64_MAX: never. */
 static uint64_t due_of(const struct script_node *node, uint64_t asked_ns)
 {
     return circuit_due_ns(asked_ns, node->base.lanes->upstream->timeout_ns);
 }
 
-/* The alarm is for the oldest question of the time when it was set: later ones are due later. */
+/*
+ * The alarm is set for the batch that is the oldest when the alarm is set. Later batches are due
+ * later.
+ */
 void script_node_note_asked(struct script_node *node, struct batch *batch, uint64_t asked_ns)
 {
     uint64_t due_ns = due_of(node, asked_ns);
@@ -255,7 +272,7 @@ void script_node_add(struct script_node *node, struct batch *batch)
     script_node_wake(node);
 }
 
-/* ASKING holds for the next request of the connection: nothing is sent between the two. */
+/* ASKING applies to the next request of the connection, so nothing may be sent between the two. */
 static bool send_request(struct script_node *node, bool is_asking, const char *request, size_t n)
 {
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
@@ -264,7 +281,7 @@ static bool send_request(struct script_node *node, bool is_asking, const char *r
     return send_call(node, EFFECT_NONE, 0, request, n);
 }
 
-/* By which its script is named: the source or the hash. */
+/* Returns the script's source or hash; empty: UNLINK. */
 static struct slice script_word(const struct script_node *node, const struct batch *batch)
 {
     enum script script = batch_script(batch);
@@ -299,10 +316,10 @@ static struct batch *take_sent(struct script_node *node)
 static void take_reply(struct script_node *node, struct slice reply)
 {
     if (list_is_empty(&node->sent))
-        return; /* a lane gives no answer without a request */
+        return; /* a lane delivers no reply without a request */
     node->ops->on_reply(node, take_sent(node), reply);
     if (!list_is_empty(&node->open) || node->is_leaving)
-        script_node_wake(node); /* batches held back may go now */
+        script_node_wake(node); /* batches that had to wait may be sent now */
 }
 
 bool script_node_takes_back(struct script_node *node, struct slice error)
@@ -331,9 +348,9 @@ void script_node_note_answered(const struct script_node *node, const struct batc
         node_lacks_no_more(of, LACK_EVALSHA);
 }
 
-/* ---- patience ---- */
+/* ---- time-outs ---- */
 
-/* When the oldest question of these was asked; UINT64_MAX: there is none. */
+/* Returns when the oldest call of these batches was sent; UINT64_MAX: no batch. */
 static uint64_t oldest_of(const struct list *batches)
 {
     uint64_t oldest_ns = UINT64_MAX;
@@ -344,7 +361,7 @@ static uint64_t oldest_of(const struct list *batches)
     return oldest_ns;
 }
 
-/* When the oldest question has waited too long; UINT64_MAX: there is none. */
+/* Returns when the oldest batch is late; UINT64_MAX: no batch. */
 static uint64_t patience_ns(const struct script_node *node)
 {
     uint64_t sent_ns = oldest_of(&node->sent), open_ns = oldest_of(&node->open);
@@ -352,7 +369,7 @@ static uint64_t patience_ns(const struct script_node *node)
     return asked_ns != UINT64_MAX ? due_of(node, asked_ns) : UINT64_MAX;
 }
 
-/* A connection that is ready closes the circuit: on_look follows it, and has scripts loaded. */
+/* A connection that is ready closes the circuit: on_look follows, and has the scripts loaded. */
 static void on_probe(struct alarm *alarm)
 {
     struct script_node *node = container_of(alarm, struct script_node, probe);
@@ -366,9 +383,9 @@ static void on_probe(struct alarm *alarm)
 }
 
 /*
- * A question has waited too long. If it was sent (is_owing) its connection is closed, and on_lost
- * follows at once. A connection that is still being opened, or loads scripts, stays: it closes the
- * circuit once it is ready.
+ * A batch is late. If the batch was sent (is_owing), its connection is closed, and on_lost follows
+ * at once. A connection that is still being opened, or loads scripts, stays open. Such a connection
+ * closes the circuit once ready.
  */
 static void open_circuit(struct script_node *node, bool is_owing)
 {
@@ -424,7 +441,7 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
         node_lacks_no_more(script_node_of(node), LACK_ASKING);
 }
 
-/* The next connection begins anew. */
+/* Resets the state of the connection. */
 static void forget(struct script_node *node)
 {
     weir_lane_lost(&node->base);
@@ -433,11 +450,12 @@ static void forget(struct script_node *node)
     load_anew(node);
 }
 
-/* What was sent has no answer. */
+/* Fails the sent batches, which get no answer. */
 static void lose_sent(struct script_node *node)
 {
     struct list now;
-    if (clock_ns() >= patience_ns(node)) /* the lanes' timer may close a silent connection before the alarm */
+    /* the lanes' timer may close a silent connection before the alarm fires */
+    if (clock_ns() >= patience_ns(node))
         open_circuit(node, false);
     node->sent_us = 0;
     struct slice error = err_text(node->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
@@ -451,7 +469,10 @@ static void lose_sent(struct script_node *node)
         script_node_wake(node);
 }
 
-/* Lost again and again while scripts are loaded: fail the calls that wait. */
+/*
+ * The connection was lost. After LOST_MAX losses in a row while scripts load, the waiting calls
+ * fail.
+ */
 static void on_lost(struct rider *rider, const struct lane *lane)
 {
     (void)lane;
@@ -459,23 +480,26 @@ static void on_lost(struct rider *rider, const struct lane *lane)
     bool is_loading = !has_shas(node) || (node->n_loading > 0 && !node->is_let_in);
     bool is_hopeless = is_loading && ++node->n_lost > LOST_MAX;
     forget(node);
-    keep_refusal(node, SLICE("")); /* from now on it is away, whatever was said before */
+    keep_refusal(node, SLICE("")); /* the node is unreachable now, whatever Redis said before */
     if (is_hopeless) {
         circuit_fail(&node->circuit, clock_ns());
-        node->is_away = true; /* no word of Redis' says otherwise */
+        node->is_away = true; /* Redis has sent no error that names another cause */
         node->ops->on_none(node);
     }
     lose_sent(node);
 }
 
-/* Without a word of Redis' the connection could not be made, or its greeting had no answer in time. */
+/*
+ * The connection was refused. `reply` is empty if the connection could not be made, or its greeting
+ * timed out.
+ */
 static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
 {
     struct script_node *node = node_of(rider);
     const struct node *of = script_node_of(node);
     char named[LACK_ERROR_ROOM];
     forget(node);
-    if (end == END_LOGIN_REFUSED && lanes_may_log_in(node->base.lanes)) { /* by another password */
+    if (end == END_LOGIN_REFUSED && lanes_may_log_in(node->base.lanes)) { /* with a new password */
         script_node_wake(node);
         return;
     }
@@ -506,7 +530,7 @@ static void on_wake(struct link *link)
 
 static const struct link_ops link_ops = {.on_wake = on_wake};
 
-/* ---- the exchange's ---- */
+/* ---- start and end ---- */
 
 struct script_node *script_node_new(struct lanes *lanes, struct alarms *alarms, struct login *login,
                                     const struct script_node *like, const struct script_node_ops *ops, void *arg)

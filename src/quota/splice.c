@@ -1,4 +1,4 @@
-/* Redis' elements are copied as they are: only the header of a reply is written anew. */
+/* Redis' elements are copied unchanged: only the header of a reply is written anew. */
 #include "quota/splice.h"
 
 #include "limit/command/own.h"
@@ -6,12 +6,12 @@
 #include "resp/argv.h"
 #include "resp/element.h"
 
-/* Which of weir's own commands a request asks about. */
+/* The commands of weir's that a request asks about. */
 struct asked {
     struct argv_walk names; /* the words behind the subcommand; none: all commands */
     bool is_all;
-    bool has_subcommands; /* all commands includes their subcommands */
-    bool has_cell;        /* CL.THROTTLE is weir's */
+    bool has_subcommands; /* the list of all commands includes subcommands */
+    bool has_cell;        /* CL.THROTTLE is one of weir's commands */
     size_t row;           /* of all commands, the next to look at */
 };
 
@@ -32,7 +32,7 @@ static bool is_in_all(const struct asked *asked, const struct own *own)
     return is_shown(asked, own) && (asked->has_subcommands || docs_is_top(own));
 }
 
-/* The next command that the request asks about. NULL: there are no more. */
+/* Returns the next command that the request asks about; NULL: no more. */
 static const struct own *next(struct asked *asked)
 {
     const struct own *own = NULL;
@@ -58,7 +58,7 @@ static bool is_good(const struct build *out)
     return !out->is_broken && out->len <= SPLICE_MAX;
 }
 
-/* Behind all elements of the reply, as many as `entry` writes for each command: one, or a pair. */
+/* Appends weir's commands to the reply. `entry` writes one element for each command, or a pair. */
 static bool append(struct slice reply, struct asked *asked, void (*entry)(struct build *, const struct own *),
                    bool is_pair, struct build *out)
 {
@@ -74,7 +74,7 @@ static bool append(struct slice reply, struct asked *asked, void (*entry)(struct
     return true;
 }
 
-/* COMMAND INFO of names: an entry for each, in their order. */
+/* COMMAND INFO with names: writes an entry for each name, in their order. */
 static bool replace(struct slice reply, struct asked *asked, struct build *out)
 {
     struct element_head head;
@@ -100,13 +100,13 @@ static bool info(struct slice reply, struct asked *asked, struct build *out)
     return asked->is_all ? append(reply, asked, docs_info, false, out) : replace(reply, asked, out);
 }
 
-/* Redis leaves out what it does not know. */
+/* Redis omits the names that it does not know. */
 static bool docs(struct slice reply, struct asked *asked, struct build *out)
 {
     return append(reply, asked, docs_entry, true, out);
 }
 
-/* A filter is Redis' to apply, and lists Redis' commands alone. */
+/* Redis alone applies a filter, and then lists Redis' commands alone. */
 static bool list(struct slice reply, struct asked *asked, struct build *out)
 {
     asked->has_subcommands = true;
@@ -122,7 +122,7 @@ static bool count(struct slice reply, struct asked *asked, struct build *out)
     return true;
 }
 
-/* False: leave the reply alone. */
+/* False: leave the reply unchanged. */
 typedef bool (*splicer)(struct slice reply, struct asked *asked, struct build *out);
 
 static const struct {
@@ -153,7 +153,7 @@ bool splice_command(struct slice request, struct slice reply, bool has_cell, str
     return splice != NULL && splice(reply, &asked, out) && is_good(out);
 }
 
-/* What a server without any commands would answer. */
+/* Writes the reply of a server without any commands. */
 static void build_none(struct build *none, splicer splice, size_t n_names)
 {
     if (splice == docs) {

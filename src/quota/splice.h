@@ -1,8 +1,8 @@
 /*
  * Adds weir's own commands to Redis' replies to COMMAND, and to COMMAND INFO, DOCS, LIST and COUNT.
  *
- * What Redis says of its own commands stays the same, byte for byte. A reply of unexpected form (an
- * error ...) is left alone, and so is what another subcommand answers. Any thread.
+ * Redis' entries for its own commands stay unchanged, byte for byte. Replies of unexpected form (an
+ * error ...) and replies to other subcommands are left unchanged. Any thread.
  */
 #ifndef WEIR_QUOTA_SPLICE_H
 #define WEIR_QUOTA_SPLICE_H
@@ -12,17 +12,17 @@
 #include "base/slice.h"
 #include "resp/build.h"
 
-#define SPLICE_MAX 8388608 /* bytes of a reply, before and after: 40 times that of COMMAND DOCS */
+#define SPLICE_MAX 8388608 /* bytes of a reply, before and after; chosen: 40 times COMMAND DOCS */
 
 /*
- * `request` is a whole multibulk request for COMMAND, `reply` the whole frame that answers it. `out`
- * is empty, with is_resp3 set. has_cell: CL.THROTTLE is one of weir's commands. True: answer with
- * `out`. False: answer with `reply`, and ignore `out`.
+ * `request` is a whole multibulk request for COMMAND, and `reply` the whole frame that answers it.
+ * `out` is empty, with is_resp3 set. has_cell: CL.THROTTLE is one of weir's commands. True: answer
+ * with `out`. False: answer with `reply`, and ignore `out`.
  */
 __attribute__((warn_unused_result)) bool splice_command(struct slice request, struct slice reply, bool has_cell,
                                                         struct build *out);
 
-/* The same where there is no Redis: what a server would answer that has weir's own commands alone. */
+/* Writes the reply without Redis: that of a server which has weir's own commands alone. */
 void splice_alone(struct slice request, bool has_cell, struct build *out);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Reads the arguments of a request.
  *
- * Neither a walk nor a split trusts what it is given: both stay inside their slice, whatever is in it.
+ * Walk and split do not trust their input: both stay inside their slice, whatever it contains.
  */
 #include "resp/argv.h"
 
@@ -11,7 +11,10 @@
 #include "resp/cursor.h"
 #include "resp/plain.h"
 
-/* Read a header line of this type and its number. False: there is none, or it is negative. */
+/*
+ * Reads a header line of this type and its number. False if there is no such line, or the number is
+ * negative.
+ */
 static bool header_take(struct argv_walk *walk, char type, uint64_t *number)
 {
     if (walk->at == walk->end || *walk->at != type)
@@ -29,13 +32,13 @@ void argv_walk_init(struct argv_walk *walk, struct slice request)
 {
     uint64_t count;
     if (request.len == 0)
-        request = SLICE(""); /* no arithmetic on NULL */
+        request = SLICE(""); /* avoids arithmetic on NULL */
     *walk = (struct argv_walk){request.at, request.at + request.len, 0};
     if (header_take(walk, '*', &count) && count <= INT32_MAX)
         walk->left = (uint32_t)count;
 }
 
-/* Whatever is not a complete bulk ends the walk. */
+/* Anything but a complete bulk ends the walk. */
 bool argv_next(struct argv_walk *walk, struct slice *arg)
 {
     uint64_t len;
@@ -51,7 +54,7 @@ bool argv_next(struct argv_walk *walk, struct slice *arg)
     return true;
 }
 
-/* As isspace in the C locale. */
+/* Like isspace in the C locale. */
 static bool is_blank(char byte)
 {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
@@ -89,7 +92,7 @@ static char unescape(char byte)
     }
 }
 
-/* Take one byte inside quotes of kind `quote`, unescaped. `line` is not empty. */
+/* Takes one byte inside quotes of kind `quote`, unescaped. `line` is not empty. */
 static char quoted_byte(struct slice *line, char quote)
 {
     const char *p = line->at;
@@ -118,7 +121,10 @@ static char next_byte(struct slice *line)
     return *line->at++;
 }
 
-/* The rest of a quoted piece, into *out. A closing quote always ends its word. */
+/*
+ * Takes the rest of a quoted piece, to *out. A closing quote always ends its word. False if the
+ * closing quote is missing, or not followed by a blank.
+ */
 static bool quoted(struct slice *line, char quote, char **out)
 {
     while (line->len > 0 && line->at[0] != quote)
@@ -129,7 +135,10 @@ static bool quoted(struct slice *line, char quote, char **out)
     return line->len == 0 || is_blank(line->at[0]);
 }
 
-/* The word at the start of `line`, into `out`; it never grows. False: unbalanced quotes. */
+/*
+ * Takes the word at the start of `line`, to `out`. The word never grows. False if quotes are
+ * unbalanced.
+ */
 static bool word(struct slice *line, char *out, size_t *len)
 {
     char *to = out;
@@ -154,13 +163,15 @@ static bool has_word(struct slice *line)
 }
 
 /*
- * Each word is unescaped where it will not be overwritten by the header that its length decides, then moved up to it;
- * so are all words in the end.
+ * Each word is unescaped far enough ahead for its header: the size of the header depends on the
+ * word's length. The word then moves down to its header. In the end all words move down to the
+ * array's header.
  *
- * Why the room is enough, for a line of L bytes: a word that took m line bytes (its blank or quotes included) becomes
- * at most 7 * m bytes, the worst being "$1\r\na\r\n" for one byte; the gap for a header is h <= 3 + digits of L; at any
- * time there are h for the first header, words that took m1 bytes, h for the next header and at most L - m1 bytes of
- * its word: 7L + 2h <= 8L + 32.
+ * Why the room suffices for a line of L bytes: a word that took m line bytes (with its blank or
+ * quotes) becomes at most 7 * m bytes. The worst case is "$1\r\na\r\n" for one byte. The gap for a
+ * header is h <= 3 + digits of L. At any time the output holds h for the first header, the words
+ * that took m1 bytes, and h for the next header. At most L - m1 bytes of the next word follow: 7L +
+ * 2h <= 8L + 32.
  */
 bool argv_split(struct slice line, char *out, size_t *out_len)
 {

@@ -1,4 +1,4 @@
-/* Room is made before anything is written, and nothing is written to a broken build. */
+/* Every function reserves room before it writes, and writes nothing to a broken build. */
 #include "resp/build.h"
 
 #include <stdarg.h>
@@ -20,7 +20,7 @@ void build_fini(struct build *build)
     *build = (struct build){.is_resp3 = build->is_resp3};
 }
 
-/* Doubled, so that a reply of n bytes is copied less than twice. */
+/* Doubles the room: a reply of n bytes is copied less than twice. */
 static bool grow(struct build *build, size_t n)
 {
     size_t room = build->room > 0 ? build->room : FIRST_ROOM;
@@ -37,7 +37,7 @@ static bool grow(struct build *build, size_t n)
     return true;
 }
 
-/* Room for n more bytes, or NULL. */
+/* Returns room for n more bytes, NULL if out of memory. */
 static char *reserve(struct build *build, size_t n)
 {
     if (!build->is_broken && build->room - build->len < n)
@@ -88,7 +88,10 @@ void build_bulk_str(struct build *build, const char *text)
     build_bulk(build, slice_str(text));
 }
 
-/* printf writes where the text belongs, with a byte more for its NUL, which the line end then covers. */
+/*
+ * vsnprintf writes in place, and needs one more byte for its NUL. The line end then overwrites the
+ * NUL.
+ */
 __attribute__((format(printf, 3, 0))) static void bulk_of(struct build *build, size_t len, const char *format,
                                                           va_list args)
 {

@@ -1,9 +1,9 @@
 /*
- * A reply builder, for RESP2 or RESP3: for replies that weir makes itself (LIMIT ...); replies of Redis are passed on
- * as they are.
+ * A reply builder for RESP2 or RESP3, for weir's own replies (LIMIT ...). Replies of Redis are
+ * passed on unchanged.
  *
- * One thread; the caller owns the struct, build_fini frees its buffer. No call fails: out of memory sets is_broken,
- * after which every call does nothing, and only whoever uses the reply has to look.
+ * One thread. The caller owns the struct; build_fini frees its buffer. No call fails: out of memory
+ * sets is_broken, and later calls do nothing. Only the user of the reply checks is_broken.
  */
 #ifndef WEIR_RESP_BUILD_H
 #define WEIR_RESP_BUILD_H
@@ -18,7 +18,7 @@ struct build {
     char *at;
     size_t len, room; /* len <= room */
     bool is_resp3;
-    bool is_broken; /* a part is missing: do not use */
+    bool is_broken; /* incomplete: must not be used */
 };
 
 void build_init(struct build *build, bool is_resp3);
@@ -39,10 +39,13 @@ __attribute__((format(printf, 2, 3))) void build_printf_bulk(struct build *build
 void build_int(struct build *build, int64_t number);
 void build_nil(struct build *build);
 
-/* Bytes that are RESP already: whole elements, or a header. */
+/* Appends bytes in RESP: whole elements, or a header. */
 void build_raw(struct build *build, struct slice bytes);
 
-/* "+text" and "-text"; CR and LF in `text` become spaces. The text of an error begins with its code: "ERR ...". */
+/*
+ * Append "+text" and "-text". CR and LF in `text` become spaces. The text of an error begins with
+ * its code: "ERR ...".
+ */
 void build_status(struct build *build, struct slice text);
 void build_error(struct build *build, struct slice text);
 

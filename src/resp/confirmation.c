@@ -9,7 +9,7 @@ struct reader {
     const char *end;
 };
 
-/* A line that begins with this byte: what stands between that and CRLF. */
+/* Reads a line that begins with `type`. *text is the part between that byte and CRLF. */
 static bool read_line(struct reader *reader, char type, struct slice *text)
 {
     const char *cr = reader->at < reader->end && *reader->at == type
@@ -28,7 +28,7 @@ static bool read_number(struct reader *reader, char type, int64_t *number)
     return read_line(reader, type, &text) && num_parse(text, number);
 }
 
-/* *has is false of nil. */
+/* Reads a bulk or nil. *has is false for nil. */
 static bool read_bulk(struct reader *reader, struct slice *bulk, bool *has)
 {
     int64_t len;

@@ -1,10 +1,10 @@
 /*
- * What confirms a subscription, or its end: an array or a push of a word, a channel and the number
- * of subscriptions left.
+ * Parses the confirmation of a SUBSCRIBE or UNSUBSCRIBE command: an array or a push of a word, a
+ * channel and the number of subscriptions left.
  *
  *     *3  $9 subscribe  $4 news  :1        >3  $12 sunsubscribe  _  :0
  *
- * Pure; of a whole frame.
+ * Pure. The input is a whole frame.
  */
 #ifndef WEIR_RESP_CONFIRMATION_H
 #define WEIR_RESP_CONFIRMATION_H
@@ -17,13 +17,13 @@
 
 struct confirmation {
     struct slice word;
-    struct slice channel; /* empty where there is none */
-    bool has_channel;     /* false: nil, as where nothing was subscribed to */
-    size_t count_at;      /* where the last line begins: the number of subscriptions */
+    struct slice channel; /* empty for nil */
+    bool has_channel;     /* false for nil: the client had no subscription */
+    size_t count_at;      /* offset of the last line, which holds the number of subscriptions */
     int64_t count;
 };
 
-/* False: the frame is no such array or push. */
+/* False if the frame is no such array or push. */
 __attribute__((warn_unused_result)) bool confirmation_read(struct slice frame, struct confirmation *out);
 
 #endif

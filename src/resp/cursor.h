@@ -1,8 +1,9 @@
 /*
- * What request_scan and reply_scan share: consuming the digits of a header and the data of a bulk.
+ * Shared by request_scan and reply_scan: consumes the digits of a header and the data of a bulk.
  *
- * Digits are added up unchecked, even past overflow; whether they were a number is checked once at their end, from
- * their count. The result is the same as num_parse's on the whole text.
+ * Digits are summed without checks, even past overflow. After the last digit one check of count and
+ * sum decides whether the digits form a number. The result equals that of num_parse on the whole
+ * text.
  */
 #ifndef WEIR_RESP_CURSOR_H
 #define WEIR_RESP_CURSOR_H
@@ -15,14 +16,14 @@
 
 #define DIGITS_MAX 19 /* of any 64-bit signed number */
 
-/* The input of a scan: [begin, end), of which [at, end) is not consumed yet. */
+/* The input of a scan is [begin, end). The bytes [at, end) are not consumed yet. */
 struct cursor {
     const char *begin;
     const char *at;
     const char *end;
 };
 
-/* Consume digits, adding them to *magnitude; returns how many. */
+/* Consumes digits, and adds them to *magnitude. Returns the number of digits. */
 static inline size_t digits_take(struct cursor *c, uint64_t *magnitude)
 {
     const char *at = c->at;
@@ -38,7 +39,7 @@ static inline size_t digits_take(struct cursor *c, uint64_t *magnitude)
     return taken;
 }
 
-/* Would num_parse accept `digits` digits that add up to `magnitude`? */
+/* True if num_parse accepts `digits` digits that sum up to `magnitude`. */
 static inline bool digits_are_number(uint64_t magnitude, size_t digits, bool negative)
 {
     if (digits > DIGITS_MAX || magnitude < num_least[digits])
@@ -46,7 +47,7 @@ static inline bool digits_are_number(uint64_t magnitude, size_t digits, bool neg
     return negative ? magnitude - 1 <= (uint64_t)INT64_MAX : magnitude <= (uint64_t)INT64_MAX;
 }
 
-/* Consume up to *left bytes and subtract them. True once *left is 0. */
+/* Consumes up to *left bytes, and subtracts them. True when *left is 0. */
 static inline bool data_skip(struct cursor *c, uint64_t *left)
 {
     size_t have = (size_t)(c->end - c->at);

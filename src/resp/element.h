@@ -1,6 +1,6 @@
 /*
- * Takes a whole reply in memory apart: its header, then its elements, one after another. Nothing is copied.
- * Any thread.
+ * Takes apart a whole reply in memory: its header, then its elements, one after another. Nothing is
+ * copied. Any thread.
  */
 #ifndef WEIR_RESP_ELEMENT_H
 #define WEIR_RESP_ELEMENT_H
@@ -14,23 +14,23 @@
 
 struct element_head {
     char type;
-    int64_t number;    /* of a status or an error: 0 */
-    struct slice rest; /* what follows the header's line */
+    int64_t number;    /* 0 if the header has no number */
+    struct slice rest; /* bytes after the header's line */
 };
 
-/* False: the reply does not begin with a type and a number. */
+/* False if the reply does not begin with a type and a number. */
 static inline bool element_head(struct slice reply, struct element_head *head)
 {
     const char *end = reply.len > 1 ? memchr(reply.at, '\r', reply.len) : NULL;
     if (end == NULL || reply.at + reply.len - end < 2)
         return false;
     size_t len = (size_t)(end - reply.at) - 1;
-    *head = (struct element_head){.type = *reply.at,
-                                  .rest = slice_of(end + 2, (size_t)(reply.at + reply.len - end) - 2)};
+    *head =
+        (struct element_head){.type = *reply.at, .rest = slice_of(end + 2, (size_t)(reply.at + reply.len - end) - 2)};
     return num_parse(slice_of(reply.at + 1, len), &head->number);
 }
 
-/* Take the next element off *rest. False: no whole one is left. */
+/* Takes the next element off *rest. False if no whole element is left. */
 static inline bool element_next(struct slice *rest, struct slice *element)
 {
     struct reply_scan scan = {0};

@@ -1,19 +1,19 @@
-/* Nothing is written behind the bytes that are counted in the result. */
+/* No function writes beyond the bytes that its result counts. */
 #include "resp/emit.h"
 
 #include <string.h>
 
 #include "base/num.h"
 
-/* Two digits for one division. */
+/* Yields two digits for one division. */
 static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
                             "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
                             "8081828384858687888990919293949596979899";
 
-/* As many as the bits of n tell (log10 2 is 1233 / 4096, nearly), or one more. */
+/* Returns the number of decimal digits, from the number of bits (log10 2 is nearly 1233 / 4096). */
 static unsigned count_digits(uint64_t n)
 {
-    if (n < 10) /* as most are */
+    if (n < 10) /* the most frequent case */
         return 1;
     unsigned bits = 64 - (unsigned)__builtin_clzll(n);
     unsigned count = bits * 1233 >> 12;
@@ -51,7 +51,7 @@ size_t emit_bulk(char *out, struct slice bytes)
     return (size_t)(to - out);
 }
 
-/* The digits are written as a header, whose type byte and line end are left out. */
+/* Writes the digits as a header, then drops the type byte and the line end. */
 size_t emit_bulk_number(char *out, int64_t n)
 {
     char digits[EMIT_HEADER_MAX];

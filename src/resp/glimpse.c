@@ -30,7 +30,10 @@ bool glimpse_starts(const struct glimpse *glimpse, struct slice text)
     return glimpse->n_head >= text.len && memcmp(glimpse->head, text.at, text.len) == 0;
 }
 
-/* The line that starts at `from`, without its CRLF; .at is NULL if its end lies beyond `head`. */
+/*
+ * Returns the line that starts at `from`, without its CRLF. .at is NULL if the line ends beyond
+ * `head`.
+ */
 static struct slice line_at(const char *at, size_t n, size_t from)
 {
     if (from >= n)

@@ -1,4 +1,7 @@
-/* A reply is read by its header: a type, a number. Where its elements end the scanner knows. */
+/*
+ * The type and the number of a reply are read from its header. The scanner finds the ends of
+ * elements.
+ */
 #include "resp/join.h"
 
 #include <stdlib.h>
@@ -26,7 +29,7 @@ bool join_is_error(struct slice reply)
     return reply.len > 0 && scan_is_error(*reply.at);
 }
 
-/* NULL: none of them is an error. */
+/* Returns NULL if no reply is an error. */
 static const struct slice *first_error(const struct slice *replies, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -66,7 +69,7 @@ static bool join_integers(struct build *out, const struct slice *replies, size_t
     return true;
 }
 
-/* Element `index` of an array of integers. */
+/* Reads element `index` of an array of integers. */
 static bool integer_at(struct slice reply, int64_t index, int64_t *number)
 {
     struct element_head header;
@@ -79,7 +82,7 @@ static bool integer_at(struct slice reply, int64_t index, int64_t *number)
     return read_integer(element, number);
 }
 
-/* Elements are few: as many as the arguments of SCRIPT EXISTS. */
+/* Quadratic in the number of elements, which are few: as many as the arguments of SCRIPT EXISTS. */
 static bool join_each(struct build *out, const struct slice *replies, size_t n, int64_t (*of)(int64_t, int64_t))
 {
     struct element_head first;
@@ -99,7 +102,7 @@ static bool join_each(struct build *out, const struct slice *replies, size_t n, 
     return true;
 }
 
-/* As many as the channels that PUBSUB SHARDNUMSUB names. */
+/* Quadratic in the number of elements: as many as the channels that PUBSUB SHARDNUMSUB names. */
 static bool join_pairs(struct build *out, const struct slice *replies, size_t n)
 {
     struct element_head first;
@@ -122,7 +125,7 @@ static bool join_pairs(struct build *out, const struct slice *replies, size_t n)
     return true;
 }
 
-/* ---- one behind the other ---- */
+/* ---- concatenation ---- */
 
 static bool is_list(char type)
 {
@@ -152,7 +155,7 @@ static bool join_lists(struct build *out, const struct slice *replies, size_t n)
 
 #define VERBATIM_PREFIX 4 /* "txt:" */
 
-/* The string itself, with its line end. False: it is none. */
+/* Reads the string itself, without its line end. False if the reply is no string. */
 static bool read_text(struct slice reply, char *type, struct slice *text)
 {
     struct element_head header;
@@ -188,9 +191,9 @@ static bool join_texts(struct build *out, const struct slice *replies, size_t n)
     return true;
 }
 
-/* ---- one of them ---- */
+/* ---- selection ---- */
 
-/* True if the error says only that there was nothing to do at its node. */
+/* True if the error only means that its node had nothing to do. */
 static bool is_idle_error(struct slice reply)
 {
     static const struct slice idle[] = {SLICE("-NOTBUSY"), SLICE("-ERR No such client")};
@@ -230,7 +233,7 @@ static bool join_kills(struct build *out, const struct slice *replies, size_t n)
     return true;
 }
 
-/* ---- all ways ---- */
+/* ---- dispatch ---- */
 
 static bool join_one(struct build *out, struct slice reply)
 {
@@ -269,7 +272,7 @@ static bool join_by(struct build *out, enum join join, const struct slice *repli
     return join_one(out, replies[0]);
 }
 
-/* What was built of replies that do not fit together is taken back. */
+/* If the replies do not fit together, replaces the output since `begin` by JOIN_ODD. */
 static void end_join(struct build *out, size_t begin, bool is_joined)
 {
     if (is_joined)
@@ -291,10 +294,10 @@ void join_replies(struct build *out, enum join join, const struct slice *replies
 
 /* ---- values ---- */
 
-/* Of one part: what has not been taken of its array. */
+/* Elements of one part's array that have not been taken. */
 struct values_left {
     struct slice rest;
-    struct slice element; /* the last that was taken */
+    struct slice element; /* the last taken element */
     uint32_t n_taken;
 };
 

@@ -1,9 +1,10 @@
 /*
- * Several replies to parts of one request become the request's reply.
+ * Joins the replies to the parts of one request to the request's reply.
  *
- * Replies are whole frames of Redis, in RESP2 or RESP3; the result has the protocol of the parts, as each has it in the
- * same connection's protocol. The first part that answers an error decides: its error is the reply, and no part's value
- * is ever replaced by a nil. Bytes only; nothing is allocated but what `out` takes. Any thread.
+ * Replies are whole frames of Redis, in RESP2 or RESP3, all in the protocol of one connection. The
+ * result has the same protocol. The first error among the replies is the result, except for
+ * JOIN_ANY and JOIN_KILL. No value of a part is ever replaced by nil. Works on bytes; only `out`
+ * and join_values allocate. Any thread.
  */
 #ifndef WEIR_RESP_JOIN_H
 #define WEIR_RESP_JOIN_H
@@ -16,34 +17,35 @@
 #include "resp/build.h"
 
 enum join {
-    JOIN_FIRST,      /* one part alone has the reply */
-    JOIN_VALUES,     /* arrays: each value in the place of its key (join_values) */
-    JOIN_OK,         /* the first reply, if none is an error */
-    JOIN_ANY,        /* the first that is no error; else an error that says more than that there was nothing to do */
-    JOIN_SUM,        /* integers */
-    JOIN_LEAST,      /* integers */
-    JOIN_LEAST_EACH, /* arrays of integers, of the same length */
-    JOIN_AND,        /* arrays of integers: 1 where all say 1 */
-    JOIN_PAIRS,      /* arrays of names and integers, all of the same names: the sum behind each name */
-    JOIN_LIST,       /* arrays, sets or maps, one behind the other */
-    JOIN_TEXT,       /* bulk or verbatim strings, one behind the other */
-    JOIN_PICK,       /* one that is not nil; nil if all are */
-    JOIN_KILL,       /* integers: their sum; else as JOIN_ANY */
+    JOIN_FIRST,  /* the only part has the reply */
+    JOIN_VALUES, /* arrays: each value at the position of its key (join_values) */
+    JOIN_OK,     /* the first reply, if no reply is an error */
+    /* the first reply that is no error; else the first error that says more than "nothing to do" */
+    JOIN_ANY,
+    JOIN_SUM,        /* integers: their sum */
+    JOIN_LEAST,      /* integers: the least */
+    JOIN_LEAST_EACH, /* arrays of integers, of equal length: the least at each position */
+    JOIN_AND,        /* arrays of integers: 1 at positions where all have 1 */
+    JOIN_PAIRS,      /* arrays of equal names and integers: the sum for each name */
+    JOIN_LIST,       /* arrays, sets or maps: concatenated */
+    JOIN_TEXT,       /* bulk or verbatim strings: concatenated */
+    JOIN_PICK,       /* a reply that is not nil; nil if all are nil */
+    JOIN_KILL,       /* integers: their sum, or the first error; else like JOIN_ANY */
 };
 
-/* What is said in the place of replies of which at least one has not the form that its command's reply has. */
+/* The reply if a part's reply does not have the form of its command. */
 #define JOIN_ODD SLICE("-UPSTREAM replies of several nodes do not fit together\r\n")
 
-/* `n` > 0 whole replies. `pick`: any number, for JOIN_PICK: from which part on one is looked for. */
+/* Joins `n` > 0 whole replies. `pick`: any number; JOIN_PICK starts to look at part pick % n. */
 void join_replies(struct build *out, enum join join, const struct slice *replies, size_t n, size_t pick);
 
-/* One array that has in place i the element where[i].index of replies[where[i].part]. */
+/* Describes an array: element i is the element where[i].index of replies[where[i].part]. */
 struct join_where {
     uint32_t part;
-    uint32_t index; /* in the order of `where`, indexes of one part never decrease */
+    uint32_t index; /* for one part the indexes never decrease in the order of `where` */
 };
 
-/* `n` replies, `n_values` places. Out of memory: out->is_broken. */
+/* Joins elements of `n` replies to an array of `n_values`. Out of memory sets out->is_broken. */
 void join_values(struct build *out, const struct slice *replies, size_t n, const struct join_where *where,
                  size_t n_values);
 

@@ -1,8 +1,9 @@
 /*
- * The scanners' fast path: whole, short, ordinary pieces of RESP that lie in memory, taken in one go.
+ * Fast path of the scanners: takes whole, short, ordinary pieces of RESP in memory in one step.
  *
- * Nothing here reports errors: for whatever is incomplete, unusual or wrong the answer is NULL, and the scanner, which
- * has changed nothing yet, reads it step by step. So what is taken here must be what those steps would take.
+ * These functions report no errors, and return NULL for incomplete, unusual or wrong input. The
+ * scanner, which has changed nothing yet, then reads the input step by step. Invariant: these
+ * functions take only what those steps would take.
  */
 #ifndef WEIR_RESP_PLAIN_H
 #define WEIR_RESP_PLAIN_H
@@ -17,7 +18,10 @@
 
 #define CRLF_LEN 2
 #define PLAIN_DIGITS 3
-/* "$999\r\n"; no whole bulk is shorter than "$0\r\n\r\n", so this is the one check for the end of a header. */
+/*
+ * Length of "$999\r\n". No whole bulk is shorter than "$0\r\n\r\n": one check of this length covers
+ * every header.
+ */
 #define PLAIN_LINE_MAX (1 + PLAIN_DIGITS + CRLF_LEN)
 
 static inline bool is_crlf(const char *at)
@@ -30,7 +34,9 @@ static inline unsigned digit_of(char byte)
     return (unsigned char)byte - (unsigned)'0';
 }
 
-/* A type byte, a number of up to PLAIN_DIGITS digits, CRLF. Returns where they end, or NULL. */
+/*
+ * Takes a type byte, a number of up to PLAIN_DIGITS digits, and CRLF. Returns their end, or NULL.
+ */
 static inline const char *plain_header(const char *at, const char *end, uint32_t *number)
 {
     if (end - at < PLAIN_LINE_MAX)
@@ -54,7 +60,7 @@ static inline const char *plain_header(const char *at, const char *end, uint32_t
     return third <= 9 && is_crlf(at + 4) ? at + 4 + CRLF_LEN : NULL;
 }
 
-/* A whole bulk; its type byte is not checked. Returns where its data begins, or NULL. */
+/* Takes a whole bulk; its type byte is not checked. Returns the start of its data, or NULL. */
 static inline const char *plain_bulk(const char *at, const char *end, uint32_t *len)
 {
     const char *data = plain_header(at, end, len);
@@ -62,7 +68,10 @@ static inline const char *plain_bulk(const char *at, const char *end, uint32_t *
     return is_whole ? data : NULL;
 }
 
-/* `n` whole bulks. Returns where they end, or NULL; of the first, if `first` is not NULL, its data. */
+/*
+ * Takes `n` whole bulks. Returns their end, or NULL. *first, if not NULL, receives the first bulk's
+ * data.
+ */
 static inline const char *plain_bulks(const char *at, const char *end, const struct request_limits *limits, uint32_t n,
                                       struct slice *first)
 {
@@ -78,7 +87,10 @@ static inline const char *plain_bulks(const char *at, const char *end, const str
     return at;
 }
 
-/* A whole multibulk request of *argc > 0 arguments, of which the first is *name. Returns where it ends, or NULL. */
+/*
+ * Takes a whole multibulk request of *argc > 0 arguments; *name is the first. Returns its end, or
+ * NULL.
+ */
 static inline const char *plain_request(const char *at, const char *end, const struct request_limits *limits,
                                         struct slice *name, uint32_t *argc)
 {
@@ -88,7 +100,10 @@ static inline const char *plain_request(const char *at, const char *end, const s
     return plain_bulks(next, end, limits, *argc, name);
 }
 
-/* How many bytes a request has before its second argument: its name lies in it. At least PLAIN_HEAD_MIN. */
+/*
+ * Returns the number of bytes before the second argument of a request; the name lies in these
+ * bytes. At least PLAIN_HEAD_MIN.
+ */
 #define PLAIN_HEAD_MIN 8
 
 static inline size_t plain_head(const char *at, struct slice name)
@@ -103,7 +118,7 @@ static inline uint64_t plain_word(const char *at)
     return word;
 }
 
-/* n >= PLAIN_HEAD_MIN: by words, of which the last two may overlap. */
+/* n >= PLAIN_HEAD_MIN. Compares words; the last two may overlap. */
 static inline bool plain_is_same(const char *a, const char *b, size_t n)
 {
     const size_t last = n - sizeof(uint64_t);
@@ -114,8 +129,8 @@ static inline bool plain_is_same(const char *a, const char *b, size_t n)
 }
 
 /*
- * plain_request for a request that begins like the one at `model`, which has `argc` arguments and `head` bytes before
- * the second. NULL also if it begins otherwise.
+ * Like plain_request, for a request that begins like the request at `model`. The model has `argc`
+ * arguments, and `head` bytes before the second. Returns NULL also if the beginning differs.
  */
 static inline const char *plain_request_like(const char *at, const char *end, const struct request_limits *limits,
                                              const char *model, size_t head, uint32_t argc)

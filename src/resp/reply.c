@@ -1,10 +1,12 @@
 /*
- * Finds where a reply ends.
+ * Finds the end of a reply.
  *
- * A state machine: each step below returns whether the scan may go on. If not, scan->phase says where to go on once
- * more bytes have arrived, or that the stream is broken. Pieces that resp/plain.h takes skip these steps.
+ * A state machine: each step below returns whether the scan may continue. If not, scan->phase holds
+ * where to continue when more bytes have arrived, or that the stream is broken. Pieces that
+ * resp/plain.h takes skip these steps.
  *
- * Between frames scan->open is 0; inside one it counts the elements not yet ended, the one being read included.
+ * Between frames scan->open is 0. Inside a frame scan->open counts unfinished elements, including
+ * the one being read.
  */
 #include "resp/scan.h"
 
@@ -19,16 +21,16 @@ enum phase { PHASE_TYPE, PHASE_LINE, PHASE_LINE_LF, PHASE_DATA, PHASE_DATA_CR, P
 enum shape {
     SHAPE_UNKNOWN,
     SHAPE_TEXT,      /* any bytes up to the CR */
-    SHAPE_WORD,      /* a line whose every byte is checked */
-    SHAPE_INTEGER,   /* a number, and that is all */
+    SHAPE_WORD,      /* a line in which every byte is checked */
+    SHAPE_INTEGER,   /* a number */
     SHAPE_BULK,      /* a number of bytes, then the bytes */
     SHAPE_AGGREGATE, /* a number of elements, then the elements */
 };
 
 struct type {
     uint8_t shape;
-    int8_t least; /* number of a bulk or an aggregate; -1 is null */
-    uint8_t each; /* elements for each that is announced */
+    int8_t least; /* least valid number of a bulk or an aggregate; -1 is null */
+    uint8_t each; /* elements for each announced one */
 };
 
 static const struct type types[256] = {
@@ -37,7 +39,8 @@ static const struct type types[256] = {
     ['_'] = {.shape = SHAPE_WORD},
     ['#'] = {.shape = SHAPE_WORD},
     [','] = {.shape = SHAPE_WORD},
-    ['('] = {.shape = SHAPE_TEXT}, /* Redis passes on whatever a script calls a big number */
+    /* Redis passes on any text that a script declares as a big number */
+    ['('] = {.shape = SHAPE_TEXT},
     [':'] = {.shape = SHAPE_INTEGER},
     ['$'] = {.shape = SHAPE_BULK, .least = -1},
     ['!'] = {.shape = SHAPE_BULK, .least = 1}, /* an error line is never empty */
@@ -49,7 +52,7 @@ static const struct type types[256] = {
     ['|'] = {.shape = SHAPE_AGGREGATE, .least = 0, .each = 2},
 };
 
-/* Of a word whose bytes are checked: how much has arrived. */
+/* State of a word with checked bytes. */
 enum word { WORD_EMPTY, WORD_WHOLE, WORD_BROKEN };
 
 static inline const struct type *type_of(const struct reply_scan *scan)
@@ -70,7 +73,7 @@ static inline bool line_end_byte(struct reply_scan *scan, struct cursor *c, char
     return *c->at++ == wanted || wait_in(scan, PHASE_LOST);
 }
 
-/* Most lines are "OK": the call of memchr pays only for longer ones. */
+/* Most lines are "OK": a call of memchr pays off only for longer lines. */
 static inline const char *find_cr(const char *at, const char *end)
 {
     const char *near = end - at > 16 ? at + 16 : end;
@@ -144,7 +147,7 @@ static inline bool number(struct reply_scan *scan, struct cursor *c)
     }
 }
 
-/* Up to and with the CR of the element's first line. */
+/* Reads the element's first line, including its CR. */
 static inline bool line(struct reply_scan *scan, struct cursor *c)
 {
     switch (type_of(scan)->shape) {
@@ -159,7 +162,7 @@ static inline bool line(struct reply_scan *scan, struct cursor *c)
     }
 }
 
-/* An element without elements in it has ended. */
+/* Ends an element without inner elements. */
 static inline bool leaf(struct reply_scan *scan)
 {
     scan->depth = 0;
@@ -168,8 +171,9 @@ static inline bool leaf(struct reply_scan *scan)
 }
 
 /*
- * An aggregate's header has ended. An attribute comes on top of the element it describes, a push between any two;
- * only a push that is itself the frame was waited for.
+ * Called when an aggregate's header has ended. An attribute is additional to the element it
+ * describes. A push may stand between any two elements. Only a push that is the frame itself counts
+ * as an element.
  */
 static bool aggregate(struct reply_scan *scan)
 {
@@ -183,7 +187,7 @@ static bool aggregate(struct reply_scan *scan)
     return true;
 }
 
-/* The kind of a frame is the type of its top element; attributes do not count. */
+/* The kind of a frame is the type of its top element. Attributes do not count. */
 static inline bool type_byte(struct reply_scan *scan, struct cursor *c)
 {
     if (c->at == c->end)
@@ -201,7 +205,7 @@ static inline bool type_byte(struct reply_scan *scan, struct cursor *c)
     return true;
 }
 
-/* Go on with one element; of an aggregate only the header. */
+/* Continues one element; for an aggregate only its header. */
 static inline bool element(struct reply_scan *scan, struct cursor *c, enum phase phase)
 {
     switch (phase) {
@@ -238,7 +242,7 @@ static inline bool element(struct reply_scan *scan, struct cursor *c, enum phase
     return false;
 }
 
-/* A whole line in memory, of any bytes, after its type byte. */
+/* Takes a whole line of any bytes in memory, after its type byte. */
 static inline const char *text_at_hand(const char *at, const char *end)
 {
     const char *cr = find_cr(at, end);
@@ -255,7 +259,7 @@ static inline const char *bulk_at_hand(const char *at, const char *end)
     return is_null ? at + strlen("$-1\r\n") : NULL;
 }
 
-/* A whole status, error, integer or bulk in memory. Returns where it ends, or NULL. */
+/* Takes a whole status, error, integer or bulk in memory. Returns its end, or NULL. */
 static inline const char *leaf_at_hand(const char *at, const char *end)
 {
     uint32_t number;

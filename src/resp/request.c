@@ -1,8 +1,9 @@
 /*
- * Finds where a request ends, and where its first arguments lie.
+ * Finds the end of a request, and the positions of its first arguments.
  *
- * A state machine: each step below returns whether the scan may go on. If not, scan->phase says where to go on once
- * more bytes have arrived, or scan->error why the request is bad. A request that resp/plain.h takes skips these steps.
+ * A state machine: each step below returns whether the scan may continue. If not, scan->phase holds
+ * where to continue when more bytes have arrived, or scan->error holds the error. A request that
+ * resp/plain.h takes skips these steps.
  */
 #include "resp/scan.h"
 
@@ -12,12 +13,12 @@
 #include "resp/plain.h"
 
 enum phase {
-    PHASE_START, /* between frames: the scan still describes the last one until the next byte */
+    PHASE_START, /* between frames: the scan describes the previous frame until the next byte */
     PHASE_INLINE,
     PHASE_COUNT, /* inside "*2\r" */
     PHASE_COUNT_LF,
     PHASE_DOLLAR,
-    PHASE_LENGTH, /* inside "$3\r", behind the dollar */
+    PHASE_LENGTH, /* inside "$3\r", after the dollar */
     PHASE_LENGTH_LF,
     PHASE_DATA,
     PHASE_DATA_CR,
@@ -39,7 +40,7 @@ static inline bool refuse(struct request_scan *scan, enum err error)
     return false;
 }
 
-/* `wanted`, or a protocol error. */
+/* Takes the byte `wanted`; any other is a protocol error. */
 static inline bool line_end_byte(struct request_scan *scan, struct cursor *c, char wanted, enum phase phase)
 {
     if (c->at == c->end)
@@ -50,7 +51,10 @@ static inline bool line_end_byte(struct request_scan *scan, struct cursor *c, ch
     return true;
 }
 
-/* A line of words: the NUL and the length are judged byte by byte, so that no cut decides which error it is. */
+/*
+ * Takes a line of words. NUL and length are checked byte by byte: the error does not depend on how
+ * the input is split.
+ */
 static bool inline_line(struct request_scan *scan, struct cursor *c)
 {
     size_t room = SCAN_LINE_MAX - scan->line;
@@ -68,14 +72,20 @@ static bool inline_line(struct request_scan *scan, struct cursor *c)
     return lf != NULL ? true : wait_in(scan, PHASE_INLINE);
 }
 
-/* After the type byte. `negative` and `not_number` are false: a header with either would have ended the scan. */
+/*
+ * Called after the type byte. `negative` and `not_number` are false here, because a header with
+ * either ends the scan.
+ */
 static inline void header_start(struct request_scan *scan)
 {
     scan->line = 1;
     scan->number = 0;
 }
 
-/* A byte of a header line that is neither a digit nor the CR: Redis waits for the CR before it judges a number. */
+/*
+ * Takes a byte of a header line that is neither a digit nor the CR. Redis checks a number only at
+ * its CR.
+ */
 static bool header_odd_byte(struct request_scan *scan, char byte, enum err too_big)
 {
     if (scan->line == SCAN_LINE_MAX)
@@ -92,7 +102,7 @@ static bool header_odd_byte(struct request_scan *scan, char byte, enum err too_b
     return true;
 }
 
-/* Up to and with the header line's CR. */
+/* Reads the header line, including its CR. */
 static inline bool header_line(struct request_scan *scan, struct cursor *c, enum phase phase, enum err too_big)
 {
     for (;;) {
@@ -159,20 +169,22 @@ static inline bool dollar(struct request_scan *scan, struct cursor *c)
     return true;
 }
 
-/* Where `at` lies in the request: the bytes taken by earlier calls are in scan->at. */
+/* Returns the offset of `at` in the request. scan->at counts the bytes taken by earlier calls. */
 static inline uint64_t offset(const struct request_scan *scan, const struct cursor *c, const char *at)
 {
     return scan->at + (uint64_t)(at - c->begin);
 }
 
-/* Its header is complete: the argument begins `off` bytes into the request. */
+/*
+ * Called when the argument's header is complete. The argument begins `off` bytes into the request.
+ */
 static inline void locate(struct request_scan *scan, uint32_t arg, uint64_t off, uint64_t len)
 {
     if (arg < SCAN_ARGS)
         scan->args[arg] = (struct scan_arg){.off = (uint32_t)off, .len = (uint32_t)len};
 }
 
-/* Go on with one argument. */
+/* Continues one argument. */
 static bool argument(struct request_scan *scan, struct cursor *c, const struct request_limits *limits, enum phase phase)
 {
     switch (phase) {
@@ -203,7 +215,7 @@ static bool argument(struct request_scan *scan, struct cursor *c, const struct r
     }
 }
 
-/* The first byte alone decides what kind of request it is. */
+/* The first byte alone decides the kind of the request. */
 static enum phase start(struct request_scan *scan, struct cursor *c)
 {
     *scan = (struct request_scan){.is_inline = *c->at != '*'};
@@ -250,7 +262,10 @@ static enum scan_result request_scan_stepwise(struct request_scan *scan, const s
     return SCAN_FRAME;
 }
 
-/* A whole multibulk request in memory. Returns where it ends; or NULL, and the scan is to be reset. */
+/*
+ * Takes a whole multibulk request in memory. Returns its end. Returns NULL otherwise; the scan must
+ * then be reset.
+ */
 static inline const char *request_at_hand(struct request_scan *scan, const struct request_limits *limits,
                                           const char *begin, const char *end)
 {

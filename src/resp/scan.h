@@ -1,9 +1,10 @@
 /*
- * Finds where one RESP frame ends. Nothing is copied or allocated, no objects are built, nothing recurses.
+ * Finds the end of one RESP frame. Nothing is copied or allocated, no objects are built, nothing
+ * recurses.
  *
- * A scan can be resumed at every byte: whatever the pieces it is fed, the answers are the same.
- * A scan of zero bytes (memset or = {0}) stands at the start of a frame, and so does one that has just answered
- * SCAN_FRAME. After SCAN_BAD it must not be fed again.
+ * A scan can pause at every byte: the results do not depend on how the input is split. A zeroed
+ * scan (memset or = {0}) stands at the start of a frame, as does a scan that has returned
+ * SCAN_FRAME. After SCAN_BAD a scan must not be used again.
  */
 #ifndef WEIR_RESP_SCAN_H
 #define WEIR_RESP_SCAN_H
@@ -15,23 +16,24 @@
 #include "base/err.h"
 
 enum scan_result {
-    SCAN_MORE,  /* all bytes were taken; the frame goes on */
+    SCAN_MORE,  /* all bytes were taken; the frame continues */
     SCAN_FRAME, /* a frame ends after the *used bytes that were taken */
     SCAN_BAD,   /* the frame breaks the protocol: see error */
 };
 
 /* ---- requests: multibulk and inline ---- */
 
-#define SCAN_ARGS 3             /* how many leading arguments are located while scanning */
-#define SCAN_LINE_MAX 65536     /* bytes of an inline or header line that may lack their end */
+#define SCAN_ARGS 3 /* number of leading arguments located while scanning */
+/* bytes of an inline or header line without its end (PROTO_INLINE_MAX_SIZE of Redis) */
+#define SCAN_LINE_MAX 65536
 #define SCAN_BULK_MAX 536870912 /* Redis' default proto-max-bulk-len */
 
 struct request_limits {
-    uint32_t args; /* more: ERR_PROTO_UNAUTH_MULTIBULK (only below INT32_MAX) */
-    uint32_t bulk; /* longer, in bytes: ERR_PROTO_UNAUTH_BULK (only below SCAN_BULK_MAX) */
+    uint32_t args; /* above: ERR_PROTO_UNAUTH_MULTIBULK (only if below INT32_MAX) */
+    uint32_t bulk; /* bytes; above: ERR_PROTO_UNAUTH_BULK (only if below SCAN_BULK_MAX) */
 };
 
-/* What Redis allows before a client has authenticated, and after. */
+/* Redis' limits before a client has authenticated, and after. */
 extern const struct request_limits request_limits_before_auth;
 extern const struct request_limits request_limits_normal;
 
@@ -42,32 +44,34 @@ struct scan_arg {
 
 struct request_scan {
     uint64_t at;        /* bytes of this request taken so far */
-    uint64_t bulk_left; /* bytes of the current argument still to come, its CRLF not counted */
+    uint64_t bulk_left; /* bytes of the current argument still to come, without its CRLF */
     uint64_t number;    /* the header number being read */
-    uint32_t argc;      /* arguments announced; 0 for inline and for an empty request */
+    uint32_t argc;      /* announced arguments; 0 for inline and for an empty request */
     uint32_t arg;       /* index of the argument being read */
     uint32_t line;      /* bytes of the current line taken so far */
     uint8_t phase;
-    bool is_inline;                  /* the frame is one line of words: see argv_split */
-    bool negative;                   /* the header number began with '-' */
-    bool not_number;                 /* the header line holds other bytes than a number has */
-    enum err error;                  /* valid after SCAN_BAD */
-    char got;                        /* the byte for ERR_PROTO_EXPECTED_DOLLAR */
-    struct scan_arg args[SCAN_ARGS]; /* located arguments: min(argc, SCAN_ARGS) of them after SCAN_FRAME */
+    bool is_inline;  /* the frame is a line of words: see argv_split */
+    bool negative;   /* the header number began with '-' */
+    bool not_number; /* the header line contains bytes that are no part of a number */
+    enum err error;  /* valid after SCAN_BAD */
+    char got;        /* the byte for ERR_PROTO_EXPECTED_DOLLAR */
+    /* located arguments: min(argc, SCAN_ARGS) of them after SCAN_FRAME */
+    struct scan_arg args[SCAN_ARGS];
 };
 
 /*
- * Consume bytes of one request: *used of them; after SCAN_MORE that is n.
- * After SCAN_FRAME the fields argc, is_inline, at (the frame's length) and args describe the frame until the next
- * call. An empty request (a blank line, "*0", "*-1") is a frame with argc 0: it has no reply.
- * A request whose current argument alone is known to be long is not buffered here: the caller looks at `at` and
- * `bulk_left` after SCAN_MORE and at args[i], which is set as soon as argument i's header is complete.
+ * Consumes bytes of one request, *used of them; after SCAN_MORE *used is n. After SCAN_FRAME the
+ * fields argc, is_inline, at (the frame's length) and args describe the frame until the next call.
+ * An empty request (a blank line, "*0", "*-1") is a frame with argc 0, and has no reply.
+ *
+ * The scan buffers nothing. A caller can recognise a long argument early: after SCAN_MORE by `at`
+ * and `bulk_left`, and by args[i], which is set when argument i's header is complete.
  */
 __attribute__((warn_unused_result)) enum scan_result request_scan(struct request_scan *scan,
                                                                   const struct request_limits *limits, const char *data,
                                                                   size_t n, size_t *used);
 
-/* The next n bytes of the request, n <= bulk_left, were not looked at: they are content whatever they are. */
+/* Skips the next n <= bulk_left bytes of the request without reading: they are content. */
 static inline void request_scan_skip(struct request_scan *scan, size_t n)
 {
     scan->bulk_left -= n;
@@ -76,41 +80,45 @@ static inline void request_scan_skip(struct request_scan *scan, size_t n)
 
 /* ---- replies: all of RESP2 and RESP3 ---- */
 
-#define SCAN_OPEN_MAX (UINT64_C(1) << 40)       /* elements still open in one reply */
-#define SCAN_COUNT_MAX INT32_MAX                /* elements (of a map: pairs) of one aggregate */
-#define SCAN_REPLY_BULK_MAX (UINT64_C(1) << 36) /* bytes of one bulk: far above what Redis holds */
-#define SCAN_DEPTH_MAX 60000                    /* aggregate headers directly inside one another: scripts reach 8,000 */
+#define SCAN_OPEN_MAX (UINT64_C(1) << 40) /* unfinished elements in one reply (chosen) */
+#define SCAN_COUNT_MAX INT32_MAX          /* elements (of a map: pairs) of one aggregate (chosen) */
+/* bytes of one bulk (chosen): far above what Redis stores */
+#define SCAN_REPLY_BULK_MAX (UINT64_C(1) << 36)
+#define SCAN_DEPTH_MAX 60000 /* directly nested aggregate headers (chosen): scripts reach 8,000 */
 
 struct reply_scan {
     uint64_t open;      /* elements still to come; 0 between frames */
-    uint64_t bulk_left; /* bytes of the current bulk still to come, its CRLF not counted */
+    uint64_t bulk_left; /* bytes of the current bulk still to come, without its CRLF */
     uint64_t number;    /* the header number being read */
     uint8_t phase;
-    uint8_t digits;  /* of the header number */
-    bool negative;   /* it began with '-' */
-    uint16_t depth;  /* aggregate headers since the last element that was not one */
-    bool is_top;     /* the element being read is inside no other */
-    char type;       /* of the element being read */
-    char kind;       /* type byte of the whole frame, 0 until it has come: '>' is a push; an attribute is part of the
-                       reply it precedes */
-    uint8_t word;    /* how much is there of a short line whose content is checked */
-    uint32_t errors; /* how many frames have been errors; wraps around */
+    uint8_t digits; /* number of digits in the header number */
+    bool negative;  /* the header number began with '-' */
+    uint16_t depth; /* aggregate headers since the last element that was no aggregate */
+    bool is_top;    /* the element being read is the outermost one */
+    char type;      /* of the element being read */
+    /*
+     * type byte of the whole frame, 0 until known: '>' is a push; an attribute is part of the
+     * following reply
+     */
+    char kind;
+    uint8_t word;    /* state of a short line with checked content */
+    uint32_t errors; /* number of frames that were errors; wraps around */
 };
 
-/* Is a frame of this kind an error? */
+/* True if a frame of this kind is an error. */
 static inline bool scan_is_error(char kind)
 {
     return kind == '-' || kind == '!';
 }
 
-/* As request_scan. SCAN_BAD gives no reason: the connection cannot be used any more. */
+/* Like request_scan. SCAN_BAD has no reason: the connection is not usable any more. */
 __attribute__((warn_unused_result)) enum scan_result reply_scan(struct reply_scan *scan, const char *data, size_t n,
                                                                 size_t *used);
 
 /*
- * Fast path, between frames only: consume at most `most` whole replies, as long as each is a short status, error,
- * integer or bulk; anything else is left to reply_scan. Of the scan only `errors` changes. Returns how many replies;
- * they took *used bytes.
+ * Fast path between frames: consumes at most `most` whole replies, as long as each is a short
+ * status, error, integer or bulk. Anything else is left to reply_scan. Changes only `errors` of the
+ * scan. Returns the number of replies, which took *used bytes.
  */
 __attribute__((warn_unused_result)) uint32_t reply_scan_plain(struct reply_scan *scan, const char *data, size_t n,
                                                               uint32_t most, size_t *used);

@@ -26,7 +26,10 @@ static void take_worker(struct snapshot *s, const struct front *front)
     s->upstream_pauses += count_read(&traffic[RANK_LANE].pauses);
 }
 
-/* The counters are not read at one moment: more may seem to have been closed than accepted. */
+/*
+ * Returns the number of open clients. The counters are not read at one moment: a negative
+ * difference counts as 0.
+ */
 static uint64_t open_now(const struct listener_counts *counts)
 {
     uint64_t gone = 0;
@@ -38,7 +41,10 @@ static uint64_t open_now(const struct listener_counts *counts)
     return came > gone ? came - gone : 0;
 }
 
-/* Port 0 may be configured twice, but names in metrics must differ. */
+/*
+ * Two listeners with port 0 have one configured text. Names in metrics must differ, so the second
+ * gets a number.
+ */
 static void name_listener(struct snapshot *s, size_t l, const char *name)
 {
     snprintf(s->listeners[l].name, sizeof s->listeners[l].name, "%s", name);
@@ -59,9 +65,12 @@ static void take_listeners(struct snapshot *s, const struct census *census)
         s->listeners[l].open = open_now(&s->counts.listeners[l]);
 }
 
-/* ---- the rest ---- */
+/* ---- the snapshot ---- */
 
-/* A cluster can be used while some slots can: the others have a word of their own (census_tell_part). */
+/*
+ * Writes why no slot of a cluster is served. Empty while any slot is; census_tell_part then names
+ * the other slots.
+ */
 static void explain_cluster(const struct census *census, const struct cluster *cluster, char why[CENSUS_WHY_ROOM])
 {
     char words[CLUSTER_WORDS_ROOM];
@@ -81,7 +90,7 @@ void census_tell_part(const struct census *census, char part[CENSUS_WHY_ROOM])
         snprintf(part, CENSUS_WHY_ROOM, "%s", words);
 }
 
-/* Why the home node cannot be used; "": it can. What else there is may be away. */
+/* Writes why the default node cannot be used; "" if the node is up. Other nodes may be down. */
 static void explain_upstream(const struct census *census, char why[CENSUS_WHY_ROOM])
 {
     if (controls_cluster(census->controls) != NULL) {
@@ -100,7 +109,8 @@ static void explain_upstream(const struct census *census, char why[CENSUS_WHY_RO
     if (no_master[0] != '\0')
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.200s has no master: %s", text, no_master);
     else if (state == NODE_SILENT && silence_ns == 0)
-        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s does not answer", text); /* it never has */
+        /* the node has never answered */
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s does not answer", text);
     else if (state == NODE_SILENT)
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s does not answer (for %.1f s)", text,
                  (double)silence_ns / NS_IN_S);

@@ -1,6 +1,8 @@
 /*
- * Collects what operators see (admin/snapshot.h) from the workers' counters and the other parts of the process. Main
- * thread; reads what other threads write, without locking out any worker.
+ * Stats collector: fills the snapshot that operators see (admin/snapshot.h) from the workers'
+ * counters and the other parts of the process.
+ *
+ * Main thread. Reads what other threads write, and takes no lock that stops a worker.
  */
 #ifndef WEIR_RUN_CENSUS_H
 #define WEIR_RUN_CENSUS_H
@@ -14,15 +16,15 @@
 #include "run/memory.h"
 #include "run/topology/controls.h"
 
-/* Where a census looks. */
+/* The sources of a snapshot. */
 struct census {
     const struct config *config;
     const struct topology *topology;
     const struct front_settings *settings;
     const struct listening *listening;
     const struct governor *governor;
-    const struct crew *crew;         /* NULL: not yet */
-    const struct controls *controls; /* NULL: not yet, or no more */
+    const struct crew *crew;         /* NULL before the workers start */
+    const struct controls *controls; /* NULL before the start and after the stop */
     const struct memory *memory;
     struct journal *journal;
     struct history *history;
@@ -32,42 +34,47 @@ struct census {
 
 #define CENSUS_WHY_ROOM sizeof(((struct snapshot *)0)->not_ready)
 
-/* Does weir serve clients, in the sense of /readyz? If not, `why` says why. */
+/* True if weir is ready in the sense of /readyz. If not, writes the reason to `why`. */
 bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM]);
 
-/* Of a cluster that is not served in full, which part is; else "". */
+/* Writes which part of a partly served cluster is down; else "". */
 void census_tell_part(const struct census *census, char part[CENSUS_WHY_ROOM]);
 
-/* What clients get while it is not ready, because of its upstream. */
+/* Returns what clients get while the upstream keeps weir from being ready. */
 const char *census_clients_get(const struct census *census);
 
-/* A new snapshot; one reference. NULL: out of memory. It has no history. */
+/* Returns a new snapshot without history; one reference. NULL: out of memory. */
 struct snapshot *census_look(const struct census *census);
 
-/* A new snapshot, which is also added to the history; one reference. NULL: out of memory. */
+/* Returns a new snapshot and adds it to the history; one reference. NULL: out of memory. */
 struct snapshot *census_take(const struct census *census);
 
-/* ---- its parts: census_limits.c and census_nodes.c ---- */
+/* ---- census_limits.c and census_nodes.c ---- */
 
-/* Those of policies and of single subjects; named ones. False: out of memory. */
+/*
+ * Add the limits of policies and of single subjects to the snapshot, and the named limits. False:
+ * out of memory.
+ */
 __attribute__((warn_unused_result)) bool census_take_limits(struct snapshot *snapshot, const struct census *census);
 __attribute__((warn_unused_result)) bool census_take_named(struct snapshot *snapshot, const struct census *census);
 
-/* What limits of that id have done, on all workers. */
+/* Adds the counters that all workers keep for this limit id to `to`. */
 void census_sum_tallies(struct snapshot_limit *to, const struct census *census, uint16_t id);
 
 /*
- * Set `used` and `fullest` of snapshot->limits, which are in the order of their policies, using
- * snapshot->tops. How much of a limit is used: by all together with scope PER_POLICY, else by the
- * fullest among the heaviest subjects; others are not looked at. Takes the subjects' shard locks
- * briefly.
+ * Sets `used` and `fullest` of snapshot->limits from snapshot->tops. The limits are in the order of
+ * their policies.
+ *
+ * Usage of a limit with scope PER_POLICY is the usage of its one funnel. Usage of any other limit
+ * is the highest among the heaviest subjects; lighter subjects are not read. Takes the subjects'
+ * shard locks briefly.
  */
 void census_take_fullness(struct snapshot *snapshot, const struct census *census);
 
-/* False: out of memory. */
+/* Fills the snapshot's nodes. False: out of memory. */
 __attribute__((warn_unused_result)) bool census_take_nodes(struct snapshot *s, const struct census *census);
 
-/* How the home node is. */
+/* The state of the default node. */
 enum node_state census_home_state(const struct census *census);
 
 #endif

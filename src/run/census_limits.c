@@ -1,4 +1,4 @@
-/* The limits that operators see in a snapshot: what they have done, and how full they are. */
+/* The limits of a snapshot: their counters, and how much of each is used. */
 #include "run/census.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static void copy(char *out, size_t room, struct slice text)
     snprintf(out, room, "%.*s", (int)text.len, text.at);
 }
 
-/* ---- of policies ---- */
+/* ---- limits of policies ---- */
 
 void census_sum_tallies(struct snapshot_limit *to, const struct census *census, uint16_t id)
 {
@@ -30,7 +30,7 @@ void census_sum_tallies(struct snapshot_limit *to, const struct census *census, 
     }
 }
 
-/* Limits of one line may have the same label: the second becomes label#2. */
+/* Limits of one policy may have one label: the second becomes label#2. */
 static void name_rule(struct snapshot_limit *limits, size_t i, const struct policy *policy, size_t of_policy)
 {
     unsigned same = 1;
@@ -60,7 +60,7 @@ static void describe(struct snapshot_limit *to, const struct policies *policies,
     to->subjects = atomic_load_explicit(&policy->record->subjects, memory_order_relaxed);
 }
 
-/* As run/watch.c has seen it; history_note, which sees more of it, may say otherwise. */
+/* The state that run/watch.c has noted. history_note sees more, and may replace that state. */
 static enum limit_state limit_state_of(const struct front_settings *settings, uint16_t id)
 {
     if (settings->stopping == NULL)
@@ -79,7 +79,7 @@ static void take_limit(struct snapshot_limit *to, const struct census *census, c
     to->state = limit_state_of(census->settings, limit->id);
 }
 
-/* ---- those of single subjects ---- */
+/* ---- limits of single subjects ---- */
 
 static bool has_row(const struct snapshot *s, uint16_t id)
 {
@@ -89,7 +89,7 @@ static bool has_row(const struct snapshot *s, uint16_t id)
     return false;
 }
 
-/* Not as any other row: as name_rule does it. */
+/* Writes a rule name that no other row has: label, label#2 ... as name_rule does. */
 static void name_only_own(const struct snapshot *s, struct snapshot_limit *to, const char *label)
 {
     unsigned same = 1;
@@ -101,7 +101,7 @@ static void name_only_own(const struct snapshot *s, struct snapshot_limit *to, c
         snprintf(to->rule + len, sizeof to->rule - len, "#%u", same);
 }
 
-/* The policy has no such line: what single subjects have of it is a row of its own. */
+/* Adds a row for a limit that only single subjects have, not their policy. */
 static void add_only_own(struct snapshot *s, const struct census *census, const struct policy *policy,
                          const struct limit *limit)
 {
@@ -162,7 +162,7 @@ bool census_take_limits(struct snapshot *s, const struct census *census)
     return true;
 }
 
-/* ---- named ones ---- */
+/* ---- named limits ---- */
 
 bool census_take_named(struct snapshot *s, const struct census *census)
 {
@@ -189,27 +189,30 @@ bool census_take_named(struct snapshot *s, const struct census *census)
     return true;
 }
 
-/* ---- how full limits are ---- */
+/* ---- usage of limits ---- */
 
-/* The sources. */
+/* The sources that the functions below read, and one policy. */
 struct look {
     struct subjects *tables[2];
     uint64_t now_ns;
-    uint32_t block_id; /* what blocks refuse is no use of a limit */
+    uint32_t block_id; /* refusals by a block use no limit */
     const struct policy *policy;
     const struct exceptions *exceptions;
-    struct snapshot_limit *limits; /* the policy's */
-    struct snapshot_limit *end;    /* of all */
+    struct snapshot_limit *limits; /* the first row of the policy */
+    struct snapshot_limit *end;    /* the end of all rows */
 };
 
-/* ---- the fullest of each limit ---- */
+/* ---- the subjects that use a limit most ---- */
 
 static bool is_same(const struct top_entry *a, const struct top_entry *b)
 {
     return slice_eq(slice_of(a->subject, a->subject_len), slice_of(b->subject, b->subject_len));
 }
 
-/* Its place among the holders; a subject is there once, with the most that is known of it. */
+/*
+ * Inserts the subject among the limit's holders, highest usage first. A subject is listed once,
+ * with its highest usage.
+ */
 static void rank_holder(struct snapshot_limit *limit, const struct top_entry *row, double used)
 {
     size_t at = 0;
@@ -227,7 +230,10 @@ static void rank_holder(struct snapshot_limit *limit, const struct top_entry *ro
     limit->holders[at] = (struct snapshot_holder){row, used};
 }
 
-/* `row`: who it is; NULL: everybody of the policy. */
+/*
+ * Raises the limit's usage to `used`. `row`: the subject that uses it; NULL: all subjects of the
+ * policy.
+ */
 static void raise_to(struct snapshot_limit *limit, double used, const struct top_entry *row)
 {
     struct slice who = row != NULL ? slice_of(row->subject, row->subject_len) : SLICE("");
@@ -240,7 +246,9 @@ static void raise_to(struct snapshot_limit *limit, double used, const struct top
     snprintf(limit->fullest, sizeof limit->fullest, "%.*s", (int)who.len, who.at);
 }
 
-/* How much of a funnel is used: 1 when nothing more would pass; above 1 it is in debt. */
+/*
+ * Returns how much of a funnel is used: 1 when nothing more would pass, above 1 when it is in debt.
+ */
 static double used_of(const struct account *account, unsigned index, uint64_t now_ns)
 {
     const struct limit *limit = &account->policy->limits[index];
@@ -250,13 +258,16 @@ static double used_of(const struct account *account, unsigned index, uint64_t no
     return (double)standing.reset_after_ns / (double)rate_span_ns(&limit->rate, limit->rate.burst);
 }
 
-/* With a burst of 1 the funnel is full after every command: that says nothing. */
+/* True if usage means something. With a burst of 1 the funnel is full after every command. */
 static bool says_something(const struct limit *limit, enum scope scope)
 {
     return limit->scope == scope && limit->action != OVER_DENY && limit->rate.burst > 1;
 }
 
-/* The row of that limit; NULL: it has none. Those of the policy, then those that only single subjects have. */
+/*
+ * Returns the row of that limit: the policy's rows first, then rows that only single subjects have.
+ * NULL: none.
+ */
 static struct snapshot_limit *row_of(const struct look *look, uint16_t id)
 {
     for (unsigned i = 0; i < look->policy->n_limits; i++)
@@ -269,7 +280,10 @@ static struct snapshot_limit *row_of(const struct look *look, uint16_t id)
     return NULL;
 }
 
-/* By what binds the holder: a subject may have lines of its own. */
+/*
+ * Reads the funnels by `bound`, the policy that binds the holder: a subject may have lines of its
+ * own.
+ */
 static void look_at_funnels(const struct look *look, const struct policy *bound, struct subject *holder,
                             enum scope scope, const struct top_entry *top)
 {
@@ -298,7 +312,10 @@ static void look_at_subject(const struct look *look, struct subjects *table, con
     subject_put(table, subject);
 }
 
-/* For a limit on all commands the subject's rate counts too, since its commands may come one by one. */
+/*
+ * For a limit on all commands the subject's rate counts too: commands that come one by one leave
+ * the funnel empty.
+ */
 static void look_at_rate(const struct look *look, const struct top_entry *top)
 {
     const struct policy *bound = what_binds(look, top);

@@ -1,4 +1,4 @@
-/* The servers that operators see in a snapshot. */
+/* The servers in a snapshot. */
 #include "run/census.h"
 
 #include <stdio.h>
@@ -8,24 +8,25 @@
 #include "base/clock.h"
 #include "run/topology/cluster.h"
 
-/* ---- how a node is ---- */
+/* ---- state of a node ---- */
 
-/* What is known of one server. */
+/* One server and its state. */
 struct about {
     const struct node *node;
-    const struct control *control; /* NULL: none */
-    struct nodes_sum sum;          /* zero, where nothing is sent there */
+    const struct control *control; /* NULL: no control connection */
+    struct nodes_sum sum;          /* zero if no lane leads there */
 };
 
-/* Clients' lanes to it that are greeted. */
+/* Returns the number of greeted client lanes to the node. */
 static uint64_t count_ready(const struct lane_counts *counts)
 {
     return count_read(&counts->lists[LIST_SHARED]) + count_read(&counts->lists[LIST_PRIVATE]);
 }
 
 /*
- * A control connection that is turned away tells of weir's own rights, or of maxclients: while clients have lanes the
- * node is up. One that cannot connect, or gets no answer, tells that it is away, whatever lanes are still open.
+ * True if the node is up. A control connection that Redis rejects shows a lack of rights of weir's
+ * own user, or maxclients: the node is up while clients have lanes. A control connection that
+ * cannot connect, or gets no answer, shows that the node is down, even while lanes are open.
  */
 static bool is_connected(const struct about *about)
 {
@@ -52,7 +53,10 @@ static void sum_workers(const struct census *census, sum_fn sum_of, size_t row, 
         sum_of(&crew_front(census->crew, w)->nodes, row, sum);
 }
 
-/* Of several servers each has its own counts alone: one that is the master now has not sent what its predecessor has. */
+/*
+ * With several servers each row has the counts of its own node. A new master must not show what its
+ * predecessor has sent.
+ */
 static sum_fn summing(const struct census *census)
 {
     bool are_several = census->controls != NULL &&
@@ -91,7 +95,10 @@ static void take_addresses(struct snapshot_node *to, const struct node *node, co
     }
 }
 
-/* How old the master's state is that a replica has, at most. It is known where clients may read from replicas. */
+/*
+ * Sets how old the replica's copy of the master's state is, at most. Known only where clients may
+ * read from replicas.
+ */
 static void take_lag(struct snapshot_node *to, const struct node *node, uint64_t now_ns)
 {
     uint64_t as_of_ns = atomic_load_explicit(&node->reach.as_of_ns, memory_order_relaxed);
@@ -126,7 +133,7 @@ static enum node_use use_of(const struct census *census, size_t row, const struc
     return is_read ? USED_FOR_READS : USED_FOR_NOTHING;
 }
 
-/* A row of the snapshot for each node of the view; NULL: the node is no member. */
+/* Returns the snapshot's row of a node of the view; NULL: the node is no member. */
 static struct snapshot_node *row_of_node(struct snapshot *s, const struct cluster *cluster, size_t number)
 {
     const struct member *member = cluster_member(cluster, number);
@@ -181,7 +188,7 @@ static void take_server(struct snapshot_node *to, const struct census *census, c
     take_about(to, &about, s->taken_ns);
 }
 
-/* Without controls, as at the start: nothing is known but the address. */
+/* Adds the default node before controls exist (at the start): only its address is known. */
 static void take_home(struct snapshot_node *to, const struct census *census, const struct snapshot *s)
 {
     struct about about;
@@ -206,7 +213,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Of all nodes together. Whether the upstream is up is the home node's to say. */
+/* Sums all nodes. The state of the upstream is the state of the default node. */
 static void take_whole(struct snapshot *s, const struct census *census)
 {
     struct about home;

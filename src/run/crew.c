@@ -10,27 +10,32 @@
 struct crew {
     struct worker **workers;
     unsigned n_workers;
-    unsigned generation;   /* of the tables that were handed out last */
-    struct tables *handed; /* the last, and those before that some worker may still use: freed on this thread */
+    unsigned generation; /* number of the newest published tables */
+    /*
+     * published tables, newest last; older ones may still be in use by a worker. Freed on the main
+     * thread
+     */
+    struct tables *handed;
     size_t n_handed;
-    unsigned settled;          /* of those that settle was called for last */
+    unsigned settled;          /* the generation for which settle was called last */
     void (*settle)(void *arg); /* NULL: not set yet */
     void *settle_arg;
     struct worker_ops ops;
     void (*carry_out)(void *arg, struct order *order);
     void *arg;
-    uv_async_t stirred;  /* woken when a worker has reported something */
-    struct list carried; /* orders carried out, which wait until every worker has adopted the tables */
-    void (*on_stage)(void *arg, enum worker_stage stage); /* NULL: it does not drain */
+    uv_async_t stirred; /* sent by workers that have something to report */
+    /* admin commands carried out, waiting until every worker has adopted the tables */
+    struct list carried;
+    void (*on_stage)(void *arg, enum worker_stage stage); /* NULL: not draining */
     void *stage_arg;
     enum worker_stage told_stage;  /* the last stage that on_stage was called for */
-    void (*on_adopted)(void *arg); /* see crew_when_adopted; NULL: there is nothing to tell */
+    void (*on_adopted)(void *arg); /* see crew_when_adopted; NULL: none is waiting */
     void *adopted_arg;
     unsigned pokes; /* how often each worker was poked */
 
-    pthread_mutex_t lock; /* protects the two below */
-    struct list given;    /* new orders */
-    bool is_stopping;     /* orders are no longer taken */
+    pthread_mutex_t lock; /* protects given and is_stopping */
+    struct list given;    /* new admin commands */
+    bool is_stopping;     /* no more admin commands are taken */
 };
 
 /* ---- settings ---- */
@@ -122,7 +127,7 @@ static bool is_adopted(const struct crew *crew)
     return true;
 }
 
-/* To the next worker that is to have a part in it. False: there is none. */
+/* Passes the admin command to the next worker that takes part in it. False: none is left. */
 static bool send_round(struct crew *crew, struct order *order)
 {
     order->is_on_its_round = order_goes_round(order) && order->visited < crew->n_workers;
@@ -146,7 +151,10 @@ static void carry_out(struct crew *crew)
     }
 }
 
-/* Policies are many, and no worker is to spend its time on freeing them: this thread lets them go last. */
+/*
+ * Releases all but the newest `keep` tables. The last reference is dropped on this thread: freeing
+ * many policies would delay a worker's clients.
+ */
 static void let_tables_go(struct crew *crew, size_t keep)
 {
     size_t n = crew->n_handed > keep ? crew->n_handed - keep : 0;
@@ -163,7 +171,10 @@ static void note_handed(struct crew *crew, const struct tables *tables)
     crew->handed[crew->n_handed++] = tables_get(tables);
 }
 
-/* Before anybody is told: what was changed is done by then. */
+/*
+ * Calls settle once per generation, before any client gets an answer: the change is complete by
+ * then.
+ */
 static void settle(struct crew *crew)
 {
     if (crew->settle == NULL || crew->settled == crew->generation || !is_adopted(crew))
@@ -216,7 +227,7 @@ static void on_stirred(uv_async_t *async)
     if (list_is_empty(&crew->carried)) {
         carry_out(crew);
         return_carried(crew);
-    } /* else it is done when the last worker has adopted the tables */
+    } /* otherwise carried out after the last worker's adoption */
     tell_adopted(crew);
     tell_stages(crew);
 }

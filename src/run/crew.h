@@ -1,9 +1,9 @@
 /*
- * All workers together: hands out new tables to each of them, and takes the orders of their clients (LIMIT SET, RELOAD
- * ...).
+ * All workers together: hands new tables to each worker, and takes the admin commands of their
+ * clients (LIMIT SET, LIMIT RELOAD ...).
  *
- * Orders are carried out on the main thread, one after the other, and answered once every worker has adopted what they
- * changed. All functions are for the main thread.
+ * Admin commands are carried out on the main thread, one after the other. Each is answered once
+ * every worker has adopted the change. All functions are for the main thread.
  */
 #ifndef WEIR_RUN_CREW_H
 #define WEIR_RUN_CREW_H
@@ -16,54 +16,70 @@
 struct crew;
 
 /*
- * Set what workers share from the configuration, which outlives it; the caller sets journal and unlimited.
+ * Sets what workers share from the configuration, which must outlive the settings. The caller sets
+ * journal and unlimited.
  */
 void crew_settings_init(struct front_settings *settings, const struct config *config);
 
-/* After the last worker has ended. */
+/* Frees what the settings own, after the last worker has ended. */
 void crew_settings_fini(struct front_settings *settings);
 
-/* Start settings->n_workers workers, each with its own references to what is in `tables`. */
+/* Starts settings->n_workers workers. Each takes its own references to what `tables` holds. */
 struct crew *crew_start(struct loop *main_loop, struct front_settings *settings, const struct listening *listening,
                         const struct tables *tables);
 
 /*
- * Set the function that carries out orders, which stay the crew's. In the turn that starts the crew, before any comes.
+ * Sets the function that carries out admin commands. The workers keep ownership of each command. To
+ * be called in the iteration that starts the workers, before any command comes.
  */
 void crew_obey(struct crew *crew, void (*carry_out)(void *arg, struct order *order), void *arg);
 
-/* Set the function to be called each time every worker has adopted the tables that were published last. */
+/*
+ * Sets the function that is called each time every worker has adopted the newest published tables.
+ */
 void crew_watch(struct crew *crew, void (*settle)(void *arg), void *arg);
 
-/* Hand new tables to every worker; the caller keeps its references. The crew sets their generation. */
+/*
+ * Hands new tables to every worker. The caller keeps its references. Sets the generation of the
+ * tables.
+ */
 void crew_publish(struct crew *crew, const struct tables *tables);
 
 /*
- * Call on_adopted once, on the main thread, when every worker has the tables that were published last: at once if
- * each has them already. A second call before that takes the place of the first.
+ * Calls on_adopted once, on the main thread, when every worker has the newest published tables; at
+ * once if each has them already. A second call before that replaces the first.
  */
 void crew_when_adopted(struct crew *crew, void (*on_adopted)(void *arg), void *arg);
 
-/* A worker's front. The caller may use only what any thread may read. */
+/* Returns a worker's front. The caller may use only what any thread may read. */
 const struct front *crew_front(const struct crew *crew, unsigned worker);
 
 /*
- * Let every worker drain (worker.h). on_stage is called on the main thread, once for each stage that all workers have
- * reached: WORKER_IS_DEAF, then WORKER_IS_EMPTY.
+ * Makes every worker drain (worker.h). on_stage is called on the main thread, once for each stage
+ * that all workers have reached: WORKER_IS_DEAF, then WORKER_IS_EMPTY.
  */
 void crew_drain(struct crew *crew, uint64_t tick_ms, bool has_successor, void (*on_stage)(void *arg, enum worker_stage),
                 void *arg);
 
-/* Whom it waits for, on all workers: as many, and the first few by name. */
+/*
+ * Sets the number of clients that the drain waits for, on all workers, and the names of the first
+ * few.
+ */
 void crew_holders(struct crew *crew, struct drain_holders *out);
 
-/* Make every worker look at front_settings.memory_pressure. */
+/* Makes every worker read front_settings.memory_pressure. */
 void crew_stir(struct crew *crew);
 
-/* Has the loop of every worker turned since this last returned true? If so the check begins anew. */
+/*
+ * True if the loop of every worker has iterated since this function last returned true. After true
+ * the check begins anew.
+ */
 bool crew_beats(struct crew *crew);
 
-/* Stop all workers, asynchronously. crew_join waits for their threads and frees, after the main loop has ended. */
+/*
+ * crew_stop stops all workers asynchronously. crew_join waits for their threads and frees; call it
+ * after the main loop has ended.
+ */
 void crew_stop(struct crew *crew);
 void crew_join(struct crew *crew);
 

@@ -8,13 +8,13 @@
 #include "base/log.h"
 
 /*
- * How long silent clients may stay, and then those who have been told to go: long enough for a command that is on its
- * way, short enough for whoever waits for weir to stop.
+ * How long idle clients may stay, and then clients that were told to close. Chosen: long enough for
+ * a command on its way, short enough for an operator that waits for weir to stop.
  */
 #define TICK_MS 1000
 #define TICKS_IN_TIMEOUT 10
 
-/* How often it is told who is still there. */
+/* How often the log names the clients that are left. */
 #define TELL_MS 5000
 #define TELLS_IN_TIMEOUT 6
 #define HOLDERS_ROOM (DRAIN_NAMED * (DRAIN_LINE + 2) + 32)
@@ -31,7 +31,10 @@ static void on_stage(void *arg, enum worker_stage stage)
     }
 }
 
-/* Who is still there: "a (in MULTI), b (subscribed), and 4 more". How many they are. */
+/*
+ * Prints the clients that are left: "a (in MULTI), b (subscribed), and 4 more". Returns the number
+ * of clients.
+ */
 static unsigned list_holders(const struct drain *drain, char out[HOLDERS_ROOM])
 {
     struct drain_holders holders;
@@ -67,7 +70,7 @@ static void on_deadline(uv_timer_t *timer)
     drain->on_over(drain->arg);
 }
 
-/* One of so many parts of the time-out, but at most `most_ms`. */
+/* Returns one of `parts` equal parts of the time-out in ms, but at most `most_ms`. */
 static uint64_t part_ms(uint64_t timeout_ns, uint64_t parts, uint64_t most_ms)
 {
     uint64_t own_ms = timeout_ns / NS_PER_MS / parts + 1;

@@ -1,8 +1,9 @@
 /*
- * How weir stops: nobody is accepted any more, clients leave between two commands (front/client/drain.h), and after
- * drain-timeout those who are left are closed. Until then the log says every few seconds who they are. The main thread.
+ * The drain of the process: workers accept no more clients, and clients are closed between two
+ * commands (front/client/drain.h). After drain-timeout the remaining clients are closed. Every few
+ * seconds the log names the clients that are left. Main thread.
  *
- *   drain_begin -> each worker: accepts nobody (deaf), then lets its clients go (empty)
+ *   drain_begin -> each worker: stops accepting (deaf), then closes its clients (empty)
  *               <- crew: all workers are deaf: the listening sockets are closed
  *               <- crew: all workers are empty, or the deadline has come: on_over
  */
@@ -22,7 +23,7 @@ struct drain {
     struct listening *listening;
     uint64_t timeout_ns; /* 0: clients are closed at once */
     _Atomic unsigned *clients;
-    void (*on_over)(void *arg); /* called once: the crew is to be stopped now */
+    void (*on_over)(void *arg); /* called once: the workers may be stopped now */
     void *arg;
     /* private, zero before */
     uv_timer_t deadline;
@@ -30,16 +31,16 @@ struct drain {
     uint64_t began_ns;
     bool is_on;
     bool has_successor;
-    char who[24]; /* "process 4711: ", where a successor writes the same log */
+    char who[24]; /* "process 4711: " if a successor writes the same log */
 };
 
 /*
- * Begin; on_over follows, maybe before this returns. With has_successor (a process that has the listening sockets too)
- * connections not accepted yet are left to it.
+ * Begins the drain. on_over follows, maybe before this returns. With has_successor (a process that
+ * has the listening sockets too) connections that wait to be accepted are left to the successor.
  */
 void drain_begin(struct drain *drain, struct loop *loop, bool has_successor);
 
-/* Asynchronous, as the loop is closed. Safe on one that has not begun. */
+/* Asynchronous, as the loop is closed. Does nothing if the drain has not begun. */
 void drain_close(struct drain *drain);
 
 #endif

@@ -16,12 +16,12 @@
 
 _Static_assert(LISTENS_MAX < ENTRANCES_MAX, "each address and the operators' socket has a number of its own");
 
-/* One address, as configured. */
+/* One configured address. */
 struct place {
     char text[ADDRESS_TEXT];
-    const char *path;            /* of a unix socket's file that is to be removed; NULL: none */
-    struct listen_rights rights; /* of that file */
-    dev_t device;                /* identifies that file: it may have been replaced since */
+    const char *path;            /* file of a unix socket to be removed at the end; NULL: none */
+    struct listen_rights rights; /* rights of the file */
+    dev_t device;                /* identifies the file, which another process may replace */
     ino_t inode;
     struct entrance entrance;
     struct heirloom *sockets;
@@ -77,7 +77,7 @@ static void watch(struct listening *l, unsigned worker, int fd, const struct pla
     watched->openings[watched->n++] = (struct opening){fd, &place->entrance};
 }
 
-/* Every inherited socket must be accepted from: connections may be waiting in it. */
+/* Every inherited socket must have a worker that accepts: connections may be waiting in it. */
 static void take_inherited(struct listening *l, struct place *place, struct endpoint *at, struct inherited *inherited)
 {
     int fd;
@@ -85,11 +85,12 @@ static void take_inherited(struct listening *l, struct place *place, struct endp
     while ((fd = inherit_take(inherited, at, &is_systemds)) >= 0) {
         watch(l, (unsigned)(place->n_sockets % l->workers), fd, place);
         add_socket(place, fd, is_systemds);
-        place->path = NULL; /* the predecessor's, which may go on, or systemd's */
+        /* the file belongs to the predecessor, which may go on, or to systemd */
+        place->path = NULL;
     }
 }
 
-/* Can several sockets be bound to the address (SO_REUSEPORT)? */
+/* True if several sockets can be bound to the address (SO_REUSEPORT). */
 static bool has_peers(const struct place *place)
 {
     int is_shared = 0;
@@ -128,7 +129,7 @@ static void note_file(struct place *place)
     }
 }
 
-/* Remove the file, if it is still the one made here. */
+/* Removes the file if it is still the one that this process made. */
 static void remove_file(struct place *place)
 {
     struct stat file;
@@ -163,7 +164,7 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
         log_error("cannot listen on %s: %s", place->text, why);
     place->path = address->is_unix ? address->host : NULL;
     if (why != NULL || !open_for_all(l, place, &at, &listen->rights, inherited)) {
-        place->path = NULL; /* it may be somebody else's file */
+        place->path = NULL; /* the file may belong to another program */
         return false;
     }
     note_file(place);
@@ -206,7 +207,7 @@ struct heirloom listening_socket(const struct listening *l, size_t i)
     return (struct heirloom){.fd = -1};
 }
 
-/* True for a unix socket of a predecessor's, whose file this process has not taken over. */
+/* True for a unix socket of a predecessor if this process has not taken its file over. */
 static bool is_handed_over(const struct place *place)
 {
     return place->entrance.is_unix && place->path == NULL && !place->sockets[0].is_systemds;
@@ -223,7 +224,7 @@ bool listening_take_over(struct listening *l)
     for (size_t i = 0; i < l->n_places; i++) {
         struct place *place = &l->places[i];
         int error = is_handed_over(place) ? -listen_set_rights(path_of(place), &place->rights) : 0;
-        if (error != 0 && error != ENOENT) { /* a socket whose file is gone stays as it is */
+        if (error != 0 && error != ENOENT) { /* a socket without a file stays as it is */
             say_cannot_listen(place->text, &place->entrance, error);
             return false;
         }
@@ -242,7 +243,7 @@ void listening_hand_over(struct listening *l)
         l->places[i].path = NULL;
 }
 
-/* What systemd holds it goes on holding, with its queue. */
+/* Sockets of systemds stay open in systemd, with their queue. */
 void listening_refuse(struct listening *l)
 {
     for (size_t i = 0; i < l->n_places; i++) {

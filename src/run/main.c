@@ -1,6 +1,4 @@
-/*
- * The command line.
- */
+/* The command line. */
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,8 +24,8 @@
 struct options {
     const char *file;
     bool is_test, is_strict, is_dump;
-    const char *explain; /* subject; NULL: not asked */
-    char **words;        /* the command that is to be explained */
+    const char *explain; /* the subject of --explain; NULL: not given */
+    char **words;        /* the command to be explained */
     int n_words;
 };
 
@@ -73,7 +71,7 @@ __attribute__((noreturn)) static void refuse(const char *what, const char *why)
     exit(EXIT_CONFIG);
 }
 
-/* Do the options go together? Exits if they do not. */
+/* Exits if the options do not go together. */
 static void check(const struct options *options)
 {
     if (options->is_strict && !options->is_test)
@@ -89,7 +87,7 @@ static void check(const struct options *options)
         refuse(options->words[0], " is not an option; the configuration is given with -c");
 }
 
-/* Exits for options that only print, and for bad ones. */
+/* Exits after options that only print, and for bad options. */
 static struct options parse(int argc, char **argv)
 {
     static const struct option names[] = {{"version", no_argument, NULL, 'v'},
@@ -169,7 +167,7 @@ static int tell(const struct options *options, const struct config *config, cons
     if (why[0] != '\0')
         fprintf(stderr, "weir: %s\n", why);
     if (result != EXPLAINED_NOT && why[0] != '\0' && options->is_strict)
-        return EXIT_CONFIG; /* what nobody knows proves nothing */
+        return EXIT_CONFIG; /* an unknown command proves nothing */
     return result == EXPLAINED_PASSES ? 0 : result == EXPLAINED_STOPPED ? EXIT_EXPLAINED : EXIT_CONFIG;
 }
 
@@ -212,7 +210,7 @@ static bool open_log(const struct config *config)
     return why == NULL;
 }
 
-/* What is said of the configuration, until it is known where the log goes. */
+/* Messages about the configuration, kept until the log is open. */
 struct remarks {
     struct remark {
         bool is_error;
@@ -228,7 +226,7 @@ static void note_remark(void *arg, bool is_error, const char *line)
     remarks->at[remarks->n++] = (struct remark){is_error, mem_strdup(line)};
 }
 
-/* To the log, or to stderr as text if there is none. Empties them. */
+/* Writes the messages to the log, or as text to stderr if there is no log. Empties the list. */
 static void tell_remarks(struct remarks *remarks, bool has_log)
 {
     for (size_t i = 0; i < remarks->n; i++) {
@@ -247,7 +245,7 @@ static int run(const struct options *options, struct command_table *builtin, con
 {
     struct remarks remarks = {0};
     struct config_file file = {.path = options->file, .report = note_remark, .arg = &remarks};
-    signals_keep(); /* what comes while the file is read is carried out later */
+    signals_keep(); /* a signal that comes while the file is read is carried out later */
     succession_tell_reasons();
     struct config *config = config_read(&file, builtin);
     int status = config != NULL ? EXIT_SYSTEM : EXIT_CONFIG;
@@ -267,7 +265,8 @@ static int run(const struct options *options, struct command_table *builtin, con
 int main(int argc, char **argv)
 {
     char path[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1); /* later the file may have been replaced */
+    /* read now: the file may be replaced later */
+    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
     path[len < 0 ? 0 : len] = '\0';
     const struct program program = {len > 0 ? path : argv[0], argv};
     struct options options = parse(argc, argv);

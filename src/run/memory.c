@@ -7,7 +7,8 @@
 #include "limit/figures/demand.h"
 
 #define LOOK_MS 100
-#define CALLS_MIN_BYTES 65536 /* for what is remembered of calls: some thousand, so that a pipeline fits */
+/* least room for the state of calls: some thousand calls, so that a pipeline fits */
+#define CALLS_MIN_BYTES 65536
 #define SHARE_MIN_BYTES 16384 /* bytes of unread replies that every client may have */
 
 static uint64_t worker_bytes(const struct front *front)
@@ -37,7 +38,10 @@ uint64_t memory_used(const struct memory *memory)
     return used + demand_bytes();
 }
 
-/* All unread replies together may take half of the limit: a client with more than its share of that has many. */
+/*
+ * Returns each client's share of the bytes for unread replies. All unread replies together may take
+ * half of the limit.
+ */
 static uint64_t share(const struct memory *memory)
 {
     unsigned n = n_clients(memory);
@@ -46,8 +50,8 @@ static uint64_t share(const struct memory *memory)
 }
 
 /*
- * Of what is left each client may have an eighth for its calls, but some dozens of kilobytes
- * always.
+ * Returns the bytes that each client may use for its calls: an eighth of the free memory, but at
+ * least CALLS_MIN_BYTES.
  */
 static uint64_t for_calls(const struct memory *memory, uint64_t used)
 {

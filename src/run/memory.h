@@ -1,10 +1,10 @@
 /*
- * Keeps weir below memory-limit, as well as possible: adds up what clients make it allocate, ten times a second while
- * there is a limit, and tells the workers which step of base/ladder.h holds.
+ * Keeps weir below memory-limit as far as possible: adds up what clients make it allocate, ten
+ * times a second while there is a limit. Tells the workers which step of base/ladder.h is in force.
  *
- * Counted is what grows with clients and traffic: clients, their buffers, lanes, subjects. The process' resident size
- * is not used: it includes freed memory that the allocator still keeps, which no backpressure would reduce. Main
- * thread.
+ * Counts what grows with clients and traffic: clients, their buffers, lanes, subjects. The resident
+ * size of the process is not used: it includes freed memory that the allocator keeps, which no
+ * back-pressure would reduce. Main thread.
  */
 #ifndef WEIR_RUN_MEMORY_H
 #define WEIR_RUN_MEMORY_H
@@ -14,24 +14,24 @@
 #include "run/crew.h"
 
 struct memory {
-    struct crew *crew; /* NULL: not yet */
+    struct crew *crew; /* NULL before memory_open */
     struct front_settings *settings;
     struct journal *journal;
     uv_timer_t timer;
-    uint64_t limit_bytes; /* 0: none */
+    uint64_t limit_bytes; /* 0: no limit */
     enum ladder_step step;
-    bool must_trim; /* the workers have freed memory: call malloc_trim */
+    bool must_trim; /* the workers have freed memory: the next look calls malloc_trim */
 };
 
-/* After the crew has been started. */
+/* To be called after the workers have started. */
 void memory_open(struct memory *memory, struct loop *loop, struct crew *crew, struct front_settings *settings,
                  struct journal *journal);
 void memory_close(struct memory *memory);
 
-/* Change the limit; 0: none. */
+/* Changes the limit; 0: no limit. */
 void memory_set_limit(struct memory *memory, uint64_t limit_bytes);
 
-/* What is counted, in bytes; 0 before memory_open. */
+/* Returns the counted bytes; 0 before memory_open. */
 uint64_t memory_used(const struct memory *memory);
 
 #endif

@@ -27,8 +27,9 @@
 #include "run/topology/controls.h"
 #include "run/watch.h"
 
-#define LOOK_MS 1000               /* between two looks at the limits' tallies, and between two snapshots */
-#define GIVE_UP_NS (30 * NS_PER_S) /* a process that takes over is ready after so long, or ends */
+/* interval of the looks at the limits' counters, and of snapshots */
+#define LOOK_MS 1000
+#define GIVE_UP_NS (30 * NS_PER_S) /* a successor that cannot serve after this time ends */
 
 enum { ON_TERM, ON_INT, ON_HUP, ON_USR1, ON_USR2, SIGNALS };
 
@@ -38,21 +39,21 @@ static const int signal_numbers[SIGNALS] = {
 struct proxy {
     const struct config *config;
     const struct program *program;
-    struct loop loop; /* the main thread's: signals, the control lane, orders */
+    struct loop loop; /* the main thread's loop: signals, control lanes, admin commands */
     struct upstream upstream;
-    struct topology *topology; /* NULL: not yet */
+    struct topology *topology; /* NULL before start_controls */
     struct front_settings settings;
     struct journal *journal;
     struct governor *governor;
     struct listening *listening;
     struct dialling *dialling;
-    struct crew *crew;   /* NULL: not yet */
-    struct watch *watch; /* NULL: not yet */
+    struct crew *crew;   /* NULL before start_workers */
+    struct watch *watch; /* NULL before start_workers */
     struct reporter reporter;
     struct history *history;
     uint64_t started_unix_ms;
     uint64_t started_ns;
-    struct controls *controls; /* NULL: not yet */
+    struct controls *controls; /* NULL before start_controls and after close_main */
     uv_signal_t signals[SIGNALS];
     uv_timer_t look;
     struct sd_notify service;
@@ -60,22 +61,22 @@ struct proxy {
     struct drain drain;
     struct memory memory;
     struct upkeep upkeep;
-    struct upgrade upgrade;       /* by a process that takes over from this one */
-    struct succession succession; /* taking over from an older process */
-    char *nodes;                  /* that the older process knew; heap; NULL: none */
-    bool has_been_ready;          /* the log has said so ... */
-    bool has_told_why;            /* ... or at first why it is not */
+    struct upgrade upgrade;       /* by a successor of this process */
+    struct succession succession; /* this process as the successor of an older one */
+    char *nodes;                  /* nodes that the predecessor knew; heap; NULL: none */
+    bool has_been_ready;          /* the log has said "ready" */
+    bool has_told_why;            /* the log has said "ready", or why weir is not ready */
     bool is_settled;              /* each node has been tried once */
-    bool is_wait_over;            /* for the upstream, at the start */
-    bool is_upgrade_kept;         /* SIGUSR2 came before weir served: carried out once it does */
-    unsigned reloads_untold;      /* by SIGHUP, which not every worker has adopted yet */
-    bool is_stopping;             /* a signal or a successor has asked for it */
+    bool is_wait_over;            /* the start no longer waits for the upstream */
+    bool is_upgrade_kept;         /* SIGUSR2 came before weir served: carried out later */
+    unsigned reloads_untold;      /* reloads by SIGHUP that not every worker has adopted yet */
+    bool is_stopping;             /* a signal or a successor has asked for the stop */
     bool is_closing;              /* close_main has begun */
 };
 
 /* ---- the upstream ---- */
 
-/* How many files this process may have open. */
+/* Returns how many file descriptors this process may have open. */
 static uint32_t files_allowed(void)
 {
     struct rlimit limit;
@@ -114,14 +115,17 @@ static void on_table(void *arg, struct command_table *table)
     governor_on_table(proxy->governor, table);
 }
 
-/* End the waiting in start_controls: weir begins to serve, or stops before. */
+/* Ends the wait in start_controls: weir begins to serve, or stops before. */
 static void end_wait(struct proxy *proxy)
 {
     proxy->is_wait_over = true;
     uv_stop(&proxy->loop.uv);
 }
 
-/* True if it is this process' turn to serve: it follows none, or it is ready, or the old one is not ready either. */
+/*
+ * True if this process may serve: it has no predecessor, or its upstream is up, or the predecessor
+ * is not ready either.
+ */
 static bool may_begin(const struct proxy *proxy)
 {
     return proxy->succession.fd < 0 || proxy->succession.may_serve || controls_is_up(proxy->controls);
@@ -143,7 +147,10 @@ static void offer(struct proxy *proxy)
     succession_offer(&proxy->succession, &proxy->loop);
 }
 
-/* While weir starts: when anything has happened, and every second. */
+/*
+ * Ends the wait of the start if weir may serve. Called after each event of the start, and every
+ * second.
+ */
 static void consider_beginning(struct proxy *proxy)
 {
     if (proxy->is_wait_over || proxy->controls == NULL)
@@ -203,7 +210,7 @@ static const struct controls_ops controls_ops = {
     .sum_fates = sum_fates,
 };
 
-/* For the time of the passwords. */
+/* The strings are those of `password`. */
 static struct credentials credentials_of(const struct proxy *proxy, const struct own_password *password)
 {
     return (struct credentials){proxy->config->upstream_user, password->newest, password->before, password->number};
@@ -233,12 +240,12 @@ static void start_controls(struct proxy *proxy)
     proxy->controls = controls_open(&proxy->loop, &settings, &controls_ops, proxy);
     proxy->topology = controls_topology(proxy->controls);
     controls_start(proxy->controls);
-    consider_beginning(proxy); /* all may have failed at once */
+    consider_beginning(proxy); /* every node may have failed at once */
     while (!proxy->is_wait_over)
         loop_run(&proxy->loop);
 }
 
-/* ---- what limits do ---- */
+/* ---- log lines about limits ---- */
 
 static void on_said(void *arg, enum log_level level, const char *kind, const char *about, const char *line)
 {
@@ -255,7 +262,7 @@ static void begin_upgrade(struct proxy *proxy)
     upgrade_start(&proxy->upgrade, &proxy->loop, nodes);
 }
 
-/* Once, in the log: the line that people and scripts wait for. */
+/* Logs once that weir is ready: people and scripts wait for this line. */
 static void tell_ready(struct proxy *proxy, const struct census *census)
 {
     char why[CENSUS_WHY_ROOM];
@@ -322,15 +329,15 @@ static void on_look(uv_timer_t *timer)
 
 /* ---- signals ---- */
 
-/* The main loop ends once all this is closed. */
+/* Closes everything on the main loop, which then ends. */
 static void close_main(void *arg)
 {
     struct proxy *proxy = arg;
     if (proxy->is_closing)
         return;
     proxy->is_closing = true;
-    signals_block(
-        NULL); /* for good: without their handlers they would end the process, and its exit status would lie */
+    /* For good: without its handler a signal would end the process with a wrong exit status. */
+    signals_block(NULL);
     if (proxy->crew != NULL)
         crew_stop(proxy->crew);
     controls_close(proxy->controls);
@@ -348,8 +355,8 @@ static void close_main(void *arg)
 }
 
 /*
- * The way of a stop: a weir that has not begun to serve leaves its start (serve closes everything); one that serves
- * drains, and then close_main ends workers and main loop alike; at once is close_main without the draining.
+ * Stops the process. A weir that does not serve yet ends its start (serve closes everything). A
+ * weir that serves drains; then close_main ends workers and main loop. is_at_once skips the drain.
  */
 static void stop(struct proxy *proxy, bool is_at_once, bool has_successor)
 {
@@ -363,7 +370,7 @@ static void stop(struct proxy *proxy, bool is_at_once, bool has_successor)
         drain_begin(&proxy->drain, &proxy->loop, has_successor);
 }
 
-/* SIGINT, and a second SIGTERM: somebody waits, so stop at once. */
+/* SIGINT and a second SIGTERM stop at once: a person waits. */
 static void on_stop(uv_signal_t *handle, int number)
 {
     struct proxy *proxy = handle->data;
@@ -373,7 +380,10 @@ static void on_stop(uv_signal_t *handle, int number)
     stop(proxy, is_at_once, false);
 }
 
-/* The limits of a reload bind every client from now on: operators, scripts and systemd may count on it. */
+/*
+ * Reports that the limits of a reload bind every client from now on. Operators, scripts and systemd
+ * rely on the report.
+ */
 static void on_adopted(void *arg)
 {
     struct proxy *proxy = arg;
@@ -398,7 +408,7 @@ static void on_hup(uv_signal_t *handle, int number)
         on_adopted(proxy);
 }
 
-/* ---- one process takes over from another ---- */
+/* ---- upgrade: one process takes over from another ---- */
 
 static void on_replaced(void *arg)
 {
@@ -458,7 +468,7 @@ static void watch_signals(struct proxy *proxy)
 
 /* ---- the workers ---- */
 
-/* Without references of its own. */
+/* The new tables, without references of their own. */
 static struct tables tables_now(const struct proxy *proxy)
 {
     return (struct tables){.commands = governor_live(proxy->governor)->commands,
@@ -472,7 +482,7 @@ static void ask_costs(const struct proxy *proxy)
     controls_ask_costs(proxy->controls, is_shared ? governor_live(proxy->governor)->commands : NULL);
 }
 
-/* What the main thread itself does by the rules. */
+/* Applies the part of the rules that concerns the main thread. */
 static void apply_rules(struct proxy *proxy)
 {
     const struct rules *rules = governor_rules(proxy->governor);
@@ -581,7 +591,7 @@ static void tell_not_taking_over(const struct proxy *proxy)
         log_error("upstream %s %s%s: not taking over", text, why[0] != '\0' ? "cannot be served: " : "is away", why);
 }
 
-/* False: the old process goes on serving. */
+/* True if this process may take over. False: the predecessor goes on serving. */
 static bool can_take_over(struct proxy *proxy)
 {
     if (proxy->succession.fd < 0)
@@ -616,14 +626,14 @@ static void carry_out(void *arg, struct order *const *orders, size_t n)
     governor_carry_out_all(arg, orders, n);
 }
 
-/* What operators have ordered of the predecessor. */
+/* Carries out the admin commands that the predecessor has handed over. */
 static void take_orders(struct proxy *proxy, const struct inherited *inherited)
 {
     const char *orders = inherited->orders;
     proxy->succession.has_orders = orders != NULL && handover_read(orders, proxy->journal, carry_out, proxy->governor);
 }
 
-/* 0, or the exit status. */
+/* Opens or inherits all listening sockets. Returns 0, or the exit status. */
 static int open_sockets(struct proxy *proxy)
 {
     struct inherited *inherited = inherit_find();
@@ -661,7 +671,10 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     set_upstream(proxy);
     proxy->started_unix_ms = clock_unix_ms();
     proxy->started_ns = clock_ns();
-    /* From the first socket on, SIGTERM waits for its handler: the files of sockets are removed at the end. */
+    /*
+     * SIGTERM is blocked from before the first socket until its handler exists: the handler's stop
+     * removes the files of sockets.
+     */
     signals_block(NULL);
     status = open_sockets(proxy);
     if (status == 0)

@@ -1,6 +1,6 @@
 /*
- * The life of the process: opens what the configuration names, starts the workers, follows the upstream, stops on a
- * signal.
+ * The life of the process: opens what the configuration names, starts the workers, follows the
+ * upstream, stops on a signal.
  */
 #ifndef WEIR_RUN_PROXY_H
 #define WEIR_RUN_PROXY_H
@@ -11,8 +11,9 @@
 #include "run/upgrade.h"
 
 /*
- * Run until SIGTERM or SIGINT with `config`, which was built from `file`. At SIGUSR2 `program` is started and takes
- * over. Returns the process' exit status (base/process.h): 0, or why it could not start, which is logged.
+ * Runs until SIGTERM or SIGINT with `config`, which was built from `file`. On SIGUSR2 `program` is
+ * started and takes over. Returns the exit status of the process (base/process.h): 0, or the reason
+ * why it could not start, which is logged.
  */
 int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin,
               const struct program *program);

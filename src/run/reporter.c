@@ -65,7 +65,7 @@ void reporter_quiesce(struct reporter *reporter)
 void reporter_tell(struct reporter *reporter, const struct census *census)
 {
     struct snapshot *snapshot = reporter->http != NULL ? census_take(census) : NULL;
-    if (snapshot != NULL) /* NULL: out of memory; the last snapshot stays a second longer */
+    if (snapshot != NULL) /* out of memory: the last snapshot stays a second longer */
         http_publish(reporter->http, snapshot);
 }
 

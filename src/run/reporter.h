@@ -1,5 +1,6 @@
 /*
- * Serves operators over HTTP: opens [admin] listen, and publishes snapshots there.
+ * Serves operators over HTTP: opens the address of listen= in [admin], and publishes snapshots
+ * there.
  */
 #ifndef WEIR_RUN_REPORTER_H
 #define WEIR_RUN_REPORTER_H
@@ -17,20 +18,20 @@ struct reporter {
     struct http *http; /* NULL: not serving */
     int fd;            /* the listening socket until reporter_start; else -1 */
     char text[ADDRESS_TEXT];
-    const char *hosts; /* the configuration's */
+    const char *hosts; /* owned by the configuration */
 };
 
-/* Open the listening socket, if one is configured. False: it cannot; logged. */
+/* Opens the listening socket, if one is configured. False: an error, which is logged. */
 __attribute__((warn_unused_result)) bool reporter_open(struct reporter *reporter, const struct config *config,
                                                        struct inherited *inherited);
 
-/* Begin to serve, if there is a socket. False: it cannot; logged. */
+/* Begins to serve, if there is a socket. False: an error, which is logged. */
 __attribute__((warn_unused_result)) bool reporter_start(struct reporter *reporter);
 
-/* Accept no more: another process serves on the same socket now. */
+/* Stops accepting: a successor serves on the same socket now. */
 void reporter_quiesce(struct reporter *reporter);
 
-/* Take a census and publish it, if it is serving. */
+/* Publishes a new snapshot, if HTTP is served. */
 void reporter_tell(struct reporter *reporter, const struct census *census);
 
 /* Safe also after reporter_open failed. */

@@ -15,11 +15,14 @@
 
 #define MESSAGE_ROOM 1024
 
-static bool is_held; /* the main thread's */
+static bool is_held; /* main thread only */
 
 /* ---- sending ---- */
 
-/* Make the address from a path, or "@name" for an abstract one. Its length; 0: invalid. */
+/*
+ * Makes the address from a path, or from "@name" for an abstract socket. Returns its length; 0:
+ * invalid.
+ */
 static socklen_t find(const char *name, struct sockaddr_un *to)
 {
     size_t len = name != NULL ? strlen(name) : 0;
@@ -83,7 +86,7 @@ void sd_notify_tell(struct sd_notify *notify, const struct census *census)
     memcpy(notify->last_status, words, sizeof words);
 }
 
-/* systemd reads the time from 253 on (Type=notify-reload); older ones ignore it. */
+/* systemd reads the time from version 253 on (Type=notify-reload); older versions ignore it. */
 void sd_notify_reloading(const struct sd_notify *notify)
 {
     if (notify->has_begun)
@@ -100,11 +103,15 @@ void sd_notify_reloaded(const struct sd_notify *notify)
 
 #define US_PER_MS 1000
 /*
- * A worker has one of these parts of the watchdog's time to answer; two are as often as sd_watchdog_enabled(3) advises.
+ * The watchdog's time is divided into this many parts. A worker has one part to answer.
+ * sd_watchdog_enabled(3) advises a notification every two parts.
  */
 #define PARTS 4
 
-/* The watchdog's time in us, if it is meant for this process; without $WATCHDOG_PID it is. 0: none. */
+/*
+ * Returns the watchdog's time in us; 0: none. Without $WATCHDOG_PID the time is meant for this
+ * process.
+ */
 static int64_t watchdog_us(void)
 {
     int64_t pid = num_of_environment("WATCHDOG_PID", INT64_MAX);

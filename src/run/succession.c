@@ -37,7 +37,7 @@ static void forget_environment(void)
         unsetenv(names[i]);
 }
 
-/* Is it a listening stream socket? Only those can be used. */
+/* True if fd is a listening stream socket, the only kind that can be used. */
 static bool adopt(struct found *found, int fd)
 {
     int type = 0, listens = 0;
@@ -62,7 +62,7 @@ static bool adopt_all(struct inherited *inherited, int first, size_t n)
     return true;
 }
 
-/* All of the file, which is closed. NULL: it cannot be read. */
+/* Reads the whole file and closes it. The caller frees. NULL: the file cannot be read. */
 static char *read_all(int fd)
 {
     struct stat file;
@@ -119,7 +119,7 @@ static bool is_same_ip(const struct endpoint *a, const struct endpoint *b)
     return memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
 }
 
-/* Is the socket bound to `wanted`? Port 0 is any port. */
+/* True if the socket is bound to `wanted`. Port 0 is any port. */
 static bool is_wanted(const struct endpoint *bound, const struct endpoint *wanted)
 {
     if (bound->address.ss_family != wanted->address.ss_family)
@@ -173,17 +173,20 @@ void inherit_free(struct inherited *inherited)
     free(inherited);
 }
 
-/* ---- why this process does not serve ---- */
+/* ---- the reasons why this process does not serve ---- */
 
-static bool is_heard; /* the main thread's */
+static bool is_heard; /* main thread only */
 static pthread_t main_thread;
 
-/* What does not fit into the socket pair is lost: the old process must not be waited for. */
+/*
+ * A line that does not fit into the socket pair is lost: this process must not wait for the
+ * predecessor.
+ */
 static void tell_reason(enum log_level level, const char *text, bool is_logged)
 {
     char line[UPGRADE_LINE_MAX + 2];
     if (level < LOG_WARN || !pthread_equal(pthread_self(), main_thread))
-        return; /* another thread may log when the socket pair is closed already */
+        return; /* another thread may log after the socket pair is closed */
     int printed = snprintf(line, sizeof line - 1, "%c%c%s", is_logged ? UPGRADE_LOGGED : UPGRADE_TOLD,
                            level >= LOG_ERROR ? 'e' : 'w', text);
     size_t len = (size_t)printed < sizeof line - 2 ? (size_t)printed : sizeof line - 2;
@@ -208,16 +211,16 @@ bool succession_tells_reasons(void)
     return is_heard;
 }
 
-/* This process serves, or is about to. */
+/* Ends the reports to the predecessor: this process serves, or is about to. */
 static void end_reasons(void)
 {
     is_heard = false;
     log_set_witness(NULL);
 }
 
-/* ---- that it listens, or serves ---- */
+/* ---- offering and serving ---- */
 
-/* The old process lets this one serve, or has ended the connection. */
+/* The predecessor has sent UPGRADE_GO, or has closed the connection. */
 static void on_word(uv_poll_t *poll, int status, int events)
 {
     struct succession *succession = poll->data;
@@ -258,8 +261,8 @@ void succession_serve(struct succession *succession, struct loop *loop)
     end_reasons();
     if (succession->fd < 0)
         return;
-    (void)!write(succession->fd, &(const char){succession->has_orders ? UPGRADE_HAS_ORDERS : '\0'},
-                 1); /* the old process may have gone: then the end comes at once */
+    /* An error means that the predecessor has ended: on_word then gets the end at once. */
+    (void)!write(succession->fd, &(const char){succession->has_orders ? UPGRADE_HAS_ORDERS : '\0'}, 1);
     succession->is_serving = true;
     listen_to(succession, loop);
 }

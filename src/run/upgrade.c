@@ -16,11 +16,12 @@
 #include "run/reporter.h"
 #include "run/sd_notify.h"
 
-#define STANDARD_FDS UPGRADE_FD /* descriptors 0 to 2 stay; then the socket pair, then the listening sockets */
+/* 0 to 2 are inherited; then the socket pair, then the listening sockets */
+#define STANDARD_FDS UPGRADE_FD
 
-/* ---- what the new process gets ---- */
+/* ---- the successor's environment and descriptors ---- */
 
-/* Is this variable not to be passed on: meant for this process only, or set anew? */
+/* True for a variable that is not passed on: it is meant for this process only, or set anew. */
 static bool is_ours(const char *variable)
 {
     static const char *const names[] = {"WATCHDOG_PID=",    UPGRADE_PID "=",   UPGRADE_SOCKETS "=", UPGRADE_ORDERS "=",
@@ -32,7 +33,8 @@ static bool is_ours(const char *variable)
 }
 
 /*
- * With n more. The strings remain the environment's and the caller's; the array is to be freed. NULL: out of memory.
+ * Returns the environment with n more variables. The strings remain the environment's and the
+ * caller's; the caller frees the array. NULL: out of memory.
  */
 static char **environment_with(char *const *more, size_t n_more)
 {
@@ -49,7 +51,7 @@ static char **environment_with(char *const *more, size_t n_more)
     return all;
 }
 
-/* To be freed. NULL: out of memory. */
+/* Returns the variable with the known nodes; the caller frees. NULL: out of memory. */
 static char *known_nodes(const char *nodes)
 {
     static const char name[] = UPGRADE_NODES "=";
@@ -59,7 +61,7 @@ static char *known_nodes(const char *nodes)
     return text;
 }
 
-/* To be freed. NULL: out of memory. */
+/* Returns the variable with a letter for each socket; the caller frees. NULL: out of memory. */
 static char *letters(const struct heirloom *sockets, size_t n)
 {
     static const char name[] = UPGRADE_SOCKETS "=";
@@ -72,7 +74,7 @@ static char *letters(const struct heirloom *sockets, size_t n)
     return text;
 }
 
-/* The same. */
+/* Returns the successor's descriptors; the caller frees. NULL: out of memory. */
 static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct heirloom *sockets, size_t n, int orders)
 {
     uv_stdio_container_t *all = calloc(STANDARD_FDS + 1 + n + 1, sizeof *all);
@@ -89,7 +91,9 @@ static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct h
     return all;
 }
 
-/* A file in memory with the text, to be closed; -1: the system has none. */
+/*
+ * Returns a file in memory with the text, which the caller closes; -1: the system cannot make one.
+ */
 static int file_of(const char *text)
 {
     size_t len = strlen(text), done = 0;
@@ -104,7 +108,7 @@ static int file_of(const char *text)
     return fd;
 }
 
-/* ---- the new process' progress ---- */
+/* ---- the successor's progress ---- */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -124,7 +128,10 @@ static void close_both(struct upgrade *upgrade)
     close_handle((uv_handle_t *)&upgrade->process);
 }
 
-/* A line that the new process has logged itself is only remembered. */
+/*
+ * Takes a full line of the successor. A line that the successor has logged itself is only
+ * remembered.
+ */
 static void take_line(struct upgrade *upgrade)
 {
     const char *text = upgrade->line + 1;
@@ -138,7 +145,7 @@ static void take_line(struct upgrade *upgrade)
         snprintf(upgrade->reason, sizeof upgrade->reason, "%s", text);
 }
 
-/* False: the byte belongs to no line, so the new process serves. */
+/* Takes a byte from the successor. False: the byte belongs to no line, so the successor serves. */
 static bool take(struct upgrade *upgrade, char byte)
 {
     if (byte == UPGRADE_OFFER && upgrade->mark == 0) {
@@ -158,7 +165,7 @@ static bool take(struct upgrade *upgrade, char byte)
     return true;
 }
 
-/* What has been told by a process that has ended. */
+/* Reads what a successor has written before it ended. */
 static void read_rest(struct upgrade *upgrade)
 {
     uv_os_fd_t fd;
@@ -193,7 +200,10 @@ static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
     *buf = uv_buf_init(upgrade->room, sizeof upgrade->room);
 }
 
-/* What has been ordered while the new process started, or all of it where that one takes no orders. */
+/*
+ * Logs the admin commands that were given or taken back while the successor started; all of them if
+ * the successor takes no admin commands over.
+ */
 static void tell_lost_orders(const struct upgrade *upgrade)
 {
     const char *taken = upgrade->has_orders ? upgrade->orders : NULL;
@@ -219,7 +229,8 @@ static void hand_over(struct upgrade *upgrade)
     sd_notify_hold(true);
     listening_hand_over(upgrade->listening);
     reporter_quiesce(upgrade->reporter);
-    close_handle((uv_handle_t *)&upgrade->answer); /* from now on the new process notifies the service manager */
+    /* from now on the successor notifies the service manager */
+    close_handle((uv_handle_t *)&upgrade->answer);
     upgrade->on_replaced(upgrade->arg);
 }
 
@@ -242,7 +253,7 @@ static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
 }
 
-/* ---- its life ---- */
+/* ---- the life of the successor ---- */
 
 static void spawn(struct upgrade *upgrade, struct loop *loop, const uv_process_options_t *options)
 {
@@ -260,7 +271,7 @@ static void spawn(struct upgrade *upgrade, struct loop *loop, const uv_process_o
     uv_read_start((uv_stream_t *)&upgrade->answer, on_room, on_answer);
 }
 
-/* The listening sockets, to be freed. NULL: out of memory. */
+/* Returns the listening sockets; the caller frees. NULL: out of memory. */
 static struct heirloom *list_sockets(const struct upgrade *upgrade, size_t *n)
 {
     for (*n = 0; listening_socket(upgrade->listening, *n).fd >= 0; ++*n)
@@ -328,7 +339,7 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const char *nodes
     free(sockets);
 }
 
-/* A byte finds room in the socket pair. */
+/* The write cannot block: the socket pair has room for one byte. */
 void upgrade_let_serve(struct upgrade *upgrade)
 {
     uv_buf_t go = uv_buf_init(&(char){UPGRADE_GO}, 1);

@@ -1,12 +1,13 @@
 /*
- * Replaces this weir by another process, maybe of another version, without refusing a connection:
- * starts the new one with all listening sockets, so that none of them is ever closed, and with what
- * operators have ordered. Once the new one serves (run/succession.h) this one tells the service
- * manager which process is the main one, and leaves the rest to it. If the new one ends before it
- * has served, this one goes on as if nothing had happened.
+ * Replaces this process by another weir, maybe of another version, without refusing a connection.
  *
- * A new process that is not ready, as its upstream is away, offers to serve. This one lets it once it is not ready
- * either. Main thread.
+ * Starts the successor with all listening sockets, so that none is ever closed, and with the admin
+ * commands in force. Once the successor serves (run/succession.h) this process tells the service
+ * manager the new main process, and drains. If the successor ends before it has served, this
+ * process goes on unchanged.
+ *
+ * A successor that is not ready, because its upstream is down, offers to serve. This process
+ * accepts the offer once it is not ready either. Main thread.
  */
 #ifndef WEIR_RUN_UPGRADE_H
 #define WEIR_RUN_UPGRADE_H
@@ -37,13 +38,13 @@ struct upgrade {
     struct reporter *reporter;
     struct governor *governor;
     struct journal *journal;
-    void (*on_replaced)(void *arg); /* the other serves: this process is to stop */
+    void (*on_replaced)(void *arg); /* the successor serves: this process is to stop */
     void *arg;
     /* private, zero before */
     enum upgrade_state state;
-    bool has_offer;  /* the new process is not ready, and would serve all the same */
-    bool has_orders; /* it has read them */
-    char *orders;    /* what it has been given of them; heap; NULL: nothing */
+    bool has_offer;  /* the successor is not ready, and offers to serve */
+    bool has_orders; /* the successor has read the admin commands */
+    char *orders;    /* the admin commands given to the successor; heap; NULL: none */
     unsigned open;   /* handles that are not closed yet */
     uv_process_t process;
     uv_pipe_t answer;
@@ -51,25 +52,31 @@ struct upgrade {
     char mark;      /* of the line that is being read; 0: none is */
     size_t len;
     char line[UPGRADE_LINE_MAX];
-    char reason[UPGRADE_LINE_MAX]; /* why the new process does not serve, as far as it has told: its first error */
+    char reason[UPGRADE_LINE_MAX]; /* the successor's first error */
 };
 
 /*
- * Start the other process, with the nodes that this one knows (controls_list_nodes); on_replaced may follow. Errors are
- * logged; so is an upgrade already running.
+ * Starts the successor, with the nodes that this process knows (controls_list_nodes); on_replaced
+ * may follow. Errors are logged, and so is a call while an upgrade is under way.
  */
 void upgrade_start(struct upgrade *upgrade, struct loop *loop, const char *nodes);
 
-/* This process is not ready: the new one may serve, if it has offered to. Any number of times. */
+/*
+ * Lets the successor serve, if it has offered to: this process is not ready. May be called any
+ * number of times.
+ */
 void upgrade_let_serve(struct upgrade *upgrade);
 
 /*
- * This process is told to stop: the new one ends too, unless it serves already. It has the same listening sockets,
- * which are about to refuse new connections.
+ * Ends the successor, unless it serves already, because this process is told to stop. The successor
+ * has the same listening sockets, which are about to refuse new connections.
  */
 void upgrade_call_off(struct upgrade *upgrade);
 
-/* Ends the new process if it does not serve yet. Asynchronous, as the loop is closed; then upgrade_fini. */
+/*
+ * Ends the successor if it does not serve yet. Asynchronous, as the loop is closed; then
+ * upgrade_fini.
+ */
 void upgrade_close(struct upgrade *upgrade);
 void upgrade_fini(struct upgrade *upgrade);
 

@@ -1,6 +1,7 @@
 /*
- * A spell begins with the first decision of its kind and ends after ten seconds without one. A spell of newcomers that
- * share a subject ends after a minute; only its beginning is logged.
+ * A spell begins with the first decision of its kind and ends after ten seconds without one. A
+ * spell of new subjects that share the overflow subject ends after a minute; only its beginning is
+ * logged.
  */
 #include "run/watch.h"
 
@@ -13,15 +14,15 @@
 #include "base/mem.h"
 
 #define LINE_ROOM 512
-#define NAMED 3 /* subjects, in one line */
+#define NAMED 3 /* subjects named in one line */
 
 _Static_assert(WATCH_CROWDS_MAX < UINT8_MAX, "a crowd's number fits a byte");
 
-/* What is logged of a limit. */
+/* How one kind of decision of a limit is logged. */
 static const struct kind {
     const char *name;
     const char *begins, *did;
-    const char *would_begin, *would_have; /* NULL: the same */
+    const char *would_begin, *would_have; /* NULL: the plain words are used */
     size_t offset;                        /* in struct tally */
 } kinds[] = {
     {"refused", "begins to refuse", "refused", NULL, NULL, offsetof(struct tally, refused)},
@@ -35,19 +36,19 @@ static const struct kind {
 _Static_assert(N_KINDS == WHOM_KINDS, "in the order of enum whom_kind");
 
 struct spell {
-    uint64_t told;     /* the sum that has been logged */
-    uint64_t since_ns; /* of the last line */
+    uint64_t told;     /* the counter's value that has been logged */
+    uint64_t since_ns; /* time of the last line */
     bool is_on;
-    bool is_expected; /* it has begun, and whom it stops is not known yet */
-    uint8_t crowd;    /* its number plus one; 0: none */
+    bool is_expected; /* a spell has begun, and its subjects are not known yet */
+    uint8_t crowd;    /* index of its crowd plus one; 0: none */
 };
 
-/* Whom one limit has stopped since its last line. */
+/* The subjects that one limit has stopped since its last line. */
 struct crowd {
-    struct spell *spell; /* whose it is; NULL: it is free */
+    struct spell *spell; /* the spell that the crowd belongs to; NULL: the crowd is free */
     bool is_looked_at;
     size_t n;
-    bool is_cut; /* there were more */
+    bool is_cut; /* there were more subjects */
     uint8_t name_len[NAMED];
     char names[NAMED][WHOM_NAME_MAX];
     uint64_t hashes[WATCH_SUBJECTS_MAX];
@@ -61,9 +62,9 @@ struct watch {
     watch_say say;
     void *arg;
     struct spell (*spells)[N_KINDS]; /* by limit id */
-    struct spell full;               /* since_ns: of the last newcomer */
+    struct spell full;               /* since_ns: when the last new subject had to share */
     struct crowd crowds[WATCH_CROWDS_MAX];
-    struct whom_row rows[WHOM_ROWS]; /* being taken */
+    struct whom_row rows[WHOM_ROWS]; /* buffer of look_whom */
 };
 
 struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, _Atomic uint8_t *stopping, unsigned n,
@@ -97,14 +98,14 @@ static uint64_t sum(const struct watch *watch, uint16_t id, const struct kind *k
     return total;
 }
 
-/* ---- whom ---- */
+/* ---- recent offenders ---- */
 
 static struct crowd *crowd_of(struct watch *watch, const struct spell *spell)
 {
     return spell->crowd > 0 ? &watch->crowds[spell->crowd - 1U] : NULL;
 }
 
-/* NULL: there are too many. */
+/* Returns the spell's crowd, or a new one. NULL: all crowds are in use. */
 static struct crowd *need_crowd(struct watch *watch, struct spell *spell)
 {
     for (uint8_t i = 0; spell->crowd == 0 && i < WATCH_CROWDS_MAX; i++) {
@@ -144,7 +145,7 @@ static void add_to_crowd(struct crowd *crowd, const struct whom_row *row, bool i
     crowd->hashes[crowd->n++] = row->hash;
 }
 
-/* Of limits that a reload has taken away nobody tells. */
+/* Frees the crowds of limits that a reload has removed. */
 static void let_orphans_go(struct watch *watch)
 {
     for (size_t i = 0; i < WATCH_CROWDS_MAX; i++) {
@@ -169,7 +170,10 @@ static void look_whom(struct watch *watch)
     }
 }
 
-/* ", of user:a", ", of 2 subjects: user:a, user:b", ", of at least 256 subjects: user:a, user:b, user:c ..." */
+/*
+ * ", of user:a", ", of 2 subjects: user:a, user:b", ", of at least 256 subjects: user:a, user:b,
+ * user:c ..."
+ */
 static void print_crowd(const struct crowd *crowd, char *out, size_t room)
 {
     int len = 0;
@@ -188,7 +192,10 @@ static void print_crowd(const struct crowd *crowd, char *out, size_t room)
         snprintf(out + len, room - (size_t)len, " ...");
 }
 
-/* The same for the same subjects, in whatever order they came. Of too many it is not asked which. */
+/*
+ * Returns a hash of the crowd that does not depend on the order of the subjects. For too many
+ * subjects it depends only on their number.
+ */
 static uint64_t sum_of(const struct crowd *crowd)
 {
     uint64_t sum = crowd->n;
@@ -197,9 +204,9 @@ static uint64_t sum_of(const struct crowd *crowd)
     return sum;
 }
 
-/* ---- what is told ---- */
+/* ---- log lines ---- */
 
-/* took_ns is 0 when it begins. */
+/* Logs one line. took_ns is 0 for the first line of a spell. */
 static void tell(const struct watch *watch, const struct limit *limit, const struct kind *kind, bool is_shadow,
                  uint64_t n, uint64_t took_ns, const struct crowd *crowd)
 {
@@ -209,7 +216,7 @@ static void tell(const struct watch *watch, const struct limit *limit, const str
     char line[LINE_ROOM];
     char whom[NAMED * (WHOM_NAME_MAX + 2) + 64];
     print_crowd(crowd, whom, sizeof whom);
-    /* What they read names no limit. */
+    /* The error that such clients read names no limit, so the line quotes it. */
     bool is_at_the_door = kind == kinds && (limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS);
     const char *read = is_at_the_door ? " (they read: max number of clients reached)" : "";
     const char *what = unit_noun((enum unit)limit->unit), *many = n == 1 ? "" : "s";
@@ -225,7 +232,7 @@ static void tell(const struct watch *watch, const struct limit *limit, const str
     watch->say(watch->arg, LOG_INFO, kind->name, about, line);
 }
 
-/* Is it doing so, as far as is known? */
+/* Sets or clears the bit that says that the limit stops subjects now. */
 static void note_stopping(const struct watch *watch, uint16_t id, size_t k, bool is_on)
 {
     if (watch->stopping == NULL)
@@ -255,7 +262,10 @@ static void look_at(struct watch *watch, const struct limit *limit, bool is_shad
     note_stopping(watch, limit->id, k, true);
     if (spell->is_on && !is_due)
         return;
-    /* Who it is is noted a little later than the tally: it is known at the next look. */
+    /*
+     * The offenders are noted a little later than the counter: their names are known at the next
+     * look.
+     */
     if (watch->whoms != NULL && !spell->is_on && !spell->is_expected && crowd == NULL) {
         spell->is_expected = true;
         return;

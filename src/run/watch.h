@@ -1,10 +1,11 @@
 /*
- * Logs when limits refuse, delay or (in shadow mode) would refuse, and whom: at once when one begins to, then a line
- * every ten seconds; and when new clients begin to share an overflow subject because the table is full.
+ * Logs when limits refuse, delay or (in shadow mode) would refuse, and names the subjects. The
+ * first line comes when a limit begins to stop commands, then one every ten seconds. Also logs when
+ * new subjects begin to share an overflow subject because the table is full.
  *
- * Looks at the workers' tallies whenever it is called; time is an argument. Subjects are counted exactly up to
- * WATCH_SUBJECTS_MAX a line, and for WATCH_CROWDS_MAX limits at a time: beyond that a line says "at least", or names
- * nobody.
+ * Reads the workers' counters at each call; time is an argument. Subjects are counted exactly up to
+ * WATCH_SUBJECTS_MAX a line, and for WATCH_CROWDS_MAX limits at a time. Beyond that a line says "at
+ * least", or names no subject.
  */
 #ifndef WEIR_RUN_WATCH_H
 #define WEIR_RUN_WATCH_H
@@ -17,33 +18,36 @@
 #include "limit/policy/policy.h"
 #include "limit/figures/whom.h"
 
-#define WATCH_NS (10 * NS_PER_S) /* between two lines about the same limit */
+#define WATCH_NS (10 * NS_PER_S) /* between two lines about one limit */
 
 #define WATCH_SUBJECTS_MAX 256 /* counted for one line */
 #define WATCH_CROWDS_MAX 64
 
-#define WATCH_FULL_NS (60 * NS_PER_S) /* after so long without one that had to share, the next is logged again */
+/* after this time without a new subject in an overflow subject, the next such subject is logged */
+#define WATCH_FULL_NS (60 * NS_PER_S)
 
 /*
- * Logs a line; `kind` is its word in the journal ("refused", "delayed", "shadowed", "subjects"), `about` the same for
- * lines that differ in their numbers alone: of the same limit, and of the same subjects.
+ * Logs a line. `kind` is the line's word in the journal ("refused", "delayed", "shadowed",
+ * "subjects"). `about` is equal for lines that differ only in their numbers: lines about one limit
+ * and one set of subjects.
  */
 typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, const char *about, const char *line);
 
 struct watch;
 
 /*
- * `tallies` and `whoms`: those of n workers, which outlive it. `stopping`, by limit id, is kept up to date for others
- * to read: bit k while a line about that kind has been due within the last WATCH_NS. NULL: nobody wants it.
+ * `tallies` and `whoms` are those of n workers, and must outlive the watch. `stopping`, by limit
+ * id, is written for other parts to read; NULL: no part reads it. Bit k is set from the first
+ * decision of kind k (enum whom_kind) until WATCH_NS pass without a decision of that kind.
  */
 struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, _Atomic uint8_t *stopping, unsigned n,
                         watch_say say, void *arg);
 void watch_free(struct watch *watch);
 
-/* Look at every limit of these policies, and at one that is of none of them; NULL: there is none. */
+/* Checks every limit of these policies, and `other`, which is of no policy; NULL: there is none. */
 void watch_look(struct watch *watch, const struct policies *policies, const struct limit *other, uint64_t now_ns);
 
-/* `overflows`: subjects_overflows now. */
+/* `overflows`: the current value of subjects_overflows. */
 void watch_look_at_subjects(struct watch *watch, uint64_t overflows, uint64_t now_ns);
 
 #endif

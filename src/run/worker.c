@@ -17,12 +17,13 @@
 #include "front/commands/orders.h"
 #include "net/listen.h"
 
-/* What the main thread has put in and the worker has not taken yet; under the lock. */
+/* Work that the main thread has handed over and the worker has not taken yet; under the lock. */
 struct inbox {
     pthread_mutex_t lock;
-    struct tables tables; /* rules: NULL when there are none */
-    struct list orders;   /* orders that have been carried out, or are on their round */
-    uint64_t tick_ms;     /* of clients that leave; 0: they may stay */
+    struct tables tables; /* rules is NULL when there are none */
+    /* admin commands that have been carried out, or that visit every worker */
+    struct list orders;
+    uint64_t tick_ms; /* drain interval of clients; 0: not draining */
     unsigned pokes;
     bool has_successor;
     bool must_stop;
@@ -36,9 +37,10 @@ struct worker {
     const struct opening *openings; /* by listener */
     struct listener *listeners;
     size_t n_listeners;
-    bool is_shut;       /* the operators' listeners are closed, too */
-    unsigned adopted;   /* the generation of the tables in use */
-    struct list rounds; /* orders on their round that are here, the first of which has begun */
+    bool is_shut;     /* the operators' listeners are closed, too */
+    unsigned adopted; /* the generation of the tables in use */
+    /* admin commands that visit every worker and are here; the first has begun */
+    struct list rounds;
     uv_async_t told;
     struct inbox inbox;
     _Atomic unsigned generation;
@@ -48,7 +50,10 @@ struct worker {
 
 /* ---- accepting ---- */
 
-/* May the process at the other end use the operators' socket? weir's own user may, and root. */
+/*
+ * True if the process at the other end may use the operators' socket: it runs as weir's user, or as
+ * root.
+ */
 static bool is_operator(int fd)
 {
     struct ucred peer;
@@ -103,7 +108,7 @@ static void adopt(struct worker *worker, const struct tables *tables)
         tell_adopted(worker);
 }
 
-/* Bound work: the rest follows in the next iterations. */
+/* Does a bounded part of the pending work. The rest follows in the next iterations. */
 static void go_on(struct worker *worker)
 {
     if (front_is_binding(&worker->front) && front_bind_some(&worker->front))
@@ -117,7 +122,7 @@ static void go_on(struct worker *worker)
     }
 }
 
-/* Is there more to do, or are there new tables that have waited for the end of what was done? */
+/* True if work is left, or if new tables wait for the end of the work in progress. */
 static bool has_more(struct worker *worker)
 {
     struct inbox *inbox = &worker->inbox;
@@ -144,7 +149,7 @@ static void close_listeners(struct worker *worker, bool are_operators, bool acce
     }
 }
 
-/* Operators are let in to the very end. */
+/* Closes all listeners but the operators', which stay open to the end. */
 static void stop_listening(struct worker *worker, bool accept_rest)
 {
     if (worker_stage(worker) != WORKER_SERVES)
@@ -291,7 +296,7 @@ void worker_give(void *arg, struct order *order)
     worker->ops->on_order(worker->ops->arg, order);
 }
 
-/* ---- its life ---- */
+/* ---- the life of a worker ---- */
 
 static void *run(void *arg)
 {
@@ -335,7 +340,7 @@ void worker_stop(struct worker *worker)
     uv_async_send(&worker->told);
 }
 
-/* Orders that were answered too late: their clients have gone. */
+/* Frees admin commands that were answered too late: their clients are closed. */
 static void drop_orders(struct list *orders)
 {
     while (!list_is_empty(orders)) {

@@ -1,7 +1,8 @@
 /*
  * A worker: a thread with its own loop, listeners, clients and lanes.
  *
- * Controlled by the main thread: what it is to do waits in its inbox until its loop turns.
+ * Controlled by the main thread, which puts work into the worker's inbox. The worker reads the
+ * inbox in the next iteration of its loop.
  */
 #ifndef WEIR_RUN_WORKER_H
 #define WEIR_RUN_WORKER_H
@@ -15,62 +16,71 @@ struct worker;
 
 /* How a worker reports; called on the worker's thread. */
 struct worker_ops {
-    void (*on_news)(void *arg);                       /* worker_generation or worker_stage has changed */
-    void (*on_order)(void *arg, struct order *order); /* takes over the order, new or on its round */
+    void (*on_news)(void *arg); /* worker_generation or worker_stage has changed */
+    /* takes over the admin command, which is new or visits every worker */
+    void (*on_order)(void *arg, struct order *order);
     void *arg;
 };
 
 /*
- * Start worker number `index`, which accepts on its sockets of `listening`. Takes over the references in `tables`.
- * `ops` outlives the worker. Ends the process when no thread can be started.
+ * Starts worker number `index`, which accepts on its sockets of `listening`. Takes over the
+ * references in `tables`. `ops` must outlive the worker. Ends the process when no thread can be
+ * started.
  */
 struct worker *worker_start(struct front_settings *settings, unsigned index, const struct listening *listening,
                             const struct tables *tables, const struct worker_ops *ops);
 
-/* For front_settings.give: takes over an order of a client of this worker. */
+/* For front_settings.give: takes over an admin command of a client of this worker. */
 void worker_give(void *worker, struct order *order);
 
 /* For front_settings.on_empty. */
 void worker_emptied(void *worker);
 
-/* Hand over new tables, with their references. If several are waiting only the newest are adopted. */
+/*
+ * Hands over new tables, with their references. If several are waiting only the newest are adopted.
+ */
 void worker_adopt(struct worker *worker, const struct tables *tables);
 
-/* The generation of the tables that the worker uses. Any thread. */
+/* Returns the generation of the tables that the worker uses. Any thread. */
 unsigned worker_generation(const struct worker *worker);
 
 /* How far a worker has drained. */
 enum worker_stage {
     WORKER_SERVES,
-    WORKER_IS_DEAF,  /* it accepts nobody any more */
+    WORKER_IS_DEAF,  /* the worker accepts no more clients */
     WORKER_IS_EMPTY, /* and has no clients left */
 };
 
 /*
- * Stop accepting (after all connections that wait now, unless a successor has the sockets too), and let clients go: see
- * front/client/drain.h. on_news follows for each stage.
+ * Stops accepting, and closes clients between two commands: see front/client/drain.h. Without a
+ * successor all connections that wait now are accepted first. With one these connections are left
+ * to the successor. on_news follows for each stage.
  */
 void worker_drain(struct worker *worker, uint64_t tick_ms, bool has_successor);
 
-/* Whom the drain waits for. */
+/* Sets the clients that the drain waits for. */
 void worker_holders(struct worker *worker, struct drain_holders *out);
 enum worker_stage worker_stage(const struct worker *worker);
 
-/* Make it look at front_settings.memory_pressure, and at the logins that were decided for it (front_settings.attempts). */
+/*
+ * Makes the worker read front_settings.memory_pressure, and the login results decided for it
+ * (front_settings.attempts).
+ */
 void worker_stir(void *worker);
 
-/* Wake its loop: worker_beats grows by one once it has turned. */
+/* worker_poke wakes the worker's loop. worker_beats grows by one once the loop has iterated. */
 void worker_poke(struct worker *worker);
 unsigned worker_beats(const struct worker *worker);
 
-/* Its front. The caller may use only what any thread may read. */
+/* Returns the worker's front. The caller may use only what any thread may read. */
 const struct front *worker_front(const struct worker *worker);
 
-/* Give back an order that came from this worker. */
+/* Gives back an admin command that came from this worker. */
 void worker_return(struct worker *worker, struct order *order);
 
 /*
- * Close everything, asynchronously; worker_join waits for the thread and frees. Nothing may be handed over in between.
+ * worker_stop closes everything asynchronously. worker_join waits for the thread and frees. Nothing
+ * may be handed over in between.
  */
 void worker_stop(struct worker *worker);
 void worker_join(struct worker *worker);

@@ -15,12 +15,13 @@
 #include "upstream/node/heartbeat.h"
 
 #define MAX_WORDS 3
-#define ASKED_MAX 8           /* the beat, and a few of its owner's */
-#define TABLE_BYTES (4 << 20) /* more than a server's commands take, with those of many modules */
+#define ASKED_MAX 8           /* the probe, and a few commands of the owner */
+#define TABLE_BYTES (4 << 20) /* more than a server's commands need, with those of many modules */
 #define WHY_ROOM 160
-#define AGAIN_NS (10 * NS_PER_S) /* a server that weir cannot serve, and what weir lacks, are asked about this often */
+/* chosen: retry interval for a server that cannot be used, and for missing answers */
+#define AGAIN_NS (10 * NS_PER_S)
 
-/* Sent, and not answered yet. Of weir's own beat on_answer is NULL. */
+/* Sent, and not answered yet. on_answer is NULL for weir's own probe. */
 struct asked {
     struct control_question question;
     uint64_t asked_ns;
@@ -30,38 +31,41 @@ struct control {
     struct link link;
     struct loop *loop;
     struct node *node;
-    const char *user;   /* NULL: only a password */
-    char *password;     /* heap; NULL: none */
-    char *before;       /* another one, to be tried where that is refused; heap; NULL: none */
+    const char *user; /* NULL: only a password */
+    char *password;   /* heap; NULL: none */
+    /* the previous password, tried if `password` is refused; heap; NULL: none */
+    char *before;
     uint32_t number;    /* of the password */
     bool uses_before;   /* on this connection */
-    bool is_step_again; /* the same step is taken again */
+    bool is_step_again; /* repeat the present step */
     const struct control_ops *ops;
     void *arg;
-    uv_timer_t timer; /* the next attempt, the deadline of the current step, or once it is up the next beat */
+    /* the next attempt, the deadline of the present step, or once up the next probe */
+    uv_timer_t timer;
     struct control_inbox inbox;
     struct backoff backoff;
     struct heartbeat heartbeat;
-    struct asked asked[ASKED_MAX]; /* the oldest first; once it is up */
+    struct asked asked[ASKED_MAX]; /* the oldest first; used once up */
     size_t n_asked;
     uint8_t step;
-    uint64_t step_ns;   /* when its question was sent */
-    struct nonce nonce; /* of the step that is asked */
-    bool has_form;      /* the node answers one of its forms */
-    uint32_t missing;   /* steps whose answer weir did not get, as bits: asked again */
-    uint64_t again_ns;  /* when that is */
-    char why[WHY_ROOM]; /* what the node said when it was last found unfit or barred; "": it was not */
-    bool is_open;       /* the link is in use */
-    bool has_answered;  /* its HELLO was answered, if only by NOAUTH */
-    bool is_greeting;   /* it is connected, and nothing has been answered yet */
+    uint64_t step_ns;   /* when its command was sent */
+    struct nonce nonce; /* of the present step */
+    bool has_form;      /* the node answers a nonce form */
+    uint32_t missing;   /* steps without a usable answer, as bits: repeated later */
+    uint64_t again_ns;  /* when the missing steps are repeated */
+    /* the reason when the node was last found unfit or barred; "": no reason */
+    char why[WHY_ROOM];
+    bool is_open;      /* the link is in use */
+    bool has_answered; /* its HELLO was answered, possibly by NOAUTH */
+    bool is_greeting;  /* connected, and nothing answered yet */
     bool is_settled;
-    bool is_up;   /* all steps have been taken, some of them perhaps in vain */
-    bool is_lost; /* said in the log */
+    bool is_up;   /* all steps are done, possibly without success */
+    bool is_lost; /* the loss is logged */
     bool was_up;  /* at any time */
     bool is_turned_away;
-    bool is_trial;   /* what fails is not tried again, and the log says nothing: its owner does */
-    bool knows_role; /* the node has told it on this connection */
-    bool asks_role;  /* as soon as nothing else is asked */
+    bool is_trial;   /* failures are not retried or logged: the owner handles them */
+    bool knows_role; /* the node has reported its role on this connection */
+    bool asks_role;  /* ask for the role once no other command is in flight */
     bool is_closing;
 };
 
@@ -78,7 +82,7 @@ static struct control *control_of(struct link *link)
     return container_of(link, struct control, link);
 }
 
-/* ---- failing, and trying again ---- */
+/* ---- failures and retries ---- */
 
 static void on_retry(uv_timer_t *timer)
 {
@@ -115,7 +119,7 @@ static void end_attempt(struct control *control, const char *why)
     control->is_lost = true;
     uv_timer_stop(&control->timer);
     if (control->is_open)
-        link_close(&control->link); /* on_closed goes on */
+        link_close(&control->link); /* on_closed continues */
     else
         retry_later(control);
     settle(control);
@@ -127,12 +131,13 @@ static void lose(struct control *control, const char *why)
     if (!control->is_lost && !control->is_trial)
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->node->text, why);
     control->why[0] = '\0';
-    if (control->is_up) /* clients' connections have gone with it: they come again (limit/reconnects.h) */
+    /* clients' connections are lost too, and will return (limit/reconnects.h) */
+    if (control->is_up)
         atomic_store_explicit(&control->node->upstream->away_ns, clock_ns(), memory_order_relaxed);
     end_attempt(control, why);
 }
 
-/* The node answers, and cannot be used. The log says so once for each reason. */
+/* The node answers, but cannot be used. Logged once for each reason. */
 static void reject(struct control *control, enum control_verdict verdict, const char *why)
 {
     bool is_news = strncmp(control->why, why, WHY_ROOM - 1) != 0;
@@ -143,7 +148,10 @@ static void reject(struct control *control, enum control_verdict verdict, const 
         control->ops->on_rejected(control->arg, control->why);
 }
 
-/* What takes connections and answers nothing is there: clients' requests wait for it as for one that has stopped later. */
+/*
+ * A node that accepts connections but answers nothing is up: clients' requests wait, as for a node
+ * that hangs later.
+ */
 static void on_deadline(uv_timer_t *timer)
 {
     struct control *control = timer->data;
@@ -151,7 +159,7 @@ static void on_deadline(uv_timer_t *timer)
     heartbeat_note_mute(&control->heartbeat, control->is_greeting);
 }
 
-/* ---- the steps: a request each, and what its answer means ---- */
+/* ---- the steps: one command each, and the meaning of its answer ---- */
 
 enum step {
     STEP_HELLO,
@@ -160,10 +168,10 @@ enum step {
     STEP_INFO,
     STEP_PING,
     STEP_CLIENTS,
-    STEP_NONCE, /* a step for each form, in their order, until one is answered */
+    STEP_NONCE, /* one step for each form, in their order, until one is answered */
     STEP_NONCE_HELLO,
     STEP_NONCE_ECHO,
-    STEP_COMMAND, /* the last: CLIENT LIST shows the connection by it */
+    STEP_COMMAND, /* the last: CLIENT LIST shows it for this connection */
     STEP_COUNT
 };
 
@@ -182,7 +190,7 @@ static bool is_missing(const struct control *control, enum step step)
     return (control->missing >> step & 1) != 0;
 }
 
-/* What the verdict on a step says of what weir lacks. */
+/* Update the lack from the verdict on a step. */
 static void note_lack(struct control *control, enum step step, enum control_verdict verdict, enum lack lack)
 {
     if (verdict == CONTROL_GOOD) {
@@ -193,12 +201,15 @@ static void note_lack(struct control *control, enum step step, enum control_verd
     if (verdict == CONTROL_DENIED)
         node_lacks(control->node, lack);
     if (verdict != CONTROL_NOAUTH || control->password != NULL)
-        return;               /* a password that is not accepted has been named */
-    miss(control, STEP_AUTH); /* a reload may bring one */
+        return;               /* a refused password has its own lack */
+    miss(control, STEP_AUTH); /* a reload may add a password */
     node_lacks(control->node, LACK_USER);
 }
 
-/* True if the node serves clients whatever it says here: as -MISCONF to PING, while it takes no writes. */
+/*
+ * True if the node serves clients in spite of this error: for example -MISCONF to PING, while it
+ * takes no writes.
+ */
 static bool is_minor(const struct control *control, enum control_verdict verdict, const struct redisReply *reply)
 {
     return control->has_answered && verdict == CONTROL_UNFIT && reply->type == REDIS_REPLY_ERROR &&
@@ -234,14 +245,14 @@ static enum control_verdict judge_hello(struct control *control, const struct re
     return verdict;
 }
 
-/* Asked by HELLO, which needs no right, once weir has logged in; and again by control_ask_role. */
+/* Asked by HELLO, which needs no permission, after the login; and again by control_ask_role. */
 static enum control_verdict judge_role(struct control *control, const struct redisReply *reply, const char **why)
 {
     note_role(control, reply);
     return control_judge_hello(reply, form_of(control), why);
 }
 
-/* The other password is left to be tried. */
+/* True if the previous password can be tried. */
 static bool try_before(struct control *control)
 {
     upstream_note_refusal(control->node->upstream);
@@ -252,7 +263,9 @@ static bool try_before(struct control *control)
     return true;
 }
 
-/* With the one before the newest is tried again, as everything else that is missing. */
+/*
+ * After a login with the previous password the newest is tried again later, with the missing steps.
+ */
 static void note_accepted(struct control *control)
 {
     node_lacks_no_more(control->node, LACK_USER);
@@ -263,8 +276,8 @@ static void note_accepted(struct control *control)
 }
 
 /*
- * Where clients travel as weir's user nothing goes without it. A connection that is up stays what it was when another
- * login is refused.
+ * Without weir's login nothing works if clients use weir's user. A connection that is up keeps its
+ * login when another is refused.
  */
 static enum control_verdict judge_auth(struct control *control, const struct redisReply *reply, const char **why)
 {
@@ -356,14 +369,16 @@ static enum control_verdict judge_ping(struct control *control, const struct red
 
 static const struct {
     const char *request;
-    const char *word; /* behind it; NULL: none */
+    const char *word; /* argument; NULL: none */
     enum control_verdict (*judge)(struct control *control, const struct redisReply *reply, const char **why);
 } steps[STEP_COUNT] = {
-    [STEP_HELLO] = {OWN_HELLO, NULL, judge_hello}, /* before logging in: does the server let us in at all? */
+    /* before the login: tells whether the server accepts weir at all */
+    [STEP_HELLO] = {OWN_HELLO, NULL, judge_hello},
     [STEP_AUTH] = {"AUTH", NULL, judge_auth},
     [STEP_ROLE] = {OWN_HELLO, NULL, judge_role},
     [STEP_INFO] = {"INFO", "server", judge_info},
-    [STEP_PING] = {OWN_PING, NULL, judge_ping}, /* a server that serves no client answers the others, too */
+    /* a server that serves no client answers the other commands, too */
+    [STEP_PING] = {OWN_PING, NULL, judge_ping},
     [STEP_CLIENTS] = {"INFO", "clients", judge_clients},
     [STEP_NONCE] = {NULL, NULL, judge_nonce}, /* nonce_request */
     [STEP_NONCE_HELLO] = {NULL, NULL, judge_nonce},
@@ -396,7 +411,7 @@ static void send_nonce(struct control *control, enum nonce_form form)
         lose(control, "the system has no random numbers");
 }
 
-/* ---- once it is up: does its node still answer? ---- */
+/* ---- the probe, once up ---- */
 
 static void ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question)
 {
@@ -417,7 +432,7 @@ static void on_news(void *arg, enum log_level level, const char *line)
 
 static const struct heartbeat_ops heartbeat_ops = {.on_ask = on_ask, .on_news = on_news};
 
-/* What was missing is asked for again on the same connection, between two beats. */
+/* True if missing steps should be repeated now, on this connection, between two probes. */
 static bool is_again(const struct control *control, uint64_t now_ns)
 {
     return control->missing != 0 && now_ns >= control->again_ns && control->n_asked == 0;
@@ -453,7 +468,7 @@ static void on_beat(uv_timer_t *timer)
     }
 }
 
-/* The time between two beats; 0: there are none. */
+/* The time between two probes; 0: there are none. */
 static uint64_t beat_ms(const struct control *control)
 {
     const struct upstream *upstream = control->node->upstream;
@@ -485,7 +500,10 @@ static void settled_well(struct control *control)
     ask_role_if_free(control);
 }
 
-/* The first time all steps are taken, later only those whose answers are missing; AUTH only with a password. */
+/*
+ * True to skip the step. The first time all steps are done, later only those with a missing answer;
+ * AUTH only with a password.
+ */
 static bool is_passed_over(const struct control *control, enum step step)
 {
     if ((step == STEP_AUTH && control->password == NULL) ||
@@ -567,7 +585,7 @@ static void take_frame(struct control *control, struct slice frame)
     next_step(control);
 }
 
-/* ---- what its owner asks ---- */
+/* ---- commands of the owner ---- */
 
 static bool is_asked(const struct control *control, const struct control_question *question)
 {
@@ -579,14 +597,14 @@ static bool is_asked(const struct control *control, const struct control_questio
 
 bool control_ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question)
 {
-    bool has_room = control->n_asked < ASKED_MAX - 1; /* and for a beat */
+    bool has_room = control->n_asked < ASKED_MAX - 1; /* one is reserved for the probe */
     if (!control_is_up(control) || control->step < STEP_COUNT || !has_room || is_asked(control, question))
         return false;
     ask(control, words, n, question);
     return true;
 }
 
-/* An answer that is no step's. */
+/* Take an answer to a command or a probe. */
 static void take_answer(struct control *control, struct slice frame)
 {
     const struct asked first = control->asked[0];
@@ -607,7 +625,7 @@ static bool is_idle(struct slice frame)
     return is;
 }
 
-/* The node answers, and serves no client: it loads its data again, or has lost its master. */
+/* The node answers, but serves no client: it is loading its data, or has lost its master. */
 static void reject_frame(struct control *control, struct slice frame)
 {
     char why[WHY_ROOM];
@@ -660,7 +678,8 @@ static void on_end(struct link *link, int status)
     struct control *control = control_of(link);
     bool is_greeting = control->step < STEP_COUNT && status != UV_ETIMEDOUT;
     if (is_greeting && control->why[0] != '\0')
-        end_attempt(control, control->why); /* turned away again: its words may be lost where it closes at once */
+        /* turned away again: if Redis closes at once, its error may be lost */
+        end_attempt(control, control->why);
     else
         lose(control, status == UV_EOF ? "it closed the connection" : link_why(link, status));
     control->is_turned_away = is_greeting;
@@ -699,7 +718,7 @@ static bool is_same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* A connection that waits for its next attempt, or for its next beat, does not wait any longer. */
+/* Skip the wait for the next attempt or the next probe. */
 static void hasten(struct control *control)
 {
     if (!uv_is_active((uv_handle_t *)&control->timer))
@@ -714,7 +733,7 @@ void control_set_password(struct control *control, const struct credentials *cre
 {
     bool is_news = !is_same(control->password, credentials->password);
     keep_passwords(control, credentials);
-    control->again_ns = 0; /* if it was missing */
+    control->again_ns = 0; /* if a login is missing, retry now */
     if (!is_news)
         return;
     miss(control, STEP_AUTH);

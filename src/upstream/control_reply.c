@@ -1,4 +1,4 @@
-/* Judges replies, each by its type first: a string is only looked at where there is one. */
+/* Judges replies. The type of each reply is checked first: only strings are read as strings. */
 #include "upstream/control_reply.h"
 
 #include <hiredis/hiredis.h>
@@ -10,7 +10,7 @@
 #define MIN_MINOR 2
 #define MAX_CATEGORIES 64
 
-/* ---- coming in ---- */
+/* ---- receiving ---- */
 
 enum scan_result control_inbox_take(struct control_inbox *inbox, const char *data, size_t n, size_t *used,
                                     struct slice *frame)
@@ -49,7 +49,7 @@ void control_reply_free(struct redisReply *reply)
         freeReplyObject(reply);
 }
 
-/* ---- what is in a reply ---- */
+/* ---- parts of a reply ---- */
 
 static struct slice text_of(const redisReply *reply)
 {
@@ -109,7 +109,7 @@ static bool is_old(struct slice version)
     int64_t minor = 0;
     const char *dot = version.len > 0 ? memchr(version.at, '.', version.len) : NULL;
     if (dot == NULL || !num_parse(slice_of(version.at, (size_t)(dot - version.at)), &major))
-        return false; /* not for us to judge */
+        return false; /* an unknown format is accepted */
     const char *rest = dot + 1;
     size_t left = version.len - (size_t)(rest - version.at);
     const char *second = memchr(rest, '.', left);
@@ -137,7 +137,7 @@ static enum control_verdict unfit(const char *text, const char **why)
     return CONTROL_UNFIT;
 }
 
-/* Of an error's text. UNFIT: also where it is none that weir knows. */
+/* The verdict on an error's text. UNFIT: also an unknown error. */
 static enum control_verdict verdict_of(struct slice error)
 {
     if (begins(error, "NOAUTH"))
@@ -153,7 +153,7 @@ static enum control_verdict judge_error(const struct redisReply *reply, const ch
     return verdict == CONTROL_UNFIT ? unfit(reply->str, why) : verdict;
 }
 
-/* What a server says of itself; empty: it does not say. */
+/* Judge a server by its mode and version; empty: unknown. */
 static enum control_verdict judge_server(struct slice mode, struct slice version, enum control_form form,
                                          const char **why)
 {
@@ -170,7 +170,7 @@ static enum control_verdict judge_server(struct slice mode, struct slice version
     return CONTROL_BARRED;
 }
 
-/* The value behind this name in HELLO's answer; empty: there is none. */
+/* The value of this name in HELLO's answer; empty: there is none. */
 static struct slice hello_field(const struct redisReply *reply, struct slice name)
 {
     for (size_t i = 0; i + 1 < elements_of(reply); i += 2)
@@ -214,7 +214,7 @@ enum control_verdict control_judge_info(const struct redisReply *reply, enum con
     struct slice info = text_of(reply);
     struct slice mode = info_field(info, SLICE("redis_mode"));
     if (mode.len == 0)
-        mode = info_field(info, SLICE("server_mode")); /* Valkey has named the field anew */
+        mode = info_field(info, SLICE("server_mode")); /* the field's name in Valkey */
     return judge_server(mode, info_field(info, SLICE("redis_version")), form, why);
 }
 
@@ -234,7 +234,7 @@ enum control_verdict control_judge_ping(const struct redisReply *reply, const ch
     return is_error(reply) ? judge_error(reply, why) : CONTROL_GOOD;
 }
 
-/* Of a reply in one line the rest of it, of a bulk what is in it; a frame is whole. */
+/* Returns the rest of a one-line reply, or the content of a bulk string. The frame is whole. */
 enum control_verdict control_judge_text(struct slice frame, struct slice *text)
 {
     const char *end = memchr(frame.at, '\r', frame.len);
@@ -267,7 +267,9 @@ uint32_t control_read_maxclients(const struct redisReply *reply)
 
 /* ---- COMMAND ---- */
 
-/* Names are looked up, shown and logged: what is none of Redis' is left out. */
+/*
+ * Names are looked up, shown and logged: names with other characters than Redis uses are ignored.
+ */
 static bool is_name(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++)
@@ -287,7 +289,10 @@ static size_t take_categories(const redisReply *listed, struct slice *categories
     return n;
 }
 
-/* One element of COMMAND: name, arity, flags, first, last, step, categories, tips, key specs, subcommands. */
+/*
+ * One element of COMMAND: name, arity, flags, first, last, step, categories, tips, key specs,
+ * subcommands.
+ */
 static void add_command(struct command_table *table, const redisReply *row, bool is_container, size_t *left)
 {
     if (elements_of(row) < 7 || *left == 0 || !is_name(text_of(row->element[0])))
@@ -326,9 +331,9 @@ struct command_table *control_read_commands(const struct redisReply *reply)
     return table;
 }
 
-/* ---- values that sentinels say ---- */
+/* ---- values in replies of sentinels ---- */
 
-/* Up to the CRLF, which is taken too. */
+/* Takes the text up to the CRLF, and skips the CRLF. */
 static bool take_line(struct slice *rest, struct slice *line)
 {
     const char *end = rest->len > 0 ? memchr(rest->at, '\r', rest->len) : NULL;
@@ -361,7 +366,7 @@ static bool take_elements(struct slice *rest, int64_t n, struct said *value, uns
     return true;
 }
 
-/* A number stands behind the type: of bytes, or of elements. */
+/* A number follows the type: of bytes, or of elements. */
 static bool take_counted(struct slice *rest, char type, int64_t n, struct said *value, unsigned depth)
 {
     bool is_bulk = type == '$' || type == '=' || type == '!';
@@ -403,7 +408,7 @@ static bool next_at(struct slice *rest, struct said *value, unsigned depth)
     case '_':
         value->kind = SAID_NIL;
         return true;
-    case '|': /* an attribute goes before its value, and says nothing that weir looks for */
+    case '|': /* an attribute precedes its value, and holds nothing that weir needs */
         return num_parse(text, &n) && n >= 0 && take_counted(rest, type, n, value, depth) &&
                next_at(rest, value, depth + 1);
     case '$':
@@ -450,9 +455,9 @@ bool said_texts(const struct said *list, struct slice *texts, size_t n)
     return list->kind == SAID_LIST || list->kind == SAID_PUSH;
 }
 
-/* ---- what sentinels tell of ---- */
+/* ---- servers reported by sentinels ---- */
 
-/* Of a name or of an address' digits; a scope may follow. */
+/* A byte of a host name or an IP address, which may have a scope. */
 static bool is_host_byte(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr(".-_:%", c) != NULL;
@@ -473,7 +478,7 @@ bool sentinel_read_address(struct slice host, struct slice port, struct sentinel
     return true;
 }
 
-/* Flags are words between commas. */
+/* Flags are separated by commas. */
 static bool has_flag(struct slice flags, const char *flag)
 {
     size_t len = strlen(flag);
@@ -536,9 +541,9 @@ enum sentinel_refusal sentinel_judge_error(struct slice error)
     return SENTINEL_OTHER;
 }
 
-/* ---- the answer to the probe ---- */
+/* ---- the answer to the auth probe ---- */
 
-/* What is neither the number asked for nor an error says nothing about who may come in. */
+/* An answer that is neither the expected number nor an error is no evidence either way. */
 enum auth_probe_verdict auth_probe_answer_take(struct auth_probe_answer *answer, const char *data, size_t n)
 {
     size_t used;

@@ -1,8 +1,9 @@
 /*
- * Replies to what weir itself asks servers and sentinels: collected until they are whole, parsed, and judged.
+ * Replies of servers and sentinels to weir's own commands: collected until whole, parsed, and
+ * judged.
  *
- * weir's own scanner finds where a reply ends before hiredis' reader sees it, because that reader allocates what a
- * length announces. Safe on any bytes. Any thread.
+ * weir's own scanner finds the end of a reply before hiredis' reader sees the reply: that reader
+ * allocates what a length field announces. Safe on any bytes. Any thread.
  */
 #ifndef WEIR_UPSTREAM_CONTROL_REPLY_H
 #define WEIR_UPSTREAM_CONTROL_REPLY_H
@@ -18,12 +19,16 @@
 #include "resp/scan.h"
 #include "upstream/node/node_role.h"
 
-#define CONTROL_REPLY_MAX (4 << 20) /* bytes of one reply: twenty times Redis 7's answer to COMMAND */
-#define CONTROL_COMMANDS_MAX 4096   /* of one server: ten times as many as Redis 7 has. Making the table is quadratic */
+/* chosen: bytes of one reply, twenty times Redis 7's answer to COMMAND */
+#define CONTROL_REPLY_MAX (4 << 20)
+/*
+ * chosen: commands of one server, ten times as many as Redis 7 has; building the table is quadratic
+ */
+#define CONTROL_COMMANDS_MAX 4096
 
 struct redisReply;
 
-/* A reply that is being received. Zeroed: nothing has come. control_inbox_fini frees. */
+/* A reply being received. Zeroed: nothing has arrived. control_inbox_fini frees. */
 struct control_inbox {
     struct reply_scan scan;
     struct bytes bytes;
@@ -31,35 +36,36 @@ struct control_inbox {
 };
 
 /*
- * As reply_scan; also SCAN_BAD when it is too long. After SCAN_FRAME the whole reply is in *frame until the next call.
+ * As reply_scan; also SCAN_BAD if the reply is too long. After SCAN_FRAME *frame holds the whole
+ * reply until the next call.
  */
 __attribute__((warn_unused_result)) enum scan_result control_inbox_take(struct control_inbox *inbox, const char *data,
                                                                         size_t n, size_t *used, struct slice *frame);
 void control_inbox_fini(struct control_inbox *inbox);
 
-/* Parse a whole frame; to be freed by control_reply_free. NULL: hiredis cannot parse it. */
+/* Parse a whole frame; free with control_reply_free. NULL: hiredis cannot parse it. */
 struct redisReply *control_read(struct slice frame);
 void control_reply_free(struct redisReply *reply);
 
 /* What an answer says of its node. */
 enum control_verdict {
     CONTROL_GOOD,
-    CONTROL_NOAUTH, /* it wants a login first */
-    CONTROL_DENIED, /* it does not let weir ask this: NOPERM, an unknown command, a login that it does not accept */
-    CONTROL_BUSY,   /* it runs a script, and nothing else meanwhile */
-    CONTROL_UNFIT,  /* it cannot be used now */
-    CONTROL_BARRED, /* it never can be: it is no server that weir supports */
+    CONTROL_NOAUTH, /* a login is required first */
+    CONTROL_DENIED, /* weir may not use this command: NOPERM, an unknown command, a refused login */
+    CONTROL_BUSY,   /* a script is running, and nothing else meanwhile */
+    CONTROL_UNFIT,  /* the node cannot be used now */
+    CONTROL_BARRED, /* the node can never be used: weir does not support this server */
 };
 
-/* What the configuration takes the node for. */
+/* What the configuration expects the node to be. */
 enum control_form {
-    CONTROL_OF_SERVER,  /* a server that is in no cluster */
+    CONTROL_OF_SERVER,  /* a server outside any cluster */
     CONTROL_OF_CLUSTER, /* a node of a cluster */
 };
 
 /*
- * Judge the answer to HELLO, AUTH, INFO server, COMMAND where it is no table, PING. UNFIT, BARRED: *why is constant
- * or a part of the reply.
+ * Judge the answer to HELLO, AUTH, INFO server, COMMAND (if it is no table), PING. UNFIT, BARRED:
+ * *why is constant or points into the reply.
  */
 enum control_verdict control_judge_hello(const struct redisReply *reply, enum control_form form, const char **why);
 enum control_verdict control_judge_auth(const struct redisReply *reply, const char **why);
@@ -67,43 +73,50 @@ enum control_verdict control_judge_info(const struct redisReply *reply, enum con
 enum control_verdict control_judge_command(const struct redisReply *reply, const char **why);
 enum control_verdict control_judge_ping(const struct redisReply *reply, const char **why);
 
-/* Of INFO and CLUSTER NODES. GOOD: *text is the text; else the error, or what there is to say: constant, or in the frame. */
+/*
+ * For INFO and CLUSTER NODES. GOOD: *text is the text; else the error, or a reason. *text is
+ * constant, or points into the frame.
+ */
 enum control_verdict control_judge_text(struct slice frame, struct slice *text);
 
-/* What the answer to HELLO says that the server is. */
+/* The role of the server in the answer to HELLO. */
 enum node_role control_read_role(const struct redisReply *reply);
 
-/* True if it is an error that says that the server serves no client now: it loads its data, or has no master. */
+/*
+ * True if the error says that the server serves no client now: it is loading its data, or has no
+ * master.
+ */
 bool control_is_idle(const struct redisReply *reply);
 
-/* True if the text is a part of an error or of a string. */
+/* True if the text is contained in an error or a string. */
 bool control_repeats(const struct redisReply *reply, struct slice text);
 
-/* True if it is an error that says that the server serves no client now, or not this connection. */
+/* True if the error says that the server serves no client now, or not this connection. */
 bool control_is_shut(const struct redisReply *reply);
 
-/* How many connections the node takes, from INFO clients; 0: it does not say. */
+/* maxclients of the node, from INFO clients; 0: unknown. */
 uint32_t control_read_maxclients(const struct redisReply *reply);
 
-/* The table of COMMAND's answer, one reference; NULL: it is no such answer. */
+/* The table from an answer to COMMAND, one reference; NULL: it is no such answer. */
 struct command_table *control_read_commands(const struct redisReply *reply);
 
 /*
  * ---- sentinels ----
  *
- * What sentinels say, in RESP3 or RESP2. Own code, because the hiredis that weir is built with
- * knows no RESP3. Nothing is allocated but the bytes of one reply, at most SENTINEL_REPLY_MAX; a
- * value is at most SENTINEL_DEPTH deep.
+ * Replies of sentinels, in RESP3 or RESP2. Own code, because the hiredis that weir is built with
+ * does not support RESP3. Nothing is allocated except the bytes of one reply, at most
+ * SENTINEL_REPLY_MAX. Values nest at most SENTINEL_DEPTH deep.
  */
 
-#define SENTINEL_REPLY_MAX 65536 /* bytes of one reply: a hundred replicas with all their fields */
-#define SENTINEL_DEPTH 8         /* a list of maps is 3 deep */
+/* chosen: bytes of one reply, a hundred replicas with all their fields */
+#define SENTINEL_REPLY_MAX 65536
+#define SENTINEL_DEPTH 8 /* chosen: a list of maps is 3 deep */
 
 enum said_kind {
     SAID_NIL,
     SAID_ERROR,
-    SAID_TEXT, /* any value of one piece: a string, a number */
-    SAID_LIST, /* an array, a set, or a map of names and values in turn */
+    SAID_TEXT, /* a scalar: a string, a number */
+    SAID_LIST, /* an array, a set, or a map of alternating names and values */
     SAID_PUSH, /* as a list */
 };
 
@@ -115,48 +128,50 @@ struct said {
 };
 
 /*
- * The value in front of *rest, which then begins behind it. False: there is none, or it cannot be
- * read.
+ * Take the first value of *rest, and advance *rest behind the value. False: there is no value, or
+ * the value cannot be parsed.
  */
 __attribute__((warn_unused_result)) bool said_next(struct slice *rest, struct said *value);
 
 /* The text under this name in a list of names and values. False: there is none. */
 __attribute__((warn_unused_result)) bool said_field(const struct said *list, const char *name, struct slice *text);
 
-/* The first `n` texts of a list. False: it has fewer elements, or one of them is no text. */
+/* The first `n` texts of a list. False: the list has fewer elements, or one is no text. */
 __attribute__((warn_unused_result)) bool said_texts(const struct said *list, struct slice *texts, size_t n);
 
-#define SENTINEL_HOST 256 /* room for a name or the digits of an address */
+#define SENTINEL_HOST 256 /* room for a host name or an IP address */
 #define SENTINEL_RUN_ID 64
 
-/* A server, or another sentinel, that a sentinel tells of. */
+/* A server, or another sentinel, as reported by a sentinel. */
 struct sentinel_server {
     char host[SENTINEL_HOST];
     uint16_t port;
-    uint64_t epoch;               /* its config-epoch; 0: not told */
-    char run_id[SENTINEL_RUN_ID]; /* "": not told */
-    bool is_failing_over;         /* a failover of this master is under way, so that another may be the master */
-    bool is_down;                 /* the sentinel does not reach it, or has lost its link to the master */
+    uint64_t epoch;               /* its config-epoch; 0: unknown */
+    char run_id[SENTINEL_RUN_ID]; /* "": unknown */
+    /* a failover of this master is in progress: another server may be the master */
+    bool is_failing_over;
+    /* the sentinel cannot reach it, or has lost its link to the master */
+    bool is_down;
 };
 
-/* Two texts as a host and a port. False: port 0, no host, or bytes that a host cannot have. */
+/* Parse two texts as host and port. False: port 0, no host, or invalid bytes in the host. */
 __attribute__((warn_unused_result)) bool sentinel_read_address(struct slice host, struct slice port,
                                                                struct sentinel_server *server);
 
 /*
- * An answer to SENTINEL MASTER, or an element of one to SENTINEL REPLICAS or SENTINELS. False: it
- * is none.
+ * Parse an answer to SENTINEL MASTER, or an element of one to SENTINEL REPLICAS or SENTINELS.
+ * False: `list` is no such answer.
  */
 __attribute__((warn_unused_result)) bool sentinel_read_server(const struct said *list, struct sentinel_server *server);
 
-/* True if it is a message about this channel: *payload is what was published. */
+/* True if `push` is a message on this channel: *payload is the published text. */
 __attribute__((warn_unused_result)) bool sentinel_read_message(const struct said *push, const char *channel,
                                                                struct slice *payload);
 
 /* What an error says of the sentinel. */
 enum sentinel_refusal {
     SENTINEL_WANTS_LOGIN,   /* NOAUTH */
-    SENTINEL_REFUSES_LOGIN, /* WRONGPASS, or AUTH without a password being set */
+    SENTINEL_REFUSES_LOGIN, /* WRONGPASS, or AUTH although no password is set */
     SENTINEL_FORBIDS,       /* NOPERM */
     SENTINEL_KNOWS_NO_NAME, /* no such master */
     SENTINEL_UNKNOWN,       /* an unknown command, or NOPROTO: too old, or no sentinel */
@@ -165,22 +180,22 @@ enum sentinel_refusal {
 
 enum sentinel_refusal sentinel_judge_error(struct slice error);
 
-/* ---- the answer to the question of login/auth_probe.h: are connections that do not log in served? ---- */
+/* ---- the answer to login/auth_probe.h: whether connections without a login are served ---- */
 
 enum auth_probe_verdict {
-    AUTH_PROBE_MORE,       /* the answer goes on */
-    AUTH_PROBE_SERVED,     /* they are */
-    AUTH_PROBE_NEEDS_AUTH, /* they are not: -NOAUTH */
-    AUTH_PROBE_UNKNOWN,    /* it does not say */
+    AUTH_PROBE_MORE,       /* the answer continues */
+    AUTH_PROBE_SERVED,     /* served */
+    AUTH_PROBE_NEEDS_AUTH, /* not served: -NOAUTH */
+    AUTH_PROBE_UNKNOWN,    /* no usable answer */
 };
 
-/* Zeroed: nothing has come. */
+/* Zeroed: nothing has arrived. */
 struct auth_probe_answer {
     struct reply_scan scan;
     struct glimpse glimpse;
 };
 
-/* The next bytes, which may be any. After anything but AUTH_PROBE_MORE the answer is over. */
+/* Take the next bytes, which may be anything. Any result but AUTH_PROBE_MORE ends the answer. */
 enum auth_probe_verdict auth_probe_answer_take(struct auth_probe_answer *answer, const char *data, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The scripts as they stand in upstream/scripts/, taken in by the assembler: what is in the files is what Redis is
- * sent, prelude.lua before the files of each.
+ * The scripts from upstream/scripts/, embedded by the assembler. Redis is sent the exact bytes of
+ * the files, with prelude.lua before the files of each script.
  */
 #include "upstream/script.h"
 

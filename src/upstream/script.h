@@ -1,12 +1,13 @@
 /*
- * The Lua scripts that Redis runs for weir: the files of upstream/scripts/, built into the program. Constant.
+ * The Lua scripts that Redis runs for weir: the files of upstream/scripts/, embedded in the
+ * program. Constant.
  */
 #ifndef WEIR_UPSTREAM_SCRIPT_H
 #define WEIR_UPSTREAM_SCRIPT_H
 
 #include "base/slice.h"
 
-#define SCRIPT_SHA_LEN 40 /* characters of a hash, as SCRIPT LOAD tells it */
+#define SCRIPT_SHA_LEN 40 /* characters of a hash, as returned by SCRIPT LOAD */
 
 enum script {
 #define SCRIPT(id, files) SCRIPT_##id,

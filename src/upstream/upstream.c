@@ -31,7 +31,7 @@ struct tls_context *upstream_tls(struct upstream *upstream)
     return tls;
 }
 
-/* A handle that is being closed must not be sent to: hence the lock. */
+/* The lock keeps a handle from being closed while it is sent to. */
 void upstream_shed(struct upstream *upstream)
 {
     pthread_mutex_lock(&upstream->sheds_lock);

@@ -1,5 +1,6 @@
 /*
- * Charts, and what they say of one moment: to a pointer over them, and to the arrow keys.
+ * Charts, and the values of a chart at one moment: for a pointer over the chart, and for the arrow
+ * keys.
  */
 
 const POINTS = 150, STEP_S = 2, WIDTH = 300, EDGE = 1.5;
@@ -15,9 +16,10 @@ const area = (points, most, high) => {
   return top && top + 'V' + high + 'H' + across(points, 0) + 'Z';
 };
 
-/* ---- the history: all of it once, then only what is new ---- */
+/* ---- the history: fetched whole at first, then only new points ---- */
 
-let last = 0, newestMs = 0, seenMs = 0; /* times of the newest point, and of the newest answer */
+/* time of the newest point, and time of the newest answer */
+let last = 0, newestMs = 0, seenMs = 0;
 const series = {}, tracks = new Map();
 const append = (kept, fresh) => { kept.push(...fresh); kept.splice(0, kept.length - POINTS); };
 const forget = () => {
@@ -43,10 +45,10 @@ const remember = (stats) => {
   seenMs = stats.time_ms;
 };
 
-/* ---- what a chart says of one moment ---- */
+/* ---- the values of a chart at one moment ---- */
 
 const tip = $('tip'), cross = make('div', 'cross');
-let reading = null; /* the plot that is being read, and which of its points */
+let reading = null; /* the plot being read, and the index of its point */
 
 const closeTip = () => {
   reading = null;
@@ -86,7 +88,10 @@ const onKey = (plot, event) => {
   event.preventDefault();
 };
 
-/* `read` gives [label, points, how to write one] for each line; `move(key)`, if given, goes to another chart. */
+/*
+ * `read` returns [label, points, function that formats a value] for each line. `move(key)`, if
+ * given, goes to another chart.
+ */
 const makeReadable = (node, name, read, move) => {
   const plot = { node, read, move };
   for (const [key, value] of [['role', 'slider'], ['aria-label', name], ['aria-valuemin', String((1 - POINTS) * STEP_S)], ['aria-valuemax', '0'], ['aria-valuenow', '0'], ['aria-valuetext', 'now']])
@@ -105,7 +110,7 @@ const makeReadable = (node, name, read, move) => {
 };
 document.addEventListener('scroll', () => { if (reading) showTip(); }, { passive: true });
 
-/* ---- the charts on top: [id, height, [[label, series, how to write a value, class of its line; none: not drawn]]] ---- */
+/* ---- the charts on top: [id, height, [[label, series, format, class]]]; no class: no line ---- */
 
 const charts = [
   ['chart-commands', 100, [['commands', 'commands_per_second', perSecond, ''], ['refused', 'refused_per_second', perSecond, ' refused'],

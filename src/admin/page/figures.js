@@ -1,6 +1,6 @@
 /*
- * How numbers are written, and writing into the document: only what has changed. All that comes from outside is
- * written as text. The files of this folder are one script: figures, charts, table, rows, page.
+ * Formats numbers, and writes changed values into the document. All data is written as text, never
+ * as markup. The files of this folder form one script: figures, charts, table, rows, page.
  */
 'use strict';
 
@@ -39,7 +39,7 @@ const time = (ms) => {
   return isToday ? clock(ms) : `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())} ${clock(ms)}`;
 };
 
-/* A control character of a client's shows as one, and not as nothing. */
+/* Shows control characters in clients' text as visible replacement characters. */
 const plain = (text) => text.replace(/[\0-\x1f\x7f]/g, '\ufffd');
 const write = (node, text) => { text = plain(text); if (node.textContent !== text) node.textContent = text; };
 const mark = (node, name, value) => { if (node.getAttribute(name) !== value) node.setAttribute(name, value); };

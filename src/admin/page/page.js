@@ -1,6 +1,4 @@
-/*
- * Asks for the statistics every two seconds, and writes what has changed into the document.
- */
+/* Polls the statistics every two seconds, and writes changed values into the document. */
 
 const isPhone = matchMedia('(max-width: 760px)').matches;
 const POLL_MS = 2000, TOP = 10, LIMITS = 256, EVENTS = isPhone ? 8 : 20;
@@ -19,7 +17,7 @@ const showHeader = (s) => {
   show('subjects', count(s.subjects.of_connections + s.subjects.of_keys));
 };
 
-/* What is wrong; and the tab tells it too. */
+/* Shows the findings; the worst one also in the tab's title. */
 const showFindings = ({ findings, name }) => {
   const items = findings.map(({ level, title, more, at }) => {
     const item = make('li', level), link = make('a', '', title);
@@ -54,7 +52,7 @@ const showRates = (now) => {
   drawCharts();
 };
 
-// Its name, the address in use, and what became of each other that was dialled.
+// Returns the node's name, the address in use, and the error of each other dialled address.
 const whereOf = ({ address, in_use, addresses }) =>
   address + (in_use && in_use !== address ? ', ' + in_use : '') +
   addresses.filter((one) => one.why).map((one) => '; ' + one.address + ': ' + one.why).join('');
@@ -94,9 +92,9 @@ const showTables = (s) => {
   events.update(s.events.slice(0, EVENTS).map((event) => ({ key: String(event.id), event })));
 };
 
-/* ---- asking ---- */
+/* ---- polling ---- */
 
-let isPaused = false, timer = 0, turn = 0, pid = 0; /* an answer to an earlier turn comes too late */
+let isPaused = false, timer = 0, turn = 0, pid = 0; /* the answer of an earlier poll is ignored */
 const say = (text, state) => {
   show('live', text);
   mark(fields.live, 'class', 'live ' + state);
@@ -113,7 +111,8 @@ const poll = async () => {
   clearTimeout(timer);
   try {
     let stats = await ask();
-    if (mine === turn && (stats.pid !== pid || stats.history.last < last)) { /* another weir, from its first point on */
+    /* another process: start again at its first point */
+    if (mine === turn && (stats.pid !== pid || stats.history.last < last)) {
       forget();
       if (pid !== 0) stats = await ask();
       pid = stats.pid;
@@ -147,7 +146,7 @@ pause.addEventListener('click', () => {
 });
 filter.addEventListener('input', () => filtered.forEach((table) => table.arrange()));
 document.addEventListener('visibilitychange', () => { if (!document.hidden && !isPaused) poll(); });
-/* On a phone what is asked for rarely stays closed until it is. */
+/* On a phone rarely used cards start closed. */
 if (isPhone) for (const part of document.querySelectorAll('main details.card')) part.open = false;
 pause.hidden = filter.hidden = false;
 say('asking weir', '');

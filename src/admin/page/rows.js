@@ -54,7 +54,7 @@ const drawLimit = (svg, limit) => {
   mark(refused, 'd', line(over, most, 28));
 };
 
-/* Who uses most of it: made anew, and only where it has changed. */
+/* Fills the list of heaviest subjects. The list is rebuilt only if it has changed. */
 const fillWho = (details, limit) => {
   const n = limit.holders.length;
   write(details.children[1], `${count(limit.subjects)} subject${limit.subjects === 1 ? '' : 's'} in ${limit.policy}` +
@@ -96,7 +96,7 @@ const fillLimit = (row, { limit }) => {
   putCount(row, 9, limit.shadow_throttled, limit.state === 'shadowing' && 'warm');
 };
 
-/* What refuses comes first, then what delays ...; else in the order of the configuration. */
+/* Sorts by state, refusing limits first. Equal states keep the order of the configuration. */
 const byState = (all) => [...all].sort((a, b) => ranks.indexOf(b.state) - ranks.indexOf(a.state));
 
 /* ---- the other tables ---- */
@@ -164,7 +164,7 @@ const events = new Table('events', fillEvent, 'Nothing has happened yet.');
 const named = new Table('named', fillNamed, 'No limits are named.');
 filtered.push(limits, named, ...tops.map(([, table]) => table), events);
 
-/* One stop for the Tab key; from there the arrow keys go up and down. */
+/* One Tab stop for all plots; the arrow keys move between the plots. */
 const rove = () => {
   const plots = [...limits.body.querySelectorAll('.plot')];
   const stop = plots.find((plot) => plot === document.activeElement) || plots[0];

@@ -1,6 +1,4 @@
-/*
- * Tables: a row for each key, kept where it is; order and filter are the reader's.
- */
+/* Tables: one row for each key, reused over updates. The reader chooses order and filter. */
 
 const filter = $('filter'), filtered = [];
 

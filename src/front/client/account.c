@@ -8,13 +8,14 @@
 #include "limit/policy/policy.h"
 
 #define TOP_BYTES_LATEST (1 << 20)
-#define GREETING_MAX 4096      /* bytes of requests: what a client says before it asks for anything is a few lines */
-#define GREETING_OUT_MAX 16384 /* bytes of replies: INFO and HELLO of a server with modules fit */
+#define GREETING_MAX 4096 /* request bytes of a handshake, which is a few lines */
+/* reply bytes of a handshake: INFO and HELLO of a server with modules fit */
+#define GREETING_OUT_MAX 16384
 #define LONG_NS (10 * NS_PER_S)
 
 /* ---- asking ---- */
 
-/* While frames can come to it unasked, or it is to hear what ends that, a client cannot be held. */
+/* False for a subscribed client or a passthrough one: push messages would wait with the command. */
 static bool may_wait(const struct client *client)
 {
     return !pin_has(client, PIN_PASSTHROUGH) && !client_is_subscribed(client);
@@ -25,13 +26,18 @@ bool account_waits_long(const struct client *client)
     return meter_is_waiting(client) && client->meter->delay.due_ns > client->front->loop->now_ns + LONG_NS;
 }
 
-/* Which limit need not be asked again after the wait; 0: all are. A limit with places gives one to what it delays. */
+/*
+ * 1 + id of the limit that need not be asked again after the wait; 0: all are asked. A limit with a
+ * queue that gave no position must be asked again.
+ */
 static uint32_t waits_for(const struct verdict *verdict)
 {
     return verdict->turn.n > 0 || !limit_has_places(verdict->limit) ? verdict->limit->id + 1U : 0;
 }
 
-/* GATE_WAIT; or out of memory it is closed. */
+/*
+ * Makes the client wait. Returns GATE_WAIT, or GATE_CLOSE: out of memory, and the client is closed.
+ */
 static enum gate wait(struct client *client, const struct account *whose, uint64_t headed_ns,
                       const struct verdict *verdict)
 {
@@ -50,7 +56,10 @@ static enum gate wait(struct client *client, const struct account *whose, uint64
     return GATE_WAIT;
 }
 
-/* Other rules have come while it waited. Its place is still good if something delays the command under them too. */
+/*
+ * True if new rules woke a waiting command before its due time, and a limit still delays it. The
+ * command's positions then stay good.
+ */
 static bool is_early(const struct client *client, const struct account *own, const struct account *account,
                      const struct command *command)
 {
@@ -66,8 +75,8 @@ static void settle_account(const struct client *client, const struct account *ac
 }
 
 /*
- * Then it waits until its place is due at the rates of now, in the order of its queue. GATE_PASS: it has no place, and
- * is to be asked anew. Where its place was lost it is due when it was.
+ * Waits on, until the command's positions are due at the present rates. GATE_PASS: the command has
+ * no position, ask anew. A command that has lost its positions keeps its due time.
  */
 static enum gate wait_on(struct client *client, const struct account *own, const struct account *account)
 {
@@ -105,7 +114,7 @@ void account_begin(struct client *client)
     demand_begin(&front->demand, client->subject, plan, front->loop->now_ns);
 }
 
-/* What was asked for counts for whom it is charged to. */
+/* Counts the request in the peak rates of the subject that pays. */
 static void observe(struct client *client, const struct account *account, const struct command *command)
 {
     struct subject *subject = account->holders[PER_SUBJECT];
@@ -117,13 +126,13 @@ static void observe(struct client *client, const struct account *account, const 
     }
 }
 
-/* It goes, or is refused: either way the next command is next. */
+/* The command goes or is refused, and the next command becomes the next. */
 static enum gate settle(struct client *client, const struct account *account, const struct command *command,
                         enum gate gate)
 {
     observe(client, account, command);
     if (meter_is_waiting(client))
-        meter_leave_queue(client); /* those that it has not used */
+        meter_leave_queue(client); /* positions that were not used */
     end_wait(client);
     client->n_commands++;
     return gate;
@@ -139,8 +148,9 @@ void account_forgo(struct client *client)
 }
 
 /*
- * A handshake is never late, whatever others of its subject owe: what a connection sends before its
- * first command, as far as requests and replies stay small. Replies of COMMAND do not.
+ * True if `n` more bytes still belong to the handshake: requests before the first command, while
+ * requests and replies stay small. A debt of the subject never delays a handshake. Replies of
+ * COMMAND are too large.
  */
 static bool is_greeting(const struct client *client, size_t n)
 {
@@ -159,16 +169,16 @@ static void count_greeting(struct client *client, uint64_t n)
     client->greeted_bytes = (sum < GREETING_MAX ? sum : GREETING_MAX) & 8191U;
 }
 
-/* Since when its next command is the next. */
+/* When the next command became the next. */
 static uint64_t headed_ns(const struct client *client)
 {
     return meter_is_waiting(client) ? client->meter->headed_ns : client->front->loop->now_ns;
 }
 
 /*
- * What is never refused waits for what is owed when it comes. Afterwards it waits only while that
- * is more than a burst: whatever others do meanwhile, it arrives. How large the replies of a
- * handshake are is known when they have come.
+ * For a command that is never refused. At first the command waits for the debt of that moment,
+ * later only while more than a burst is owed. Other clients of the subject can therefore not keep
+ * the command from passing. A handshake waits for replies in flight, since their size is unknown.
  */
 static enum gate ask_debtor(struct client *client, const struct account *own, size_t n)
 {
@@ -210,7 +220,7 @@ static void count_call(struct client *client, uint8_t counted)
     meter->counted_shadow += (counted & COUNTED_SHADOW) != 0;
 }
 
-/* Where a limit in shadow mode would have delayed it; returns the connection's virtual clock. */
+/* Notes a delay by a limit in shadow mode. Returns the connection's virtual clock, or 0. */
 static uint64_t keep_virtual(struct client *client, const struct account *account, const struct verdict *verdict)
 {
     uint64_t now_ns = client->front->loop->now_ns;
@@ -223,24 +233,28 @@ static uint64_t keep_virtual(struct client *client, const struct account *accoun
     return meter->virtual_ns;
 }
 
-/* It has been asked again: which of its places it has used. */
+/* Keeps the positions that a command which was asked again has not used. */
 static void keep_turn(struct client *client, const struct ask *ask, const struct verdict *verdict)
 {
     if (ask->turn != NULL)
         client->meter->turn = verdict->turn;
 }
 
-/* What is counted for the connection is its own subject's affair, the rest that of whom the key names. */
+/*
+ * The connection's subject pays for calls in flight and bytes, the keyed subject for all other
+ * units.
+ */
 static enum gate ask_both(struct client *client, const struct account *own, const struct account *keyed,
                           struct ask *ask, struct verdict *verdict)
 {
     struct tally *tallies = client->front->tallies;
     enum gate gate = GATE_PASS;
     if (ask->turn != NULL)
-        verdict->turn = *ask->turn; /* neither of them may say another */
+        verdict->turn = *ask->turn; /* kept unless one of the two decisions changes it */
     ask->part = PART_COMMAND;
     if (own->policy != NULL && keyed->policy != NULL && gate_delays(own->policy, ask->command, PART_CONNECTION))
-        gate = gate_ask_refusal(keyed, ask, tallies, verdict); /* or it would wait first, to be refused then */
+        /* or a command would wait only to be refused then */
+        gate = gate_ask_refusal(keyed, ask, tallies, verdict);
     if (gate != GATE_PASS)
         return gate;
     ask->part = PART_CONNECTION;
@@ -265,7 +279,7 @@ static bool has_delays(const struct account *account)
     return account->policy != NULL && account->policy->of_action[OVER_DELAY] != 0;
 }
 
-/* What the gate is asked for one request. `amounts` is room that lives as long as the result. */
+/* The decision request for one request. `amounts` must live as long as the result. */
 static struct ask ask_for(const struct client *client, const struct request *request, const struct account *own,
                           const struct account *account, struct amounts *amounts)
 {
@@ -291,7 +305,7 @@ static bool is_others(const struct account *account, const struct account *own)
     return account->holders[PER_SUBJECT] != own->holders[PER_SUBJECT];
 }
 
-/* Whose limit has said so: the connection's own, or of whom the key names. */
+/* The charge target of the limit that decided: the keyed subject's, or the connection's own. */
 static const struct account *whose(const struct account *account, const struct account *own,
                                    const struct verdict *verdict)
 {
@@ -396,7 +410,7 @@ enum gate account_ask_refusal(struct client *client, const struct request *reque
 
 /* ---- what has passed ---- */
 
-/* Who only listens sends nothing that would tell LIMIT TOP now and then. */
+/* A client that only listens sends no request, so its bytes are flushed to LIMIT TOP here. */
 static void count_bytes(struct client *client, uint64_t n)
 {
     uint64_t sum = client->n_bytes + n;
@@ -410,7 +424,10 @@ bool account_is_paying(const struct client *client, enum unit unit)
     return client->meter != NULL && alarm_is_set(&client->meter->payments[unit == UNIT_BYTES_OUT]);
 }
 
-/* Each piece that has passed is paid for before the next: so it gets on, however many others owe at the same limit. */
+/*
+ * Charges bytes that have passed. A client pays for each piece before the next, so it makes
+ * progress however much other clients owe at the same limit.
+ */
 static void owe(struct client *client, enum unit unit, uint64_t n, uint8_t counted)
 {
     struct front *front = client->front;

@@ -1,10 +1,10 @@
 /*
- * What the gate says to a client's requests, and what has passed: commands, calls in flight, bytes
- * both ways.
+ * The gate's decisions on a client's requests, and the charges for what has passed: commands, calls
+ * in flight, bytes both ways.
  *
- * The connection has a subject (front/client/binding.h); where the key of a command names one
- * instead, that command is charged to it (front/client/meter.h). What is counted for the connection
- * itself (connections, calls in flight, bytes) belongs to the connection's subject always.
+ * A command is charged to the connection's subject (front/client/binding.h), or to the subject that
+ * its key names (front/client/meter.h). Connections, calls in flight and bytes are always charged
+ * to the connection's subject.
  */
 #ifndef WEIR_FRONT_ACCOUNT_H
 #define WEIR_FRONT_ACCOUNT_H
@@ -17,31 +17,38 @@
 #include "front/route/request.h"
 #include "limit/gate.h"
 
-/* May the request go? GATE_PASS: it is charged. GATE_WAIT: its link will be woken, ask again then. It may be closed. */
+/*
+ * Asks whether the request may go. GATE_PASS: the request is charged. GATE_WAIT: the link will be
+ * woken; ask again then. May close the client.
+ */
 enum gate account_ask(struct client *client, const struct request *request, struct verdict *verdict);
 
-/* The same for `n` bytes that are no command (an empty line): only debt of bytes makes them wait. */
+/*
+ * As account_ask, for `n` bytes that are no command (an empty line): only a debt of bytes makes
+ * them wait.
+ */
 enum gate account_ask_idly(struct client *client, size_t n);
 
 /*
- * Before a lane is opened for a request: is it refused, or delayed already? GATE_PASS: not yet, and nothing was
- * charged; account_ask decides when it can go. Else as account_ask.
+ * Before a lane is opened: asks whether the request is refused now. GATE_PASS: no, and nothing was
+ * charged; account_ask decides later. Else as account_ask.
  */
 enum gate account_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict);
 
-/* It is answered without going: if it has waited, nobody else gets its turn. */
+/* weir answers the request instead of sending it: gives up the request's positions in queues. */
 void account_forgo(struct client *client);
 
-/* Does a limit delay its next command, and for much longer? */
+/* True if a limit delays the next command for more than LONG_NS from now. */
 bool account_waits_long(const struct client *client);
 
 /*
- * Does it owe more bytes than one burst? Then (UNIT_BYTES_IN) the rest of a large request is not read, or
- * (UNIT_BYTES_OUT) its own lane, and a large reply that nobody waits behind. Its link is woken when that is over.
+ * True if the client's debt of bytes is beyond one burst. For UNIT_BYTES_IN the rest of a large
+ * request is then not read. For UNIT_BYTES_OUT the client's private lane is not read, nor is a
+ * large reply with nothing behind it. The link is woken when the debt is paid.
  */
 bool account_is_paying(const struct client *client, enum unit unit);
 
-/* `n` of its requests, at most UINT16_MAX, have been refused by this limit: LIMIT TOP is told which one does so. */
+/* This limit has refused `n` requests, at most UINT16_MAX: counts them for LIMIT TOP. */
 static inline void account_count_refused(struct client *client, const struct limit *limit, uint32_t n)
 {
     if (client->refused_by != limit->id + 1U || n > (uint32_t)(UINT16_MAX - client->n_refused))
@@ -50,21 +57,24 @@ static inline void account_count_refused(struct client *client, const struct lim
 }
 
 /*
- * To be called before requests of the client are asked for together, and again once its user may
- * have changed: what comes now is demand of its subject.
+ * Call before a run of requests is decided, and again when the user may have changed. Requests then
+ * count in the peak rates of the client's subject.
  */
 void account_begin(struct client *client);
 
 /*
- * `n` request bytes have passed, out of memory it is closed; of a request that was let through with these flags of
- * `counted`.
+ * Charges `n` request bytes; `counted`: flags of their request's verdict. Out of memory closes the
+ * client.
  */
 void account_bytes_in(struct client *client, uint64_t n, uint8_t counted);
 
-/* `n` bytes of replies, messages and pushes have been passed on; the same. */
+/* Charges `n` bytes of replies and messages to the client; else as account_bytes_in. */
 void account_bytes_out(struct client *client, uint64_t n, uint8_t counted);
 
-/* A call that had these flags of COUNTED has been answered; account_calls_lost: none that is in flight will be. */
+/*
+ * A call with these flags of COUNTED is answered. account_calls_lost: no call in flight will be
+ * answered.
+ */
 void account_answered(struct client *client, uint8_t counted);
 void account_calls_lost(struct client *client);
 

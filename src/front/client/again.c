@@ -15,8 +15,8 @@
 #include "upstream/lane/lanes.h"
 
 /*
- * A role is asked and answered in a few milliseconds, a failover takes seconds. A server that refuses is asked so
- * often by each client (chosen).
+ * Chosen: how often each client tries a server that refuses. A role query takes a few milliseconds,
+ * a failover takes seconds.
  */
 #define FIRST_PAUSE_NS (10 * NS_PER_MS)
 #define MOST_PAUSE_NS (100 * NS_PER_MS)
@@ -80,7 +80,10 @@ static struct again *need_again(struct client *client)
     return extra->again;
 }
 
-/* The first has come back. A second refusal of the same call is paused longer before. */
+/*
+ * The first request has come back, refused first at since_ns. The pause starts anew unless the call
+ * was refused before.
+ */
 static void begin(struct client *client, uint64_t since_ns)
 {
     struct again *again = client->extra->again;
@@ -95,8 +98,8 @@ static void begin(struct client *client, uint64_t since_ns)
 }
 
 /*
- * Nothing is there any more that has come back. If it has waited for a proof, the next request waits for its own; an
- * outage that began before is that of the next request.
+ * No returned request is left. WAIT_LOGIN ends too: the next request waits for its own proof. An
+ * outage that began before goes on for the next request.
  */
 static void end(struct client *client)
 {
@@ -110,13 +113,13 @@ static void end(struct client *client)
 
 /* ---- back ---- */
 
-/* True if the client is there for what its requests bring: weir does not want to close it. */
+/* True if the client may get replies: weir does not mean to close it. */
 static bool is_served(const struct client *client)
 {
     return client->state == CLIENT_OPEN || (client->state == CLIENT_DRAINING && client->reason == CLOSED_BY_CLIENT);
 }
 
-/* What came with a request that has waited in vain has waited as long. */
+/* False if the call came no later than requests that have waited in vain. */
 static bool may_wait(struct client *client, const struct call *call)
 {
     const struct again *again = client_extra(client)->again;
@@ -125,7 +128,9 @@ static bool may_wait(struct client *client, const struct call *call)
            !(told_ns != 0 && call->arrived_ns <= told_ns);
 }
 
-/* The oldest request that is under way; NULL: out of memory, and the client is closed. */
+/*
+ * Moves the oldest unanswered request to `returned`. NULL: out of memory, and the client is closed.
+ */
 static struct returned_call *add(struct client *client, const struct call *call)
 {
     struct extra *extra = client->extra;
@@ -177,14 +182,14 @@ static void limit_kept(struct client *client, bool is_kept)
         client_close_starved(client);
 }
 
-/* True if the reply that comes next is to a read that is sent again. */
+/* True if the next reply answers a read that is sent again. */
 static bool is_read_again(const struct extra *extra)
 {
     const struct kept *kept = extra->unanswered.first;
     return kept != NULL && kept->kind == KEPT_READ && kept->len > 0;
 }
 
-/* What is read again is charged then. */
+/* A read that is sent again is charged for its later reply, not for this one. */
 void again_take_bytes(struct client *client, const char *data, size_t n)
 {
     struct extra *extra = client->extra;
@@ -208,7 +213,7 @@ void again_answered(struct client *client, const struct call *call)
         struct returned_call *back = add(client, call);
         if (back == NULL)
             return;
-        back->counted = 0; /* it is given back now, and not counted again */
+        back->counted = 0; /* the call in flight ends now, and is not counted again */
         returned_end_reply(&again->returned);
         return;
     }
@@ -220,7 +225,7 @@ void again_answered(struct client *client, const struct call *call)
         again_pass_on(client);
 }
 
-/* ---- and there again ---- */
+/* ---- sending again ---- */
 
 enum found { FOUND_LANE, FOUND_NONE, FOUND_WAITS, FOUND_GONE };
 
@@ -249,7 +254,7 @@ static enum found find_lane(struct client *client, struct lane **lane)
             break;
         case LOGIN_GONE:
             return FOUND_GONE;
-        default: /* a client that has ended its side is leaving, and is served all the same */
+        default: /* a half-closed client is leaving, and still gets its replies */
             return FOUND_NONE;
         }
         switch (lane_choice_find(client, &request, lane)) {
@@ -314,7 +319,7 @@ static void send_all(struct client *client, struct lane *lane)
     }
 }
 
-/* A connection may be had in a moment. */
+/* No lane was found: looks again after a pause. */
 static void go_without(struct client *client)
 {
     lane_choice_end_refused(client);
@@ -355,7 +360,7 @@ void again_go_on(struct client *client)
     }
 }
 
-/* ---- or not ---- */
+/* ---- giving up ---- */
 
 static void tell(struct client *client, const struct returned_call *back)
 {

@@ -26,13 +26,14 @@ enum route answer_with(struct client *client, struct slice reply)
 }
 
 /*
- * Answer with an error in the request's place. Inside MULTI something must fail in Redis too, or EXEC would run a
- * transaction with a hole: its reply is thrown away, ours follows.
+ * Answers with an error instead of the request. Inside MULTI a command must fail in Redis too, or
+ * EXEC would run the transaction without this request. Redis' own error is thrown away.
  */
 static enum route refuse(struct client *client, struct lane *lane, struct request *request, struct slice reply)
 {
     request->is_refused = true;
-    bool has_multi = lane != NULL || client_is_on_cluster(client); /* there weir begins it */
+    /* on a cluster weir sends MULTI itself */
+    bool has_multi = lane != NULL || client_is_on_cluster(client);
     if (transaction_is_open(&client->transaction) && has_multi && !special_break_multi(client, lane)) {
         client_close_starved(client);
         return ROUTE_STOP;
@@ -40,7 +41,10 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
     return answer_with(client, reply);
 }
 
-/* An operator has blocked its subject, or the one that the key of its command names. */
+/*
+ * The text of a block by an operator, of the client's subject or of the keyed one. Good until the
+ * next call.
+ */
 static struct slice refusal_by_block(const struct client *client)
 {
     struct front *front = client->front;
@@ -55,8 +59,8 @@ static struct slice refusal_by_block(const struct client *client)
 }
 
 /*
- * What a client is told that is beyond a limit, or denied, as often as *n says or, if that is more than there is room
- * for, as *n says then. Good until the next call.
+ * *n copies of the text for a request beyond a limit, or denied. Lowers *n to REFUSALS_TOLD. Good
+ * until the next call.
  */
 static struct slice refusals_of(struct front *front, const struct verdict *verdict, uint32_t *n)
 {
@@ -80,7 +84,7 @@ static struct slice refusal_of(const struct client *client, const struct verdict
     return verdict->limit->is_block ? refusal_by_block(client) : refusals_of(client->front, verdict, &once);
 }
 
-/* Beyond a limit, or denied. */
+/* Answers a request that is beyond a limit, or denied. */
 static enum route refuse_over(struct client *client, struct lane *lane, struct request *request, enum gate gate,
                               const struct verdict *verdict)
 {
@@ -110,7 +114,6 @@ void answer_count(struct client *client, const struct request *request, enum cou
         timing_local(client, timing_tag(client, request->command, request->argc), 1);
 }
 
-/* The gate has refused it. */
 static enum route throttle(struct client *client, struct lane *lane, struct request *request, enum gate gate,
                            const struct verdict *verdict)
 {
@@ -118,14 +121,12 @@ static enum route throttle(struct client *client, struct lane *lane, struct requ
     return refuse_over(client, lane, request, gate, verdict);
 }
 
-/* With an error that is no limit's. */
 enum route answer_error(struct client *client, struct lane *lane, struct request *request, struct slice reply)
 {
     answer_count(client, request, RESULT_ERROR);
     return refuse(client, lane, request, reply);
 }
 
-/* Too many logins from its address have failed. */
 bool answer_is_barred(struct client *client, const struct request *request)
 {
     return request_logs_in(request) && !login_may(client);
@@ -215,7 +216,7 @@ enum route answer_quit(struct client *client)
     return ROUTE_STOP;
 }
 
-/* Is its own lane not done with it? */
+/* True if calls or a message of the client's private lane are not finished. */
 static bool is_busy(const struct client *client)
 {
     return client_has_own_lane(client) && client->rider.lane != NULL &&
@@ -228,8 +229,9 @@ static bool listens(const struct client *client)
 }
 
 /*
- * True if the client keeps its lane. Where clients that have not logged in are lent weir's login, the lane would have
- * to be logged in anew: there RESET gives another lane.
+ * True if RESET leaves the client on its lane, since a lasting pin keeps it there. Where weir's
+ * login is lent to clients without a login, the lane would have to log in anew: RESET then takes
+ * the lane away.
  */
 static bool keeps_lane(const struct client *client)
 {
@@ -238,8 +240,9 @@ static bool keeps_lane(const struct client *client)
 }
 
 /*
- * Redis resets the lane before the client is answered: a client that keeps its lane goes on there; and what another
- * client publishes next must not find a subscription of this one. Its answer is believed: a nonce goes before it.
+ * Resets the lane in Redis before RESET is answered. The client may stay on the lane, and a message
+ * that another client publishes next must not find a subscription of this client. A nonce precedes
+ * the reset, so the reply to the reset is trusted.
  */
 static enum route reset_lane(struct client *client)
 {
@@ -260,7 +263,7 @@ static enum route reset_lane(struct client *client)
     return ROUTE_WAIT;
 }
 
-/* The session of the client ends, and with it that of the lane that it keeps. */
+/* Ends the client's session, and that of a kept lane. */
 static void reset_session(struct client *client)
 {
     bool keeps = keeps_lane(client) && pin_has(client, PIN_RESET);
@@ -277,8 +280,8 @@ static void reset_session(struct client *client)
 }
 
 /*
- * A lane that the client does not keep is left as it is, and its next owner finds it clean or not at all. All that
- * was asked before is answered first.
+ * Answers RESET after all earlier requests. A lane that the client gives up is checked before the
+ * next owner gets it.
  */
 static enum route reset(struct client *client)
 {
@@ -291,7 +294,8 @@ static enum route reset(struct client *client)
     lane_choice_note_name(client);
     (void)(had_login ? binding_unbind(client) : binding_change(client));
     if (client_is_leaving(client))
-        return ROUTE_STOP; /* as who it is now it is one connection too many, and has been told */
+        /* without its login the client is one connection too many, and has been told */
+        return ROUTE_STOP;
     return answer_with(client, SLICE("+RESET\r\n"));
 }
 

@@ -1,7 +1,8 @@
 /*
- * What a request is answered in its place: a refusal, an error, or what weir says itself (QUIT, RESET).
+ * Replies of weir's own to a request: a refusal, an error, or a reply to QUIT or RESET.
  *
- * The answer stands behind all earlier ones. Inside MULTI an error voids the transaction in Redis too.
+ * The reply stands behind all earlier replies. Inside MULTI an error voids the transaction in
+ * Redis, too.
  */
 #ifndef WEIR_FRONT_ANSWER_H
 #define WEIR_FRONT_ANSWER_H
@@ -11,49 +12,64 @@
 #include "limit/figures/counts.h"
 #include "resp/build.h"
 
-/* A whole reply. */
+/* Answers with a whole reply. */
 enum route answer_with(struct client *client, struct slice reply);
 
 /*
- * A whole error reply that is no limit's; `lane`: where an open transaction is, else NULL. Nothing of the request
- * travels.
+ * Answers with a whole error reply that no limit caused. Nothing of the request is sent to Redis.
+ * `lane`: of an open transaction, else NULL.
  */
 enum route answer_error(struct client *client, struct lane *lane, struct request *request, struct slice reply);
 
-/* A reply that weir has built, which is freed. Broken for want of memory it closes the client. */
+/* Answers with a built reply, and frees it. If building ran out of memory, closes the client. */
 void answer_built(struct client *client, struct build *out);
 
-/* An error reply, from its text. */
+/* Answers with an error of this text. */
 enum route answer_text(struct client *client, struct request *request, const char *text);
 
-/* What SUBSCRIBE begins with for it, as Redis' error has it. */
+/*
+ * The letters before SUBSCRIBE in Redis' error for subscribers; the letters depend on Redis'
+ * version.
+ */
 const char *answer_subscriber_kinds(const struct client *client);
 
-/* The error for what a subscriber may not send in RESP2. */
+/* Answers with the error for a command that a RESP2 subscriber may not send. */
 enum route answer_subscribed(struct client *client, struct request *request);
 
-/* For express: n > 0 requests are beyond a limit. */
+/* For the fast path: answers n > 0 requests that are beyond a limit. */
 enum route answer_over(struct client *client, const struct verdict *verdict, uint32_t n);
 
-/* Ask the gate. ROUTE_GOES_ON: the request has passed and is charged; otherwise it waits, or has been answered. */
+/*
+ * Asks the gate. ROUTE_GOES_ON: the request has passed and is charged. Otherwise the request waits,
+ * or has been answered.
+ */
 enum route answer_unless_passed(struct client *client, struct lane *lane, struct request *request,
                                 struct verdict *verdict);
 
-/* The same before a lane is opened for it, which charges nothing. ROUTE_GOES_ON: a lane is worth while. */
+/*
+ * As answer_unless_passed, before a lane is opened for the request; charges nothing. ROUTE_GOES_ON:
+ * open the lane.
+ */
 enum route answer_refusal(struct client *client, struct request *request);
 
-/* Is it a login, and have too many from this address failed? answer_barred: the client is told so, and leaves. */
+/*
+ * True if the request is a login, and too many logins from the client's address have failed.
+ * answer_barred tells the client, which then leaves.
+ */
 bool answer_is_barred(struct client *client, const struct request *request);
 enum route answer_barred(struct client *client, const struct request *request);
 
 enum route answer_quit(struct client *client);
 
-/* Inside a MULTI that weir has broken, as Redis does after an error there: nothing is carried out, and EXEC says so. */
+/*
+ * Answers a request inside a MULTI that weir has broken. As in Redis after an error in MULTI,
+ * nothing is run, and EXEC fails.
+ */
 enum route answer_broken_multi(struct client *client, struct request *request);
 
 enum route answer_reset(struct client *client, struct request *request);
 
-/* What has become of the request, for metrics and the slow log. */
+/* Counts the result of the request, for metrics and the slow log. */
 void answer_count(struct client *client, const struct request *request, enum counted_result result);
 
 #endif

@@ -9,11 +9,12 @@
 #include "front/client/timeouts.h"
 #include "front/client/unbound.h"
 
-#define AGAIN_NS (10 * NS_PER_S) /* for so long after an outage a connection may come again uncounted */
+/* for so long after an outage an address may connect again uncounted */
+#define AGAIN_NS (10 * NS_PER_S)
 
 /*
- * The client reads that it is one connection too many, instead of what has been gathered, and leaves. Before its PROXY
- * header and its TLS handshake are done it can be told nothing.
+ * The client is one connection too many. The client gets an error instead of replies that are being
+ * gathered, and leaves. A client in its handshake is closed without a word.
  */
 static void turn_away(struct client *client, enum rejection why)
 {
@@ -35,8 +36,8 @@ static bool counts_connections(const struct policy *policy)
 }
 
 /*
- * True if the policy that binds it has a term on its address, its listener or its TLS name that holds: then limits on
- * connects are charged at accept. The policy itself may be a variant, which has no terms.
+ * True if a term of the client's policy holds for its address, its listener or its TLS name. Limits
+ * on connects are then charged at accept. A variant has no terms, so its policy is asked.
  */
 static bool is_named(const struct client *client)
 {
@@ -45,7 +46,10 @@ static bool is_named(const struct client *client)
     return policy->record == client->bound->record && policy_matches(policy, &facts);
 }
 
-/* The policy for the client of these facts, or its variant for the subject of that name. NULL: unlimited. */
+/*
+ * The policy that matches these facts, or its variant for the subject of this name. NULL:
+ * unlimited.
+ */
 static const struct policy *find_policy(const struct client *client, const struct facts *facts, struct slice name)
 {
     const struct rules *rules = client->front->rules;
@@ -54,13 +58,16 @@ static const struct policy *find_policy(const struct client *client, const struc
     return exceptions_bind(rules->exceptions, policies_match(rules->policies, facts), name);
 }
 
-/* Make what limits of the policy need for one connection. False: out of memory. */
+/* Allocates what limits of the policy need for one connection. False: out of memory. */
 static bool prepare(struct client *client, const struct policy *policy)
 {
     return meter_make_funnels(client, policy) && (!counts_connections(policy) || meter_make(client) != NULL);
 }
 
-/* Who it is to be from now on; the old one is still held. False: out of memory, and it is who it was. */
+/*
+ * Sets the client's policy and subject by the present facts. The caller still holds the old
+ * subject. False: out of memory, and nothing has changed.
+ */
 static bool find_subject(struct client *client)
 {
     struct front *front = client->front;
@@ -91,7 +98,7 @@ static bool find_subject(struct client *client)
     return true;
 }
 
-/* The connection and its calls in flight count for nobody any more. */
+/* Ends the charges of the connection and of its calls in flight. */
 static void detach(struct client *client, const struct account *account)
 {
     struct meter *meter = client->meter;
@@ -109,12 +116,15 @@ static void attach_calls(struct client *client, const struct account *account)
 }
 
 enum step {
-    STEP_ARRIVES, /* what names it without a word of its own has become known */
-    STEP_CHANGES, /* it is called otherwise, or has been reset */
+    STEP_ARRIVES, /* the address or the TLS name has become known */
+    STEP_CHANGES, /* the user or the name has changed, or RESET was called */
     STEP_BINDS,
 };
 
-/* Which units of connections are charged to the policy that binds it now, as a set (gate_connect_units). */
+/*
+ * The units of connections to charge to the client's present policy, as a set for
+ * gate_connect_units.
+ */
 static unsigned units_due(const struct client *client, enum step step, bool is_same)
 {
     const unsigned connects = 1U << UNIT_CONNECTS, connections = 1U << UNIT_CONNECTIONS;
@@ -129,7 +139,10 @@ static unsigned units_due(const struct client *client, enum step step, bool is_s
     return step == STEP_ARRIVES && is_named(client) ? unpaid : 0;
 }
 
-/* True if weir has closed a connection of its address for an outage, and this one comes in its place. */
+/*
+ * True if weir has closed a connection of the client's address for an outage, and this one replaces
+ * it.
+ */
 static bool is_excused(const struct client *client)
 {
     const struct front *front = client->front;
@@ -149,7 +162,7 @@ void binding_note_outage(const struct client *client)
         reconnects_note(client->front->settings->reconnects, &client->link.peer.ip, client->front->loop->now_ns);
 }
 
-/* False: it is one connection too many. */
+/* False: the client is one connection too many. */
 static bool charge_connection(struct client *client, const struct account *account, unsigned units)
 {
     const unsigned connects = 1U << UNIT_CONNECTS;
@@ -167,7 +180,10 @@ static bool charge_connection(struct client *client, const struct account *accou
     return is_welcome;
 }
 
-/* False: it is one too many; or out of memory, and closed. */
+/*
+ * Binds the client by the present facts, and charges the units of this step. False: one connection
+ * too many, or out of memory, and the client is closed.
+ */
 static bool identify(struct client *client, enum step step)
 {
     struct front *front = client->front;
@@ -252,17 +268,18 @@ bool binding_unbind(struct client *client)
     return (client->unbound != NULL || binding_enter(client)) && binding_change(client);
 }
 
-/* The connection and its calls count for nobody, and no subject that a key has named is held. */
+/* Ends all charges of the connection, and releases the keyed subject. */
 static void let_go(struct client *client)
 {
     client_tell_top(client);
     struct account before = payer_of(client);
     detach(client, &before);
-    if (!meter_is_waiting(client)) /* else its command has a place there */
+    /* a waiting command has positions in queues of the keyed subject */
+    if (!meter_is_waiting(client))
         payer_let_keyed_go(client);
 }
 
-/* Its connection counts for what binds it now, and is not asked. */
+/* Counts the connection for the charge target that binds it now, without asking the gate. */
 static void attach_connection(struct client *client, const struct account *account)
 {
     if (client->unbound == NULL && account->policy != NULL && account->policy->of_unit[UNIT_CONNECTIONS] != 0)
@@ -276,13 +293,12 @@ bool binding_renew(struct client *client)
     if (old != NULL)
         let_go(client);
     client->generation = client->front->generation;
-    client->silent_looks =
-        0; /* the next looks of front/client/timeouts.c are as far apart as the new idle-timeout wants */
+    client->silent_looks = 0; /* the new idle-timeout sets the time between looks */
     unbound_retake(client);
     if (old == NULL)
-        return true; /* its PROXY header is not here yet */
+        return true; /* the PROXY header is not complete */
     if (!find_subject(client)) {
-        client->bound = NULL; /* it counts nothing any more */
+        client->bound = NULL;
         client_close_starved(client);
         return false;
     }
@@ -298,8 +314,9 @@ bool binding_renew(struct client *client)
 }
 
 /*
- * Whoever shares a subject for want of room has its own as soon as there is one, which another connection may have had
- * made: else it had two to spend from. Its connection and its calls go with it, counted, not asked.
+ * A client that shares the overflow subject moves to its own subject, once there is room. Another
+ * connection may have made that subject, and the client could spend from both. The charges of the
+ * connection and its calls move along without asking the gate.
  */
 void binding_leave_overflow(struct client *client)
 {
@@ -333,7 +350,7 @@ void binding_leave(struct client *client)
 {
     unbound_end(client);
     if (client->subject == NULL) {
-        meter_free(client); /* it was to be admitted */
+        meter_free(client); /* the client's address was never known */
         return;
     }
     meter_leave_queue(client);
@@ -342,7 +359,7 @@ void binding_leave(struct client *client)
     payer_let_keyed_go(client);
     subject_put(client->front->settings->subjects, client->subject);
     client->subject = NULL;
-    client->bound = NULL; /* whatever of it is still under way is charged to nobody */
+    client->bound = NULL; /* calls still in flight are charged to no limit */
     client->is_keyed = false;
     meter_free(client);
 }

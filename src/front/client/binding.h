@@ -1,11 +1,12 @@
 /*
- * Which policy and which subject bind a client: found when it comes, when who it is changes, and when the rules do.
- * What is counted for the connection (connections, calls in flight) moves along.
+ * The policy and the subject that bind a client. Both are found at accept, when the facts about the
+ * client change, and when the rules change. The charges of the connection (connections, calls in
+ * flight) move along.
  *
- * A connection's way: binding_enter at accept; binding_arrive once its address is known, and again once its TLS name
- * is; binding_bind when limits on connections are charged (front/client/unbound.h says when). Each is false where the
- * client is one
- * connection too many: it has been told so and leaves, or before its handshake it is closed. Or out of memory it is
+ * binding_enter is called at accept. binding_arrive follows once the address is known, and again
+ * once the TLS name is known. binding_bind charges limits on connections (front/client/unbound.h
+ * says when). Each returns false if the client is one connection too many: the client has been told
+ * and leaves, or is closed in its handshake. Each also returns false out of memory, with the client
  * closed.
  */
 #ifndef WEIR_FRONT_BINDING_H
@@ -15,40 +16,53 @@
 
 #include "front/client/client.h"
 
-/* It was accepted: it counts for its address. binding_move: a PROXY header has announced another one. */
+/*
+ * The connection was accepted, and counts for its address. binding_move: a PROXY header has changed
+ * the address.
+ */
 __attribute__((warn_unused_result)) bool binding_enter(struct client *client);
 __attribute__((warn_unused_result)) bool binding_move(struct client *client);
 
-/* What names it without a word of its own is known: a policy that matches by that charges its limits on connects. */
+/*
+ * The address, or the TLS name, has become known. A policy that matches by address or TLS name
+ * charges its limits on connects.
+ */
 bool binding_arrive(struct client *client);
 
-/* It has logged in, sends its first command that is no handshake, or has been there for UNBOUND_NS. */
+/*
+ * The client has logged in, sends its first command without CMD_HANDSHAKE, or has connected
+ * UNBOUND_NS ago.
+ */
 bool binding_bind(struct client *client);
 
-/* It is called otherwise. A bound connection counts for the new subject; an unbound one stays unbound. */
+/*
+ * The user, or the client name, has changed. A bound connection counts for its new subject; an
+ * unbound one stays unbound.
+ */
 bool binding_change(struct client *client);
 
-/* RESET has ended its login: it is unbound again, as if it had just been accepted. */
+/* RESET has ended the login: the connection is unbound again, as after accept. */
 bool binding_unbind(struct client *client);
 
 /*
- * New rules bind a client before its next command is decided, or when the worker's walk (front.binding_walk) comes to
- * it,
- * whichever is first: client_has_old_rules until then. What the connection counts moves along without being asked anew,
- * and what waits for a limit is asked again. False: out of memory, and the client is closed.
+ * Binds the client to new rules. Called before the client's next command is decided, or by
+ * front.binding_walk, whichever is sooner. client_has_old_rules is true until then. Charges of the
+ * connection move without asking the gate. Waits for limits are asked again. False: out of memory,
+ * and the client is closed.
  */
 bool binding_renew(struct client *client);
 
-/* The client is closed: it counts for nobody. */
+/* The client is closed: ends the charges of its connection, and releases its subjects. */
 void binding_leave(struct client *client);
 
 /*
- * Before that: the client is closed for want of Redis. If limits on connects have counted it, or have left it
- * uncounted, its address may come again uncounted within 10 s (limit/reconnects.h).
+ * Call before binding_leave, if an outage of Redis closes the client. If limits on connects have
+ * counted the client, or have excused the client, the client's address may connect again uncounted
+ * within 10 s (limit/reconnects.h).
  */
 void binding_note_outage(const struct client *client);
 
-/* The client shares a subject for want of room: from now on it has its own, if there is room. */
+/* The client shares the overflow subject: gives it a subject of its own, if there is room now. */
 void binding_leave_overflow(struct client *client);
 
 #endif

@@ -11,7 +11,7 @@
 #include "upstream/lane/lend.h"
 
 _Static_assert(CLIENT_CLOSED < 8 && CLOSED_COUNT <= 32, "they fit into their bits");
-/* With what the allocator adds, 368 bytes for each idle client. */
+/* With the allocator's overhead an idle client takes 368 bytes. */
 _Static_assert(sizeof(struct client) <= 360, "what few clients need belongs into struct extra");
 
 static void client_move(struct client *client, enum client_state to)
@@ -305,7 +305,8 @@ void client_tell_top(struct client *client)
     const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes, 0};
     top_add_each(front->top, slice_of(subject->record->name, subject->record->name_len), subject_name(subject),
                  subject->hash, amounts, client->refused_by - 1U, front->loop->now_ns);
-    if (client->n_refused > 0 && !client->is_keyed) /* else whom the key names has been noted */
+    /* with a keyed subject note_refused has noted the offender */
+    if (client->n_refused > 0 && !client->is_keyed)
         whom_note(front->whom, client->refused_by - 1U, WHOM_REFUSED, subject_name(subject), subject->hash);
     client->n_commands = client->n_bytes = 0;
     client->n_refused = 0;
@@ -318,7 +319,7 @@ void client_change_refuser(struct client *client, const struct limit *limit)
     client->refused_by = (uint16_t)(limit->id + 1U);
 }
 
-/* ---- leaving ---- */
+/* ---- closing ---- */
 
 static void give_reason(struct client *client, enum ending_reason reason)
 {
@@ -332,7 +333,8 @@ void client_leave(struct client *client)
         return;
     if (client->state == CLIENT_OPEN)
         client_move(client, CLIENT_DRAINING);
-    link_resume(&client->link); /* what it still sends is thrown away, but its end must be heard */
+    /* bytes that still come are thrown away, but the client's EOF must be noticed */
+    link_resume(&client->link);
     client->front->client_ops->on_leaving(client);
 }
 

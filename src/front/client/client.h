@@ -1,27 +1,29 @@
 /*
- * A client: one connection to weir, the requests that it has sent and weir has not taken yet, and the replies that are
- * still to reach it. Two queues, one each way; between them the lane has a third, of calls:
+ * A client: one connection to weir, its requests that weir has not taken yet, and its replies that
+ * have not reached it yet. Requests and replies have a queue each. Between them the lane has a
+ * queue of calls:
  *
  *   client's socket --> intake --> taken, one at a time --> lane's calls, oldest first --> Redis
- *                       bytes;     by the short way or         the newest may be marked:      |
- *                       at most    the long one                CALL_ENDS_RUN                  |
- *                       INTAKE_MAX                                                            |
- *   client's socket <-- link.out <-- replies <------------------------------------------------+
- *                       bytes;       what came before its turn, and weir's own
- *                       output-limit replies; idle while only one lane answers
+ *                       bytes;     by the fast path or        the newest may be marked:      |
+ *                       at most    the long path              CALL_ENDS_RUN                  |
+ *                       INTAKE_MAX                                                           |
+ *   client's socket <-- link.out <-- replies <-----------------------------------------------+
+ *                       bytes;       replies that came too early, and weir's own replies;
+ *                       output-limit idle while only one lane answers
  *
- * Requests are taken in order, while the client is open (client_state.h) and waits for nothing. What it waits for is a
- * set, client.waits; each reason is a row of waits.def:
+ * weir takes requests in order, while the client is open (client_state.h) and waits for nothing.
+ * The set client.waits holds the reasons to wait. Each reason is a row of waits.def:
  *
- *   the next request cannot go:        client_wait(REASON) --+--> waits --> set is empty: taken at the end of
- *   what the reason names has come:  client_resume(REASON) --+              the iteration
+ *   the next request cannot go:       client_wait(REASON) ---+--> waits --> set is empty: requests
+ *   the cause of the wait has ended:  client_resume(REASON) -+              are taken again
  *
- * Meanwhile its bytes stay in `intake`; when that is full its socket is not read.
+ * While the client waits, its bytes stay in `intake`. When `intake` is full, weir stops reading the
+ * socket.
  *
- * Here is what every part of front may do with a client: answer it, have it wait, close it. What its socket and its
- * lane
- * call is in front/client/connection.h, above those parts. A client belongs to its worker's thread; its memory goes
- * in the close callback.
+ * This header has what every part of front may do with a client: answer it, make it wait, close it.
+ * The callbacks of the client's socket and lane are above those parts, in
+ * front/client/connection.h. A client belongs to its worker's thread. The close callback frees the
+ * client.
  */
 #ifndef WEIR_FRONT_CLIENT_H
 #define WEIR_FRONT_CLIENT_H
@@ -48,36 +50,51 @@
 #include "resp/scan.h"
 #include "upstream/lane/lane.h"
 
-/* A request of more bytes than this is not gathered first: it streams to a private lane as it comes. */
+/*
+ * A request of more bytes is not gathered first: it streams to a private lane as its bytes arrive.
+ */
 #define LARGE_REQUEST 65536
 /*
- * Unanswered request bytes of one client on a shared lane, beyond which it gets its own: Redis reads its connections in
- * turns of 16 KiB, and so a flood on one of them holds nobody else up.
+ * A client with more unanswered request bytes on a shared lane moves to a private lane. Redis reads
+ * at most 16 KiB of a connection before it reads the next, so a flood on a private lane delays no
+ * other client.
  */
 #define SHARED_BYTES_MAX 32768
-#define SHARED_CALLS_FEW 16 /* unanswered calls that are no flood, however long it goes on */
+#define SHARED_CALLS_FEW 16 /* so few unanswered calls are never a flood, however long they last */
 #define HEAVY_NS (10 * NS_PER_S)
 
 /*
- * Why a client keeps its private lane when no request needs one: what Redis remembers of the client on that lane.
+ * A pin keeps a private lane with its client while no request needs the lane: Redis remembers
+ * something of the client there.
  *
- * A pin that lasts ends with the connection: nothing that the client sends ends it, RESET included, and no other
- * client gets the lane afterwards. The others end with what they are about. See pin_add and so on.
+ * A lasting pin ends with the connection. Nothing that the client sends ends a lasting pin, RESET
+ * included, and no other client gets the lane afterwards. Any other pin ends when Redis forgets
+ * what the pin stands for. See pin_add.
  */
 
-/* ROW(name, whether it lasts) */
+/*
+ * ROW(name, whether the pin lasts)
+ *
+ *   RESET        weir has reset the lane for its owner, and RESET is not answered yet
+ *   ID           other clients may name this client by its id
+ *   UNKNOWN      a command that weir does not know may have changed the session
+ *   SESSION      a transaction may have changed name, tracking or library
+ *   DATABASE     SELECT was queued in a transaction: weir does not know the database
+ *   WAIT         WAIT counts the writes on this lane
+ *   PASSTHROUGH  weir does not count replies
+ */
 #define PINS(ROW)                                                                                                      \
-    ROW(WATCH, false)      /* keys are watched */                                                                      \
-    ROW(TRACKING, false)   /* CLIENT TRACKING */                                                                       \
-    ROW(NO_EVICT, false)   /* CLIENT NO-EVICT */                                                                       \
-    ROW(NO_TOUCH, false)   /* CLIENT NO-TOUCH */                                                                       \
-    ROW(RESET, false)      /* the lane has been reset for its owner, and RESET is not answered yet */                  \
-    ROW(ID, true)          /* other clients may name this one by its id */                                             \
-    ROW(UNKNOWN, true)     /* a command that weir does not know has done something */                                  \
-    ROW(SESSION, true)     /* a transaction may have changed name, tracking or library */                              \
-    ROW(DATABASE, true)    /* SELECT was queued in a transaction: weir does not know the database */                   \
-    ROW(WAIT, true)        /* WAIT is about what is written on this lane */                                            \
-    ROW(PASSTHROUGH, true) /* replies are not counted */
+    ROW(WATCH, false)                                                                                                  \
+    ROW(TRACKING, false)                                                                                               \
+    ROW(NO_EVICT, false)                                                                                               \
+    ROW(NO_TOUCH, false)                                                                                               \
+    ROW(RESET, false)                                                                                                  \
+    ROW(ID, true)                                                                                                      \
+    ROW(UNKNOWN, true)                                                                                                 \
+    ROW(SESSION, true)                                                                                                 \
+    ROW(DATABASE, true)                                                                                                \
+    ROW(WAIT, true)                                                                                                    \
+    ROW(PASSTHROUGH, true)
 
 #define PIN_BIT_ROW(name, lasts) PIN_BIT_##name,
 #define PIN_ROW(name, lasts) PIN_##name = 1U << PIN_BIT_##name,
@@ -91,82 +108,108 @@ enum { PINS_THAT_LAST = 0U PINS(PIN_LASTS_ROW) };
 #undef PIN_LASTS_ROW
 
 /*
- * Request bytes that have arrived and are not yet taken. An intake may point into memory that is
- * used up before the next read. What is left then is kept in memory of its own.
+ * Request bytes that have arrived and are not taken yet. An intake may point into the loop's read
+ * buffer. Bytes that are left before the next read are then copied to the heap.
  */
 struct intake {
     struct request_scan scan;
     uint32_t taken, scanned, filled, capacity; /* taken <= scanned <= filled <= capacity */
-    bool has_frame;                            /* [taken, scanned) is a whole request that could not go yet */
-    uint16_t waits;                            /* set of enum client_wait: what the next one waits for since held_ns */
-    uint64_t held_ns;                          /* since when the next one cannot go; 0: it can, as far as is known */
+    bool has_frame;                            /* [taken, scanned) is a request that has to wait */
+    uint16_t waits;   /* set of enum client_wait: the reasons of the next request since held_ns */
+    uint64_t held_ns; /* since when the next request cannot go; 0: no wait is known */
     char *data;
 };
 
-/* A request that is too large to gather, on its way: from its first bytes to its last. */
+/* A large request that streams to a lane, from its first bytes to its last. */
 struct passage {
     struct request_scan scan;
-    uint64_t tag;    /* of its call: timing_tag(). The fair queue counts the call when its last byte has passed. */
+    uint64_t tag;    /* timing_tag() of the call; the fair queue counts it after the last byte */
     uint8_t counted; /* as in struct request */
-    bool is_refused; /* its bytes are thrown away */
-    bool may_block;  /* the fair queue does not wait for its reply */
-    bool is_skipped; /* CLIENT REPLY SKIP came just before: its reply is thrown away */
+    bool is_refused; /* the bytes of the request are thrown away */
+    bool may_block;  /* the fair queue does not wait for the reply */
+    bool is_skipped; /* CLIENT REPLY SKIP came just before: the reply is thrown away */
 };
 
-/* A client has ended its side while one of its commands may block: is that so? See upstream/node/prober.h. */
+/*
+ * A client has half-closed while one of its commands may block. The probe tells whether that
+ * command blocks: upstream/node/prober.h.
+ */
 struct ending {
     struct probe probe;
     struct client *client;
-    uint32_t call; /* position of the call that it asks about, the oldest of the client's lane */
+    uint32_t call; /* position of the call that is probed: the oldest call of the client's lane */
 };
 
-/* What few clients ever need: made when one first does, so that the many idle ones stay small. */
+/*
+ * State that few clients need. client_need_extra allocates struct extra on first use, so that idle
+ * clients stay small.
+ */
 struct extra {
-    struct passage *passage;     /* NULL: no large request is passing */
-    struct replies replies;      /* not idle: replies of weir's own wait for earlier ones of the lane ... */
-    struct reply_source own;     /* ... which is this source: rider.lane, whichever that is */
-    struct ending *ending;       /* NULL: none */
-    char *refusal;               /* Redis' error when a lane for the client could not be opened; heap; NULL: none */
-    struct order *order;         /* the client waits for its result; the main thread's; NULL: none */
-    struct list asked;           /* struct decision: LIMIT calls that Redis decides, oldest first */
-    uint32_t n_asked;            /* how many */
-    uint64_t heavy_until_ns;     /* it sends or reads much at a time: a private lane until then; 0: no */
-    uint64_t huge_until_ns;      /* it reads huge values: few of its calls are under way until then; 0: no */
-    struct gather *gather;       /* NULL: replies are passed on as they come */
-    uint32_t pause_ms;           /* of the last CLIENT PAUSE ... WRITE that was queued in MULTI; 0: none */
-    uint8_t hopes;               /* how often it has waited for a lane that somebody else only keeps */
-    struct outage *outage;       /* it waits for a connection to Redis, or has for its next request; NULL: it has not */
-    uint64_t told_ns;            /* when a command heard last that no connection could be had; 0: none has */
-    struct login_step *login;    /* AUTH or HELLO AUTH on its way through the door; NULL: none */
-    struct lease kept;           /* on the private lane that the client had last */
-    struct read_side *read_side; /* where it reads; NULL: from the home node alone; see front/client/read_side.h */
-    struct unanswered unanswered; /* its requests under way on lanes that keep (client_keep) */
-    struct again *again;          /* of what came back to it (again.h); NULL: nothing has */
-    struct link_peer reached;     /* where it connected, as its PROXY header says; family 0: it does not */
-    struct proxy_header *header;  /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
-    struct compounds *compounds;  /* on a cluster: its requests that became several (compound.h); NULL: none yet */
-    uint32_t n_compounds;         /* how many of these */
-    struct subscriptions *subscriptions; /* on a cluster: what it has subscribed to (subscribe.h); NULL: nothing */
-    uint32_t n_subscribed;               /* of those, as Redis counts them: channels, patterns and shard channels */
-    struct carry *carry;   /* on a cluster: what is under way on its own lane (carried.h); NULL: nothing was */
-    struct spread *spread; /* on a cluster: its places and hops (spread.h); NULL: none yet */
-    uint64_t kept_bytes;   /* of replies that hops and compounds keep, whole or in part: replies have them later */
+    struct passage *passage; /* NULL: no large request is passing */
+    struct replies replies;  /* idle unless weir's own replies wait for earlier replies of a lane */
+    struct reply_source own; /* the source `rider.lane` in `replies`, whichever lane that is */
+    struct ending *ending;   /* NULL: none */
+    /* Redis' error when no lane for the client could be opened; heap; NULL: none */
+    char *refusal;
+    /* the client waits for this admin command; owned by the main thread; NULL: none */
+    struct order *order;
+    struct list asked; /* struct decision: LIMIT calls that Redis decides, oldest first */
+    uint32_t n_asked;  /* length of `asked` */
+    /* until then the client gets a private lane, since it sends or reads much; 0: no */
+    uint64_t heavy_until_ns;
+    /* until then few calls of the client may be in flight, since it reads huge values; 0: no */
+    uint64_t huge_until_ns;
+    struct gather *gather; /* NULL: replies pass on as they come */
+    /* argument of the last CLIENT PAUSE ... WRITE that was queued in MULTI; 0: none */
+    uint32_t pause_ms;
+    /* retries: waits for a lane that another client only keeps, for the next request */
+    uint8_t hopes;
+    /* the client waits for a connection to Redis, or has for its next request; NULL: no */
+    struct outage *outage;
+    /* when weir last told a command that no connection could be had; 0: never */
+    uint64_t told_ns;
+    struct login_step *login; /* AUTH or HELLO AUTH that an auth lane decides; NULL: none */
+    struct lease kept;        /* on the private lane that the client had last */
+    /* for reads from replicas (read_side.h); NULL: the client reads from the default node */
+    struct read_side *read_side;
+    struct unanswered unanswered; /* requests in flight on lanes with lane.keeps; see client_keep */
+    struct again *again;          /* requests that came back (again.h); NULL: none ever did */
+    /* the address that the client connected to, as its PROXY header says; family 0: unknown */
+    struct link_peer reached;
+    /* PROXY header that is being read; heap; NULL: none, or the header is complete */
+    struct proxy_header *header;
+    /* on a cluster: requests that became several calls (compound.h); NULL: none yet */
+    struct compounds *compounds;
+    uint32_t n_compounds;                /* length of `compounds` */
+    struct subscriptions *subscriptions; /* on a cluster: subscriptions (subscribe.h); NULL: none */
+    /* subscriptions as Redis counts them: channels, patterns and shard channels */
+    uint32_t n_subscribed;
+    /* on a cluster: requests in flight on the private lane (carried.h); NULL: none ever was */
+    struct carry *carry;
+    /* on a cluster: the client's places and hops (spread.h); NULL: none yet */
+    struct spread *spread;
+    /* bytes of replies that hops and compounds keep until `replies` takes them */
+    uint64_t kept_bytes;
 };
 
-/* What is known of the size of the values that a client reads on shared lanes. */
+/* What weir knows of the size of the values that a client reads on shared lanes. */
 enum reader {
     READER_NEW,   /* nothing */
-    READER_ASKS,  /* its first read is on its way, and the next waits for the answer */
-    READER_KNOWN, /* that was not huge */
+    READER_ASKS,  /* the first read is in flight, and the next read waits for its reply */
+    READER_KNOWN, /* the first read was not huge */
 };
 
-/* The client's private lane: rider.lane, or NULL while that is being opened or has been lost. */
+/*
+ * The client's private lane, which is rider.lane. rider.lane is NULL while the lane is being opened
+ * or after its loss.
+ */
 enum own_lane {
-    OWN_NONE,      /* the client has none */
-    OWN_WANTS_NEW, /* none: that it was to get had had another owner, and was not clean */
-    OWN_NEW,       /* lent to the client just now, and has had no request of its yet */
+    OWN_NONE, /* the client has no private lane */
+    /* none; the lane that the client was to get was unclean, so the next lane must be new */
+    OWN_WANTS_NEW,
+    OWN_NEW, /* just lent to the client; no request of the client went there yet */
     OWN_USED,
-    OWN_URGENT_NEW, /* as OWN_NEW, in whatever database: for one call */
+    OWN_URGENT_NEW, /* as OWN_NEW, for one call, whatever database the lane has selected */
     OWN_URGENT,
 };
 
@@ -183,18 +226,23 @@ struct outage;
 struct meter;
 struct unbound;
 
-#define ACTIVE_BITS 20 /* for what is noted at each read: a shift in the place of a division */
+/* resolution of active_mi: a shift costs less than a division at each read */
+#define ACTIVE_BITS 20
 
-/* Of one client, for front/client/timeouts.h. */
+/* Times of one client, for front/client/timeouts.h. */
 struct waited_for {
-    struct list in_list; /* in timeouts.handshakes while it is shaking, in timeouts.unfinished afterwards */
+    /* in timeouts.handshakes before the handshake is done, in timeouts.unfinished afterwards */
+    struct list in_list;
     union {
-        uint32_t since_ms; /* when it was put there, came, or ended its handshake; wraps: only differences count */
-        uint32_t written;  /* of one that only reads on: the bytes to it when it was looked at; it wraps, too */
+        /* when the client entered in_list, connected, or ended its handshake; wraps */
+        uint32_t since_ms;
+        /* of a client that only reads its last replies: bytes written by the last look; wraps */
+        uint32_t written;
     };
-    uint32_t looked_ms; /* the same: when it was looked at; front->clients is in this order */
-    uint32_t came_s;    /* when it came */
-    uint32_t active_mi; /* when bytes passed last, in 2^ACTIVE_BITS ns; it wraps, too */
+    /* in ms: when timeouts.c looked at the client last; orders front->clients; wraps */
+    uint32_t looked_ms;
+    uint32_t came_s;    /* when the client connected */
+    uint32_t active_mi; /* when bytes passed last, in units of 2^ACTIVE_BITS ns; wraps */
 };
 
 struct client {
@@ -203,59 +251,76 @@ struct client {
     struct front *front;
     struct list in_front;
     struct waited_for waited_for;
-    struct intake *intake;       /* bytes that wait; NULL: none */
-    struct extra *extra;         /* NULL: nothing of that has been needed; see client_extra */
-    struct session *session;     /* NULL: as it connected: no login, RESP2, database 0 */
-    struct subject *subject;     /* never NULL from the moment when its address is known to close */
-    const struct policy *bound;  /* the policy that binds it; NULL: unlimited */
-    struct meter *meter;         /* NULL: its limits need none */
-    struct unbound *unbound;     /* NULL: it is bound, see front/client/unbound.h */
-    struct lease shared;         /* on the shared lane of its session */
-    uint32_t epoch;              /* of its node, when it came; see node_epoch */
-    uint32_t n_commands;         /* for LIMIT TOP, since client_tell_top: commands, ... */
-    uint32_t n_bytes;            /* ... and bytes both ways */
-    uint32_t wrote_at;           /* it may have written where WAIT does not count: wait_coverage.h; 0: it has not */
-    uint16_t n_refused;          /* ... of commands those refused, ... */
-    uint16_t refused_by;         /* ... by the limit with this id, plus one; 0: none yet */
-    uint16_t greeted_bytes : 13; /* bytes sent before its first command that is not of class control */
-    uint16_t reader : 2;         /* enum reader: what it has read on shared lanes */
-    uint16_t was_active : 1;     /* bytes have passed since the last look of front/client/timeouts.c */
-    uint16_t pins;               /* enum pin: why it keeps its private lane */
-    uint16_t waits;              /* set of enum client_wait; written by client_wait and client_resume alone */
+    struct intake *intake;   /* request bytes that wait; NULL: none */
+    struct extra *extra;     /* NULL: not needed yet; see client_extra */
+    struct session *session; /* NULL: as after connecting: no login, RESP2, database 0 */
+    /* never NULL from the moment when the client's address is known until it is closed */
+    struct subject *subject;
+    const struct policy *bound; /* the policy that binds the client; NULL: unlimited */
+    struct meter *meter;        /* NULL: the limits of the client need none */
+    struct unbound *unbound;    /* NULL: the client is bound; see front/client/unbound.h */
+    struct lease shared;        /* on the shared lane of the client's session */
+    /* auth generation of the default node when the client came; see node_epoch */
+    uint32_t epoch;
+    uint32_t n_commands; /* commands for LIMIT TOP since client_tell_top */
+    uint32_t n_bytes;    /* bytes both ways for LIMIT TOP since client_tell_top */
+    /* coverage_time when the client wrote where WAIT does not count: wait_coverage.h; 0: never */
+    uint32_t wrote_at;
+    uint16_t n_refused;  /* refused commands for LIMIT TOP since client_tell_top */
+    uint16_t refused_by; /* id of the limit that refused them, plus 1; 0: none yet */
+    /* request bytes before the first command outside class control; capped at GREETING_MAX */
+    uint16_t greeted_bytes : 13;
+    uint16_t reader : 2;     /* enum reader: size of the values read on shared lanes */
+    uint16_t was_active : 1; /* bytes have passed since the last look of front/client/timeouts.c */
+    uint16_t pins;           /* set of enum pin: why the client keeps its private lane */
+    /* set of enum client_wait; written by client_wait and client_resume* */
+    uint16_t waits;
     struct reply_mode reply_mode;
     struct transaction transaction;
-    uint8_t entrance;         /* its number, see client_entrance */
-    uint8_t state : 3;        /* enum client_state; written by client_move alone */
-    uint8_t reason : 5;       /* enum ending_reason: why its connection ends */
-    uint8_t output : 3;       /* enum client_output */
-    uint8_t silent_looks : 4; /* looks of front/client/timeouts.c since bytes passed last, either way */
-    uint8_t generation : 1;   /* front.generation, of the rules by which it is bound */
-    uint8_t own_lane : 3;     /* enum own_lane; written by lane_choice.c alone */
-    bool is_dressed : 1;      /* its own lane bears its name, or the one that is kept for it */
-    bool was_refused : 1;     /* the lane it waited for could not be opened */
-    bool is_eof : 1;          /* it has ended its side */
-    bool is_carrying : 1; /* on a cluster: a call on its own lane may come back, or has; written by carried.h alone */
-    bool is_keyed : 1;    /* the key of a command may say whose limits bind it */
+    uint8_t entrance;   /* number of the listener; see client_entrance */
+    uint8_t state : 3;  /* enum client_state; written only by client_move */
+    uint8_t reason : 5; /* enum ending_reason: why the connection ends */
+    uint8_t output : 3; /* enum client_output */
+    /* looks of front/client/timeouts.c since bytes passed last, either way */
+    uint8_t silent_looks : 4;
+    uint8_t generation : 1; /* front.generation of the rules that bind the client */
+    uint8_t own_lane : 3;   /* enum own_lane; written only by lane_choice.c */
+    /* the private lane has the client's CLIENT SETNAME name, or the name that is kept for it */
+    bool is_dressed : 1;
+    bool was_refused : 1; /* the lane that the client waited for could not be opened */
+    bool is_eof : 1;      /* the client has half-closed */
+    /* on a cluster: a call on the private lane may come back, or has; written only by carried.h */
+    bool is_carrying : 1;
+    bool is_keyed : 1; /* the key of a command may name the subject that is charged */
 };
 
-/* What is done by parts above the client: front.client_ops, given at the start. */
+/* Functions of parts above the client. front_init sets front.client_ops. */
 struct client_ops {
-    /* Who is closed, and why, for the log. */
+    /* Log that the client is closed, and why. */
     void (*log_closed)(const struct client *client, enum log_site site, const char *why);
-    /* A reply of weir's own, behind what Redis is still to decide for it (client_extra()->n_asked > 0). */
+    /*
+     * Send weir's own reply behind the LIMIT calls that Redis has yet to decide
+     * (client_extra()->n_asked > 0).
+     */
     void (*answer_behind)(struct client *client, struct slice reply);
-    /* Bytes for it while requests have come back to it (again.h): they follow those. */
+    /* Send bytes behind the requests that have come back to the client (again.h). */
     void (*put_behind)(struct client *client, const char *data, size_t n);
     /* On a cluster: as rider_ops.on_not_run, of a call at that place. */
     bool (*on_not_run)(struct place *place, const struct call *call, enum not_run row, struct slice reply);
-    /* Calls of its at a place are lost with their lane. */
+    /* Calls of the client at a place are lost with their lane. */
     void (*on_place_lost)(struct client *client);
     /* As compound_by_keys. */
     bool (*by_keys)(struct client *client, struct slice request, void (*done)(void *arg, struct slice reply),
                     void *arg);
-    /* Nothing more is taken from it: its connection ends once all is answered. */
+    /*
+     * weir takes no more requests from the client. The connection ends once all requests are
+     * answered.
+     */
     void (*on_leaving)(struct client *client);
-    /* It has just been closed, and was in state `was`: each part gives back what it holds for it. */
+    /*
+     * The client has just been closed, from state `was`. Each part frees what it holds for the
+     * client.
+     */
     void (*on_close)(struct client *client, enum client_state was);
 };
 
@@ -264,19 +329,19 @@ static inline const struct entrance *client_entrance(const struct client *client
     return client->front->entrances[client->entrance];
 }
 
-/* True if it came by the operators' socket. */
+/* True if the client connected to the operators' socket. */
 static inline bool client_is_operator(const struct client *client)
 {
     return client_entrance(client)->is_admin;
 }
 
-/* True if it is an operator's connection: by the socket, or by its policy. */
+/* True if the client is an operator, by the socket or by its policy. */
 static inline bool client_may_administer(const struct client *client)
 {
     return client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
 }
 
-/* True if masters share the slots of what the client's requests go to. */
+/* True if the upstream is a cluster. */
 static inline bool client_is_on_cluster(const struct client *client)
 {
     return client->front->nodes.commons.upstream->is_cluster;
@@ -289,25 +354,28 @@ static inline void client_note_active(struct client *client)
     client->waited_for.active_mi = (uint32_t)(client->front->loop->now_ns >> ACTIVE_BITS);
 }
 
-/* True if a limit that binds the client is in that unit. */
+/* True if a limit of this unit binds the client. */
 static inline bool client_counts(const struct client *client, enum unit unit)
 {
     return client->bound != NULL && client->bound->of_unit[unit] != 0;
 }
 
-/* True if rider.lane is the client's own, or is being opened for it. */
+/* True if rider.lane is the client's private lane, or such a lane is being opened for it. */
 static inline bool client_has_own_lane(const struct client *client)
 {
     return client->own_lane >= OWN_NEW;
 }
 
-/* True if its own lane is in whatever database, for one call. */
+/* True if the private lane is lent for one call, whatever database it has selected. */
 static inline bool client_is_urgent(const struct client *client)
 {
     return client->own_lane >= OWN_URGENT_NEW;
 }
 
-/* True if the rules before the present ones bind the client: binding_renew has not been called since they changed. */
+/*
+ * True if the rules from before the last reload bind the client: binding_renew has not been called
+ * since.
+ */
 static inline bool client_has_old_rules(const struct client *client)
 {
     return client->generation != client->front->generation;
@@ -319,16 +387,16 @@ static inline struct rules *client_rules(const struct client *client)
     return client_has_old_rules(client) ? client->front->rules_before : client->front->rules;
 }
 
-/* Its handshake is done: its requests are taken from now on. */
+/* The handshake is done: weir takes requests from now on. */
 void client_admit(struct client *client);
 
-/* True if its PROXY header or its TLS handshake is not done. */
+/* True if the PROXY header or the TLS handshake is not done. */
 static inline bool client_is_shaking(const struct client *client)
 {
     return client->state == CLIENT_SHAKING;
 }
 
-/* True if no request of its is taken any more. */
+/* True if weir takes no more requests from the client. */
 static inline bool client_is_leaving(const struct client *client)
 {
     return client->state >= CLIENT_DRAINING;
@@ -345,51 +413,66 @@ static inline bool client_is_closed(const struct client *client)
     return client->state == CLIENT_CLOSED;
 }
 
-/* To read only; never NULL. */
+/* For reading only; never NULL. */
 static inline const struct extra *client_extra(const struct client *client)
 {
     static const struct extra nothing;
     return client->extra != NULL ? client->extra : &nothing;
 }
 
-/* The same; made when first needed. NULL: out of memory, and the client is closed. */
+/*
+ * The client's struct spread, allocated on first use. NULL: out of memory, and the client is
+ * closed.
+ */
 struct spread *client_need_spread(struct client *client);
 
-/* True if messages may come to the client unasked: it has subscribed, on its own lane or, on a cluster, by taps. */
+/*
+ * True if push messages may come to the client: it has subscribed, on its private lane or, on a
+ * cluster, by taps.
+ */
 static inline bool client_is_subscribed(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
     return (lane != NULL && lane_is_subscribed(lane)) || client_extra(client)->n_subscribed > 0;
 }
 
-/* True if calls of its are in flight, on its own rider's lane or at places. */
+/* True if calls of the client are in flight, on rider.lane or at places. */
 static inline bool client_has_calls(const struct client *client)
 {
     return client->rider.in_flight > 0 || spread_in_flight(client_extra(client)->spread) > 0;
 }
 
-/* To change; made when first needed. NULL: out of memory, and the client is closed. */
+/* For writing; allocated on first use. NULL: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) struct extra *client_need_extra(struct client *client);
 
-/* The same; NULL: out of memory, and the client goes on without. */
+/* As client_need_extra, but the client stays open without memory. NULL: out of memory. */
 struct extra *client_want_extra(struct client *client);
 
-/* No request is taken until client_resume has been called for this reason, and for all others. */
+/*
+ * weir takes no request until client_resume has been called for this reason and for all other
+ * reasons in the set.
+ */
 void client_wait(struct client *client, enum client_wait reason);
 
-/* The client waits no longer for that, or never did: its link is woken, and its requests are taken if nothing else is waited for. */
+/*
+ * Ends the wait for this reason, if there is one, and wakes the link. Requests are taken if no
+ * other reason is left.
+ */
 void client_resume(struct client *client, enum client_wait reason);
 
-/* As client_resume, in on_wake alone: requests are taken next. */
+/* As client_resume, for on_wake alone: on_wake takes requests next. */
 void client_resume_woken(struct client *client, enum client_wait reason);
 
-/* Have its link woken once none of its calls is in flight; at once or never if none is. */
+/*
+ * Wakes the link once none of the client's calls is in flight. Without calls in flight the link may
+ * never be woken.
+ */
 void client_want_idle(struct client *client);
 
 /* Wait until all calls are answered: WAIT_REPLIES. */
 void client_wait_for_replies(struct client *client);
 
-/* True if the client waits for one of these, a set of enum client_wait. */
+/* True if the client waits for one of the reasons in this set of enum client_wait. */
 static inline bool client_waits_for(const struct client *client, unsigned reasons)
 {
     return (client->waits & reasons) != 0;
@@ -402,147 +485,162 @@ static inline bool pin_has(const struct client *client, enum pin pin)
     return (client->pins & pin) != 0;
 }
 
-/* True if nothing that the client sends takes its lane from it. */
+/* True if a lasting pin keeps the private lane. */
 static inline bool pins_last(const struct client *client)
 {
     return (client->pins & PINS_THAT_LAST) != 0;
 }
 
-/* Redis remembers this of the client on its lane from now on. */
+/* From now on Redis remembers this of the client on its lane. */
 void pin_add(struct client *client, enum pin pin);
 
-/* Redis no longer does. Only of a pin that does not last. */
+/* Redis has forgotten what the pin stands for. Only for a pin that does not last. */
 static inline void pin_end(struct client *client, enum pin pin)
 {
     client->pins &= (uint16_t)~pin;
 }
 
-/* RESET: pins that do not last end. */
+/* RESET ends the pins that do not last. */
 static inline void pins_reset(struct client *client)
 {
     client->pins &= PINS_THAT_LAST;
 }
 
-/* The client has left its lane: all pins end. */
+/* The client has left its private lane: all pins end. */
 static inline void pins_end(struct client *client)
 {
     client->pins = 0;
 }
 
-/* Do bytes of the client wait that are not a part of a request alone? */
+/* True if the intake holds a whole request, or bytes that have not been scanned. */
 static inline bool client_has_more(const struct client *client)
 {
     const struct intake *in = client->intake;
     return in != NULL && (in->has_frame || in->scanned < in->filled);
 }
 
-/* Send bytes to the client. It is closed when what it has not read is more than output-limit. */
+/* Send bytes to the client. More unread output than output-limit closes the client. */
 void client_output(struct client *client, const char *data, size_t n);
 
 /*
- * Bytes that `source` has sent for the client, in their place among its replies: sent now, or kept
- * until their turn. `is_whole`: they end where a frame does. Of a client with extra.
+ * Bytes that `source` has sent for the client. The bytes pass now, or are kept until earlier
+ * replies have passed. `is_whole`: the bytes end where a frame ends. Only for a client with extra.
  */
 void client_output_from(struct client *client, struct reply_source *source, const char *data, size_t n, bool is_whole);
 
-/* The same as an outlet (see replies_flush): false once it is closed. */
+/* As client_output, for replies_flush. Returns false once the client is closed. */
 bool client_put_out(void *client, const char *data, size_t n);
 
 /*
- * `more` bytes wait for the client besides its output and its replies: with all of them more than output-limit closes
- * it.
+ * `more` bytes wait for the client besides its output and `replies`. A sum beyond output-limit
+ * closes the client.
  */
 void client_limit_unread(struct client *client, uint64_t more);
 
 /*
- * More of a reply is kept by a hop or a compound: it counts as unread. The client may be closed.
- * client_note_kept_less: it is not kept any more. Of a client with extra.
+ * A hop or a compound keeps `n` more bytes of a reply, or `n` bytes less. Kept bytes count as
+ * unread, so client_note_kept may close the client. Only for a client with extra.
  */
 void client_note_kept(struct client *client, size_t n);
 void client_note_kept_less(struct client *client, size_t n);
 
-/* Does a call of the client's, the message that is being read, or the end of a raw lane come before it may leave? */
+/*
+ * True if the client must not leave yet: a call is unanswered, a message is half read, or a
+ * passthrough lane is ending.
+ */
 bool client_is_owed(const struct client *client);
 
-/* weir's own reply, in its place: after all earlier calls, and inside no message. */
+/* Send weir's own reply behind all earlier replies, and never inside a message. */
 void client_answer(struct client *client, struct slice reply);
 
-/* The same for the reply to what Redis has decided: nothing that was asked before it is left unanswered. */
+/*
+ * As client_answer, for the reply to a decision of Redis: no earlier LIMIT call is left undecided.
+ */
 void client_answer_now(struct client *client, struct slice reply);
 
 /*
- * The reply to the client's next request comes from `source`, which is no lane: a compound's. Its position in the
- * client's
- * order begins here, and ends with client_answer_apart, which gives the whole reply; empty: none is heard. False: out
- * of memory, the client is closed. Not while a call of main's is in flight.
+ * The reply to the client's next request comes from `source`, a compound, and not from a lane. The
+ * position of the reply in the order of replies is fixed here. client_answer_apart gives the whole
+ * reply; empty: the client hears none. Not while a call of client.rider is in flight. False: out of
+ * memory, and the client is closed.
  */
 __attribute__((warn_unused_result)) bool client_begin_apart(struct client *client, struct reply_source *source);
 void client_answer_apart(struct client *client, struct reply_source *source, struct slice reply);
 
 /*
- * What the client hears when a lane could not be opened: Redis' whole error reply, or weir's words. On the heap.
- * NULL: there is no text, or no memory.
+ * Copy of the reply to a client for which no lane could be opened: Redis' whole error reply, or
+ * weir's error. The caller frees the copy. NULL: there is no text, or no memory.
  */
 char *client_copy_refusal(enum lane_end end, struct slice reply);
 
-/* Redis' error (extra.refusal), if there is one, has been told to the client. */
+/* Free extra.refusal, if there is one: the client has been told. */
 void client_forget_refusal(struct client *client);
 
-/* Take no more requests; close when all is answered and sent. */
+/* Take no more requests. Close the client when all requests are answered and all replies sent. */
 void client_leave(struct client *client);
 
-/* The same, but nothing more is sent: close when Redis has carried out all that has been asked. */
+/* As client_leave, but send nothing more. Close the client when Redis has run all its requests. */
 void client_drop(struct client *client);
 
-/* Nothing more is sent to the client, which reads no more. Its requests are still taken. */
+/* Send nothing more to the client, which reads no more. Requests are still taken. */
 void client_drop_output(struct client *client);
 
 /*
- * Its next answer is lost, and none that comes later may stand in its place: close when what it has been told is
- * sent, at once if nothing is sent to it any more.
+ * The client's next reply is lost, and no later reply may take its position. Close the client when
+ * its output is sent, or at once if output is dropped.
  */
 void client_cut_for(struct client *client, enum ending_reason reason);
 
 /*
- * The same because weir stops, for a client that nothing is owed: it reads the end of weir's side, and closes its own.
+ * weir stops, and the client is owed nothing: shut down weir's side and wait for the client to
+ * close.
  */
 void client_part(struct client *client);
 
-/* One tick of the drain has passed, and the client has not closed its side: it is overdue once its output is sent. */
+/*
+ * One tick of the drain has passed, and the client has not closed. The client becomes overdue if
+ * its output is sent.
+ */
 void client_note_kept_open(struct client *client);
 
-/* client_part has come too late: what the client had sent by then is served. */
+/* client_part came too late: weir takes the requests that the client had sent before it. */
 void client_return(struct client *client);
 
 void client_close(struct client *client);
 
-/* The same for a reason that is not the client's own. The first reason that is given counts. */
+/* As client_leave and client_close, for a reason of weir's. The first reason given counts. */
 void client_leave_for(struct client *client, enum ending_reason reason);
 void client_close_for(struct client *client, enum ending_reason reason);
 
-/* Out of memory: the client is closed, counted and named in the log. Safe on one that is closed. */
+/* Out of memory: close, count and log the client. Does nothing if the client is closed. */
 void client_close_starved(struct client *client);
 
-/* The client sends or reads much at a time: a private lane for HEAVY_NS, if there is memory to note that. */
+/*
+ * The client sends or reads much at a time: it gets a private lane for HEAVY_NS. Without memory
+ * nothing changes.
+ */
 void client_note_heavy(struct client *client);
 
 /*
- * What has gathered for LIMIT TOP goes to the worker's table: once for each read, and before the
- * subject changes.
+ * Flush the client's counters for LIMIT TOP to the worker's table: once for each read, and before
+ * the subject changes.
  */
 void client_tell_top(struct client *client);
 
-/* What has gathered goes there. What is refused next is refused by this limit. */
+/*
+ * Flush the counters if they hold refusals. This limit has the refusals that are counted from now
+ * on.
+ */
 void client_change_refuser(struct client *client, const struct limit *limit);
 
 /*
- * `n` requests of this command are about to be called on a lane that keeps (lane.keeps). Empty
- * `bytes`: they cannot be sent again. False: out of memory.
+ * `n` requests of this command are about to be called on a lane with lane.keeps. Empty `bytes`: the
+ * requests cannot be sent again. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool client_keep(struct client *client, const struct command *command,
                                                      struct slice bytes, uint32_t n);
 
-/* No request that is under way is kept any more. */
+/* Forget the copies of all requests in flight. */
 void client_keep_nothing(struct client *client);
 
 #endif

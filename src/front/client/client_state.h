@@ -1,13 +1,14 @@
 /*
- * What a client's connection is doing, and what becomes of its output. Pure; client_* functions of
- * front/client/client.h are the only writers.
+ * The state of a client's connection and of its output. Pure. Only client_* functions of
+ * front/client/client.h write this state.
  *
  *   shaking --> open --> draining --> closing --> closed
  *                 ^  \________________^   |
- *                 |________________________| only from OUTPUT_ENDED, see client_return
+ *                 |_______________________| see client_return
  *
- * Every state may end in closed. While a client is open its requests are taken if and only if it waits for nothing:
- * its set of waits is empty.
+ * Every state may end in closed. Only client_return leads back from closing, while output is
+ * OUTPUT_ENDED or OUTPUT_OVERDUE. The requests of an open client are taken if and only if its set
+ * of waits is empty.
  */
 #ifndef WEIR_FRONT_CLIENT_STATE_H
 #define WEIR_FRONT_CLIENT_STATE_H
@@ -16,26 +17,33 @@
 #include <stddef.h>
 
 enum client_state {
-    CLIENT_SHAKING,  /* its PROXY header or its TLS handshake is not done */
-    CLIENT_OPEN,     /* its requests are taken */
-    CLIENT_DRAINING, /* no request is taken; closed when all is answered and sent */
-    CLIENT_CLOSING,  /* no reply is to come either; closed when its output is sent, or when it closes its side */
+    CLIENT_SHAKING, /* the PROXY header or the TLS handshake is not done */
+    CLIENT_OPEN,    /* requests are taken */
+    /* no request is taken; closed when all requests are answered and all replies sent */
+    CLIENT_DRAINING,
+    /* no reply follows; closed when the output is sent, or when the client closes its side */
+    CLIENT_CLOSING,
     CLIENT_CLOSED,
 };
 
-/* How the client's output ends. A later value replaces an earlier one, never the reverse but by client_return. */
+/*
+ * How the client's output ends. A later value replaces an earlier one. Only client_return goes
+ * back.
+ */
 enum client_output {
-    OUTPUT_SENT,    /* it does not */
-    OUTPUT_DROPPED, /* nothing more is sent: the client is closed once Redis has carried out what it asked */
-    OUTPUT_ENDED, /* closing: weir stops, and has ended its side behind the last reply; the client may close its own */
-    OUTPUT_OVERDUE, /* closing: as OUTPUT_ENDED, and the client has kept its side open for one tick of the drain */
-    OUTPUT_CUT,     /* closing: a reply will not come, and none behind it may stand in its place */
+    OUTPUT_SENT, /* output is sent */
+    /* output is thrown away; the client is closed once Redis has run its requests */
+    OUTPUT_DROPPED,
+    OUTPUT_ENDED, /* closing: weir stops, and has shut down its side after the last reply */
+    /* closing: as OUTPUT_ENDED, and the client has kept its side open for a tick of the drain */
+    OUTPUT_OVERDUE,
+    OUTPUT_CUT, /* closing: a reply is lost, and no later reply may take its position */
 };
 
-/* True if a client may go from one state to the other; to stay is no step. */
+/* True if a client may go from one state to the other. Staying is not a step. */
 bool client_state_may_follow(enum client_state from, enum client_state to);
 
-/* Rows of front/waits.def, as bits of a set. */
+/* Rows of front/waits.def, as bit numbers. */
 enum client_wait_row {
 #define WAIT(reason, name, text) WAIT_ROW_##reason,
 #include "front/waits.def"
@@ -48,13 +56,16 @@ enum client_wait {
 #undef WAIT
 };
 
-/* The name of a row, one word; and what stands in a log behind "waits for". */
+/* The name of a row, one word, and its text in a log line behind "waits for". */
 const char *client_wait_name(enum client_wait_row row);
 const char *client_wait_text(enum client_wait_row row);
 
-#define CLIENT_WAITS_ROOM 128 /* for client_waits_print */
+#define CLIENT_WAITS_ROOM 128
 
-/* The names of a set, with commas between them; "" if it is empty. Returns how many bytes, without the NUL. */
+/*
+ * Writes the names of a set, with commas between them; "" if the set is empty. Returns the length
+ * without the NUL.
+ */
 size_t client_waits_print(unsigned waits, char out[CLIENT_WAITS_ROOM]);
 
 #endif

@@ -43,7 +43,7 @@ static struct client *client_of_rider(struct rider *rider)
     return container_of(rider, struct client, rider);
 }
 
-/* ---- from its lane ---- */
+/* ---- callbacks of the lane ---- */
 
 static void on_run_end(struct rider *rider)
 {
@@ -53,7 +53,7 @@ static void on_run_end(struct rider *rider)
     replies_flush(&extra->replies, client_put_out, client);
 }
 
-/* False: nobody hears of these bytes. */
+/* False: the bytes are for no one, or the client is closed. */
 static bool note_bytes(struct client *client, size_t n)
 {
     if (client_is_leaving(client) && !client_is_owed(client))
@@ -66,8 +66,8 @@ static bool note_bytes(struct client *client, size_t n)
 }
 
 /*
- * True if the replies are to be read from Redis at the pace of a limit on bytes. A client that has ended its side asks
- * for no more: its replies are charged as they come, and its subject's next requests wait.
+ * True if a limit on bytes paces the reading of replies from Redis. A half-closed client asks for
+ * nothing more: its replies are charged as they come, and the next requests of its subject wait.
  */
 static bool must_pay_first(const struct client *client)
 {
@@ -75,15 +75,19 @@ static bool must_pay_first(const struct client *client)
 }
 
 /*
- * True if the client reads more slowly than replies come. A client whose requests are not read either (feed.c) does
- * not count: a library that writes a whole pipeline before it reads would wait for ever.
+ * True if the client reads more slowly than replies come. A client is not slow while feed.c does
+ * not read its requests: a library that writes a whole pipeline before it reads would wait for
+ * ever.
  */
 static bool is_slow(const struct client *client)
 {
     return client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
 }
 
-/* A slow reader stops its own lane, and Redis sees what it would see without weir; so does a client that must pay. */
+/*
+ * A slow client stops the reading of its private lane, so Redis sees the back-pressure of a client
+ * without weir. A client in debt by a limit on bytes stops the reading too.
+ */
 static void stop_if_slow(struct client *client)
 {
     struct rider *rider = &client->rider;
@@ -93,7 +97,8 @@ static void stop_if_slow(struct client *client)
     if (rider->is_paying || is_slow(client))
         stall_begin(rider->lane);
     if (rider->wants_idle && client->link.is_congested)
-        client_resume(client, WAIT_REPLIES); /* not all will come before it reads: see has_many_replies_coming */
+        /* replies are left in Redis until the client reads; see has_many_replies_coming */
+        client_resume(client, WAIT_REPLIES);
 }
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)
@@ -102,7 +107,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     const struct extra *extra = client->extra;
     if (!note_bytes(client, n))
         return;
-    /* A message of which a part has gone out already goes on. */
+    /* A message that has been sent in part is not gathered. */
     if (extra != NULL && extra->gather != NULL && rider->lane->framing != FRAMING_UNSOLICITED &&
         gather_take(client, data, n))
         return;
@@ -120,7 +125,10 @@ static void on_unheard(struct rider *rider, size_t n)
         stop_if_slow(client);
 }
 
-/* What comes goes out as it is: nothing holds it back, and there is somebody to hear it. */
+/*
+ * Bytes may be spliced to the client unless they are gathered, or wait behind earlier replies, or
+ * the client leaves.
+ */
 static struct link *on_passing(struct rider *rider)
 {
     struct client *client = client_of_rider(rider);
@@ -169,7 +177,7 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     lane_choice_note_refused(client);
     client_forget_refusal(client);
     struct extra *extra = client_want_extra(client);
-    if (extra != NULL) /* else, or without memory, weir's own words do */
+    if (extra != NULL) /* without extra.refusal the client gets weir's own words */
         extra->refusal = client_copy_refusal(end, reply);
 }
 
@@ -190,7 +198,10 @@ static void on_blocking(struct rider *rider)
     client_close_for(client, CLOSED_BUFFER);
 }
 
-/* True if nothing of an operator is lost with its lane: an outage does not close an operator's connection. */
+/*
+ * True if the lane of an operator had nothing to lose: the operator's connection then survives an
+ * outage.
+ */
 static bool may_outlive(const struct client *client, const struct lane *lane)
 {
     return client_may_administer(client) && client->rider.in_flight == 0 && client->pins == 0 &&
@@ -198,7 +209,10 @@ static bool may_outlive(const struct client *client, const struct lane *lane)
            !lane_is_subscribed(lane) && !client_is_subscribed(client) && !lane_is_monitoring(lane);
 }
 
-/* Called for each of its calls on that lane. An operator that stays keeps its place in the queue for a fair share. */
+/*
+ * Called for each call of the client on that lane. An operator that stays keeps its position in the
+ * fair queue.
+ */
 static void on_lost(struct rider *rider, const struct lane *lane)
 {
     struct client *client = client_of_rider(rider);
@@ -229,7 +243,10 @@ static void on_place_lost(struct client *client)
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 
-/* Where AUTH would be queued, or refused, or a push may come before its answer, it is not said (timers.c). */
+/*
+ * False where Redis would queue or refuse AUTH, or a push message may precede its reply
+ * (upstream/lane/timers.c).
+ */
 static bool may_log_in(const struct rider *rider)
 {
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
@@ -238,7 +255,7 @@ static bool may_log_in(const struct rider *rider)
            !client_waits_for(client, WAIT_LOGIN) && client_extra(client)->passage == NULL;
 }
 
-/* ---- the same where requests may come back: on an upstream of several servers (again.h) ---- */
+/* ---- on an upstream of several servers, where requests may come back (again.h) ---- */
 
 static void on_kept_bytes(struct rider *rider, const char *data, size_t n)
 {
@@ -252,7 +269,7 @@ static void on_kept_bytes(struct rider *rider, const char *data, size_t n)
     again_take_bytes(client, data, n);
 }
 
-/* Nothing of Redis' keys is in the answers to what neither reads nor writes. */
+/* Replies to commands that neither read nor write tell nothing of Redis' keys. */
 static void note_answered(struct client *client, uint32_t n)
 {
     bool reads = false;
@@ -295,7 +312,7 @@ static bool on_not_run(struct rider *rider, const struct call *call, enum not_ru
     return again_take_back(client_of_rider(rider), call, row);
 }
 
-/* What both kinds have. */
+/* The callbacks of both kinds of clients. */
 #define RIDER_OPS                                                                                                      \
     .on_unheard = on_unheard, .on_passing = on_passing, .on_passed = on_passed, .on_run_end = on_run_end,              \
     .on_answer = on_answer, .on_counted = on_counted, .on_refused = on_refused, .on_heavy = on_heavy,                  \
@@ -307,9 +324,12 @@ static const struct rider_ops rider_ops = {RIDER_OPS, .on_bytes = on_bytes, .on_
 static const struct rider_ops rider_ops_kept = {RIDER_OPS, .on_bytes = on_kept_bytes, .on_timed = on_kept_timed,
                                                 .on_not_run = on_not_run};
 
-/* ---- leaving ---- */
+/* ---- closing ---- */
 
-/* A raw client gets what Redis has to answer; who has ended his side, what Redis gives to those. */
+/*
+ * The passthrough lane ends behind the replies that Redis still owes. For a half-closed client
+ * Redis sends what it can write at once.
+ */
 static void end_raw(struct client *client)
 {
     struct lane *lane = pin_has(client, PIN_PASSTHROUGH) ? client->rider.lane : NULL;
@@ -322,7 +342,8 @@ static void end_raw(struct client *client)
 }
 
 /*
- * Redis is told before the client's last answer goes out: what he then does elsewhere counts on his connection's end.
+ * The private lane is closed before the last reply goes out. What the client does on another
+ * connection afterwards may rely on the end of this one.
  */
 static void finish_when_answered(struct client *client)
 {
@@ -413,15 +434,15 @@ static void on_closed(struct link *link)
 {
     struct client *client = client_of_link(link);
     feed_free(client);
-    drop_leases(client); /* it may have been closed while it was looking for a lane */
+    drop_leases(client); /* the client may have been closed while it looked for a lane */
     drop_extra(client);
     session_free(client);
     free(client);
 }
 
-/* ---- the connection ---- */
+/* ---- callbacks of the connection ---- */
 
-/* Its header and its handshake are done: it may speak. */
+/* The PROXY header and the TLS handshake are done: requests may follow. */
 static void admit(struct client *client)
 {
     client_admit(client);
@@ -438,7 +459,10 @@ static void handshake_failed(struct client *client, const char *why)
     client_close_for(client, CLOSED_HANDSHAKE);
 }
 
-/* It goes on in TLS, of which `n` bytes have come already; it is admitted when the handshake is over. */
+/*
+ * Begin TLS; `n` bytes of the handshake have already come. The end of the handshake admits the
+ * client.
+ */
 static void secure(struct client *client, const char *data, size_t n)
 {
     timeouts_begin_handshake(client);
@@ -446,7 +470,10 @@ static void secure(struct client *client, const char *data, size_t n)
         handshake_failed(client, "out of memory");
 }
 
-/* Its address is known, and `n` bytes behind its header have come: returns how many of them are requests. */
+/*
+ * The address is known, and `n` bytes have come behind the PROXY header. Returns how many of them
+ * are requests.
+ */
 static size_t begin(struct client *client, const char *data, size_t n)
 {
     if (!binding_arrive(client))
@@ -489,7 +516,7 @@ static void on_link_passed(struct link *link, size_t n)
         client_drain_look(client);
 }
 
-/* A lane that has been stopped for the client goes on, if the client need not pay first. */
+/* Reading of the client's lanes goes on, unless the client is in debt by a limit on bytes. */
 static void catch_up(struct client *client)
 {
     client->rider.is_paying = must_pay_first(client);
@@ -504,7 +531,8 @@ static void on_wake(struct link *link)
     if (client_is_closed(client))
         return;
     if (client->rider.is_paying) {
-        client->rider.is_paying = must_pay_first(client); /* for feed.c, which lets a lane go on once nothing is read */
+        /* feed.c lets a lane go on while no requests are read */
+        client->rider.is_paying = must_pay_first(client);
         if (!is_slow(client))
             catch_up(client);
     }
@@ -528,7 +556,7 @@ static void on_wake(struct link *link)
         client_drain_look(client);
 }
 
-/* It reads no more, after it had ended its side: what came whole before that is carried out all the same. */
+/* A half-closed client reads no more. Requests that were complete before are still run. */
 static void go_on_unheard(struct client *client)
 {
     client_drop_output(client);
@@ -568,7 +596,10 @@ static void on_end(struct link *link, int status)
         end_raw(client);
 }
 
-/* Of a client that weir wanted to let go: what it had sent by then is served, and its end follows. */
+/*
+ * client_part came too late: the requests that came before it are served, and the end of the
+ * connection follows.
+ */
 static void on_late(struct link *link)
 {
     client_return(client_of_link(link));
@@ -583,7 +614,7 @@ static void on_drained(struct link *link)
     subscribe_catch_up(client);
 }
 
-/* The handshake of TLS has ended. */
+/* The TLS handshake has ended. */
 static void on_connected(struct link *link, int status)
 {
     struct client *client = client_of_link(link);

@@ -1,18 +1,22 @@
 /*
- * A client's two sides: what its own connection calls (bytes, room, its end) and what its lane calls (replies,
- * answers, the lane's end), and what each part of front does when the client leaves and is closed.
+ * The callbacks of a client's socket and of its lane. The socket reports bytes, room and the end of
+ * the connection. The lane reports replies, answers and the lane's end. When a client leaves or is
+ * closed, the callbacks here tell each part of front.
  *
- * It stands above those parts, which know of a client only what client.h has.
+ * Layers: this file calls those parts of front. Those parts know clients by client.h only.
  */
 #ifndef WEIR_FRONT_CONNECTION_H
 #define WEIR_FRONT_CONNECTION_H
 
 #include "front/client/client.h"
 
-/* For front.client_ops. */
+/* The value of front.client_ops. */
 extern const struct client_ops connection_client_ops;
 
-/* Begin with a connection that was accepted from `peer`; takes over `client`, zeroed heap memory. */
+/*
+ * Begin to serve a connection that was accepted from `peer`. Takes over `client`, zeroed heap
+ * memory.
+ */
 void client_open(struct client *client, struct front *front, int fd, const struct link_peer *peer,
                  const struct entrance *entrance);
 

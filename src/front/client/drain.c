@@ -10,7 +10,7 @@
 
 /* ---- one client ---- */
 
-/* Has Redis, or weir, something for it that no command asks for anew? */
+/* True if Redis or weir keeps something for the client that a new connection would not have. */
 static bool is_attached(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
@@ -19,7 +19,7 @@ static bool is_attached(const struct client *client)
            (lane != NULL && (lane_is_monitoring(lane) || lane_is_in_message(lane)));
 }
 
-/* Has it sent something that is not done with? */
+/* True if a request of the client is not answered, or a reply not written. */
 static bool is_unfinished(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
@@ -43,11 +43,11 @@ void client_drain_look(struct client *client)
     client_part(client);
 }
 
-/* ---- all of them ---- */
+/* ---- all clients ---- */
 
 /*
- * One who has been let go and still is there ignores it, as a pool with idle connections does. To one who is not even
- * in nothing can be said.
+ * Closes a client that has ignored client_part for a tick, as a pool does that reads no idle
+ * connection. Closes a client after a whole tick of its handshake, since no reply can reach it.
  */
 static void look_at(struct client *client)
 {
@@ -63,9 +63,9 @@ static void look_at(struct client *client)
         client_drain_look(client);
 }
 
-/* ---- who is still there ---- */
+/* ---- clients that are still connected, for the log ---- */
 
-/* What Redis keeps for the client, or takes long for. NULL: nothing. */
+/* What Redis keeps for the client, or blocks on. NULL: nothing. */
 static const char *attachment(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
@@ -82,7 +82,7 @@ static const char *attachment(const struct client *client)
     return NULL;
 }
 
-/* What the client itself is in the middle of. */
+/* What keeps the client busy. */
 static const char *occupation(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
@@ -153,7 +153,7 @@ static void on_tick(uv_timer_t *tick)
 {
     struct front *front = tick->data;
     struct list *next;
-    loop_tick(front->loop); /* nothing may have come since clients were looked at last */
+    loop_tick(front->loop); /* there may have been no event since the last tick */
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         next = at->next;
         look_at(container_of(at, struct client, in_front));
@@ -163,7 +163,7 @@ static void on_tick(uv_timer_t *tick)
     note_holders(front);
 }
 
-/* Operators are few: who is no operator is found soon. */
+/* True if only operators that stay are left. Operators are few, so another client is found soon. */
 static bool is_empty(const struct front *front)
 {
     for (const struct list *at = front->clients.next; at != &front->clients; at = at->next)

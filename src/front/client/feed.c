@@ -17,7 +17,7 @@
 #include "front/client/session.h"
 #include "front/client/timeouts.h"
 
-/* ---- taken ---- */
+/* ---- requests ---- */
 
 static void protocol_error(struct client *client, const struct request_scan *scan)
 {
@@ -30,7 +30,10 @@ static void protocol_error(struct client *client, const struct request_scan *sca
     client_leave_for(client, CLOSED_PROTOCOL);
 }
 
-/* Operators need no login for weir's own commands, which have more words than Redis takes before one. */
+/*
+ * Limits of the next request. Operators need no login for weir's own commands, which have more
+ * arguments than Redis takes before a login.
+ */
 static const struct request_limits *limits_of(const struct client *client)
 {
     bool may_be_anonymous = (client->epoch & EPOCH_NEEDS_AUTH) != 0 && !client_is_operator(client);
@@ -42,7 +45,7 @@ static bool is_large(const struct request_scan *scan)
     return !scan->is_inline && scan->at + scan->bulk_left > LARGE_REQUEST;
 }
 
-/* The time of its next requests begins: now, unless the next one has been held. */
+/* Requests taken from now on arrived now, or at held_ns if the first of them has waited. */
 static void start_time(struct client *client, const struct intake *in)
 {
     client->rider.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
@@ -51,7 +54,10 @@ static void start_time(struct client *client, const struct intake *in)
     client->front->slow.waits = in->waits;
 }
 
-/* The next request has not gone since then, and waits for what the client waits for now, besides what it waited for. */
+/*
+ * The next request has waited since `since_ns`. Adds the client's present waits to those that the
+ * request has had.
+ */
 static void hold(const struct client *client, struct intake *in, uint64_t since_ns)
 {
     in->held_ns = since_ns;
@@ -70,7 +76,7 @@ static void note_held(struct client *client, struct intake *in, bool is_held)
         hold(client, in, client->rider.arrived_ns);
     } else if (in->held_ns != 0) {
         end_hold(in);
-        start_time(client, in); /* for those that have waited behind it */
+        start_time(client, in); /* for the requests that have waited behind it */
     }
 }
 
@@ -86,7 +92,7 @@ static bool can_go_on(const struct client *client)
     return client->state == CLIENT_OPEN && client->waits == 0 && client_extra(client)->passage == NULL;
 }
 
-/* Take requests for as long as they can go. */
+/* Takes requests as long as they can go. */
 static void take_all(struct client *client, struct intake *in)
 {
     const struct request_limits *limits = limits_of(client);
@@ -148,14 +154,18 @@ static void take_all(struct client *client, struct intake *in)
     }
 }
 
-/* What of them goes to a lane is copied at the end: `in` is then moved, or goes. */
+/*
+ * Takes requests unless the client waits. Bytes gathered for lanes are copied at the end, since
+ * `in` moves or goes.
+ */
 static void take(struct client *client, struct intake *in)
 {
     if (client->waits != 0) {
         if (in->held_ns != 0)
             in->waits |= client->waits;
         if (!client_waits_for(client, WAIT_SHARE | WAIT_WORKER))
-            fair_share_stop(client); /* what it has been granted meanwhile is for others */
+            /* what the fair queue has granted meanwhile is for other clients */
+            fair_share_stop(client);
         return;
     }
     if (client_has_old_rules(client) && !binding_renew(client))
@@ -169,18 +179,19 @@ static void take(struct client *client, struct intake *in)
     outbox_flush(&client->front->nodes.commons.outbox);
 }
 
-/* ---- passed on ---- */
+/* ---- large requests ---- */
 
 /*
- * A large request ends in the middle. Half of it is in Redis, which waits for the rest on this client's own lane: what
- * was asked before is still answered there, and the lane is closed with the client.
+ * A large request ends in the middle. Redis waits for the rest on the client's private lane.
+ * Earlier requests on that lane are still answered. The lane is closed with the client.
  */
 static void abandon_passage(struct client *client)
 {
     struct passage *passage = client->extra->passage;
     client->extra->passage = NULL;
     client->rider.is_sending = false;
-    if (passage->is_skipped) /* as to Redis, which never came to that request */
+    /* Redis would not have seen this request, so SKIP counts for the next */
+    if (passage->is_skipped)
         reply_mode_untake(&client->reply_mode);
     if (!passage->is_refused)
         lane_choice_withdraw(client);
@@ -196,7 +207,10 @@ static void wait_for_lane(struct client *client)
     client_wait(client, WAIT_LANE);
 }
 
-/* The rest is not read while Redis does not take it, or the client has to pay for what has passed. */
+/*
+ * Stops reading the rest of the request while Redis does not take bytes, or while the client is in
+ * debt for the bytes that have passed.
+ */
 static void hold_passage(struct client *client)
 {
     bool is_paying = account_is_paying(client, UNIT_BYTES_IN);
@@ -204,13 +218,17 @@ static void hold_passage(struct client *client)
         wait_for_lane(client);
     if (is_paying) {
         client_wait(client, WAIT_BYTES);
-        timeouts_begin_request(client); /* it is weir that makes it late */
+        /* weir delays the request, so request-timeout starts anew */
+        timeouts_begin_request(client);
     }
     if (client->waits != 0)
         link_pause(&client->link);
 }
 
-/* Pass on a piece of a large request. Returns how much of it was used; less than n: the request has ended. */
+/*
+ * Passes on a piece of a large request. Returns the bytes used; fewer than n: the request has
+ * ended.
+ */
 static size_t pass(struct client *client, const char *data, size_t n)
 {
     struct passage *passage = client->extra->passage;
@@ -236,15 +254,15 @@ static size_t pass(struct client *client, const char *data, size_t n)
     return used;
 }
 
-/* ---- what waits in memory ---- */
+/* ---- bytes that wait in memory ---- */
 
-/* All the request bytes that are kept for one client: a partial request and one read. */
-#define INTAKE_READ 69632 /* one read: a request with a value of 64 KiB comes whole */
+/* All request bytes kept for one client: a partial request and one read. */
+#define INTAKE_READ 69632 /* one read: fits a request with a value of 64 KiB */
 #define INTAKE_MAX (2 * INTAKE_READ)
-#define INTAKE_MIN_READ 4096 /* less room than this is not worth a read */
+#define INTAKE_MIN_READ 4096 /* less room is not worth a read */
 #define FIRST_CAPACITY 1024  /* most partial requests are small */
 
-/* A copy of what is left, on the heap; NULL: out of memory. */
+/* A heap copy of the bytes that are left. NULL: out of memory. */
 static struct intake *intake_keep(const struct intake *local)
 {
     uint32_t left = local->filled - local->taken;
@@ -266,7 +284,7 @@ static struct intake *intake_keep(const struct intake *local)
     return in;
 }
 
-/* Moves what is left to the front. */
+/* Moves the bytes that are left to the front. */
 static void intake_compact(struct intake *in)
 {
     if (in->taken == 0)
@@ -285,12 +303,12 @@ static void grow_intake(struct intake *in)
         capacity = INTAKE_MAX;
     char *data = realloc(in->data, capacity);
     if (data == NULL)
-        return; /* the read is small, or has no room */
+        return; /* the next read is small, or has no room */
     in->data = data;
     in->capacity = capacity;
 }
 
-/* Makes room for a read, as far as INTAKE_MAX and memory allow. Returns the room. */
+/* Makes room for a read, up to INTAKE_MAX and as memory allows. Returns the room in bytes. */
 static size_t intake_make_room(struct intake *in)
 {
     if (in->capacity - in->filled < INTAKE_MIN_READ)
@@ -310,7 +328,7 @@ void feed_free(struct client *client)
     client->intake = NULL;
 }
 
-/* Keep what a local intake, which points into the loop's read buffer, has left. */
+/* Keeps what is left of a local intake, which points into the loop's read buffer. */
 static void keep(struct client *client, const struct intake *local)
 {
     if (local->taken == local->filled || client_is_leaving(client))
@@ -322,7 +340,10 @@ static void keep(struct client *client, const struct intake *local)
         pool_note_more(&client->front->loop->pool, client->intake->capacity);
 }
 
-/* Move the rest of the client's own intake to the front where that is worth it, or give the memory back. */
+/*
+ * Frees the client's intake if it is empty, or moves its bytes to the front if that frees at least
+ * half.
+ */
 static void compact(struct client *client)
 {
     if (client->intake->taken == client->intake->filled || client_is_leaving(client))
@@ -331,7 +352,10 @@ static void compact(struct client *client)
         intake_compact(client->intake);
 }
 
-/* Whoever cannot go on reads no more than a fixed number of bytes; who can, reads. */
+/*
+ * Reads on, or stops: when the intake is full, for want of memory, or when a large request has to
+ * wait.
+ */
 static void adjust_reading(struct client *client)
 {
     if (client_is_leaving(client))
@@ -349,14 +373,14 @@ static void adjust_reading(struct client *client)
     link_pause(&client->link);
     if (!client->rider.is_gone)
         link_watch_end(&client->link);
+    /* stop_if_slow may have stopped the lane; a client that weir does not read is not slow */
     if (!is_stalled && !client->rider.is_paying && client_has_own_lane(client))
-        lane_catch_up(
-            &client->rider); /* it was stopped for a slow reader: see stop_if_slow in front/client/connection.c */
+        lane_catch_up(&client->rider);
 }
 
 /*
- * A part of a request is here whose rest the client has still to send, or none. `is_another`: some
- * was taken meanwhile.
+ * Begins or ends the wait for the rest of a request. `is_another`: requests were taken since the
+ * last call.
  */
 static void note_begun(struct client *client, bool is_another)
 {
@@ -370,7 +394,7 @@ static void note_begun(struct client *client, bool is_another)
         timeouts_begin_request(client);
 }
 
-/* ---- from the connection ---- */
+/* ---- callbacks of the connection ---- */
 
 void feed(struct client *client, const char *data, size_t n)
 {
@@ -424,7 +448,7 @@ void feed_passed(struct client *client, size_t n)
         hold_passage(client);
 }
 
-/* Nothing of a bulk that is passing will have to be kept: as much of it as there is room for is read at once. */
+/* While a bulk is passing, nothing of it is kept, so a read may fill all the room there is. */
 char *feed_room(struct link *link, size_t *room)
 {
     struct client *client = container_of(link, struct client, link);
@@ -459,7 +483,7 @@ void feed_again(struct client *client)
     adjust_reading(client);
 }
 
-/* Nothing more is read and taken from the client, or it goes on. */
+/* Begins or ends WAIT_MEMORY, in which nothing is read or taken from the client. */
 static void stall(struct client *client, bool is_stalled)
 {
     if (!is_stalled) {
@@ -483,13 +507,19 @@ static uint64_t unread_bytes(const struct client *client)
     return link_pending(&client->link) + replies_bytes(&client_extra(client)->replies);
 }
 
-/* Operators are heard always; and who gets what it has not asked for would not get less of it. */
+/*
+ * True for clients that are never stopped. Operators must be served. A passthrough client would not
+ * get less from Redis.
+ */
 static bool is_exempt(const struct client *client)
 {
     return client_entrance(client)->is_admin || pin_has(client, PIN_PASSTHROUGH) || client_is_leaving(client);
 }
 
-/* It goes on at half of its share, so that it does not stop again at once. */
+/*
+ * Stops a client with more unread bytes than its share. The client resumes at half of the share, so
+ * that it does not stop again at once.
+ */
 static void judge_client(struct client *client, enum ladder_step step, uint64_t share_bytes)
 {
     uint64_t most = client_waits_for(client, WAIT_MEMORY) ? share_bytes / 2 : share_bytes;

@@ -1,13 +1,12 @@
 /*
- * The bytes that a client sends: taken request by request as long as each can go, passed on piece
- * by piece where a request is large, kept where one is unfinished or has to wait, and not read
- * while weir is short of memory.
+ * The bytes that a client sends. Requests are taken one by one as long as each can go. A large
+ * request passes piece by piece. A request that is unfinished or has to wait is kept. Nothing is
+ * read while weir is short of memory.
  *
- * Short of memory (base/ladder.h): the main thread measures and says which step it is. The worker
- * gives back what lies idle, and reads nothing from clients that hold more unread replies than
- * their share, until they have read. Their replies go on, in order. So a client that is not read
- * from goes on by reading. Request bytes, which only reading on can use up, are bounded by
- * INTAKE_MAX.
+ * Short of memory (base/ladder.h): the main thread measures and sets the step. The worker frees
+ * idle memory. The worker reads nothing from a client that holds more unread replies than its
+ * share, until that client has read. Replies go on, in order, so such a client resumes by reading.
+ * INTAKE_MAX bounds request bytes, which only further reading can use up.
  */
 #ifndef WEIR_FRONT_FEED_H
 #define WEIR_FRONT_FEED_H
@@ -21,28 +20,34 @@
 #include "net/loop.h"
 #include "resp/scan.h"
 
-/* `n` bytes have come from the client's socket. */
+/* `n` bytes have come from the client's socket. May close the client. */
 void feed(struct client *client, const char *data, size_t n);
 
-/* As a link's on_room: where the next read goes, *room its size; NULL: into the loop's buffer. */
+/*
+ * As link_ops.on_room: where the next read goes, with its size in *room. NULL: into the loop's read
+ * buffer.
+ */
 char *feed_room(struct link *link, size_t *room);
 
-/* The client's link was woken: the request that waits is tried again. */
+/* The client's link was woken: tries the request that waits again. May close the client. */
 void feed_again(struct client *client);
 
-/* As a link's on_passing and on_passed: where the content of a large request goes without being looked at. */
+/* As link_ops.on_passing and on_passed: splices the content of a large request to its lane. */
 struct link *feed_passing(struct link *link, size_t *most);
 void feed_passed(struct client *client, size_t n);
 
-/* Nothing more will come: a large request that is under way ends in the middle, also one that had waited until now. */
+/* The client has half-closed: a large request that is passing ends in the middle. */
 void feed_end(struct client *client);
 
 void feed_free(struct client *client);
 
-/* Do what the main thread has said. To be called whenever it has, and again and again from LADDER_STALL on. */
+/*
+ * Acts on the step that the main thread has set. Call on each change, and repeatedly from
+ * LADDER_STALL on.
+ */
 void memory_pressure_look(struct front *front);
 
-/* The client is gone. */
+/* The client is closed. */
 void memory_pressure_forget(struct client *client);
 
 #endif

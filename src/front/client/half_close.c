@@ -10,7 +10,7 @@
 #include "front/client/meter.h"
 #include "front/route/fair_share.h"
 
-/* Has Redis come to a command of its that may block? */
+/* True if the oldest call on the private lane may block in Redis. */
 static bool waits_in_redis(const struct client *client)
 {
     return client_has_own_lane(client) && client->rider.lane != NULL && lane_waits(client->rider.lane);
@@ -19,8 +19,8 @@ static bool waits_in_redis(const struct client *client)
 static void end_waiting(struct client *client);
 
 /*
- * What Redis has not answered by now blocks, if it has had it all the time; on a connection of its own the client
- * would be gone. Where it has answered the client has what follows answered too.
+ * A probed call that is still the oldest blocks: Redis has had time to answer it. Redis would close
+ * such a connection, and weir does too. If Redis has answered the call, the next call is probed.
  */
 static void on_probe_over(struct probe *probe)
 {
@@ -32,7 +32,7 @@ static void on_probe_over(struct probe *probe)
         end_waiting(client);
         return;
     }
-    /* Nothing behind it is carried out: its answer would stand where this one's is missing. */
+    /* Later requests are not run: their replies would take the position of the lost one. */
     lane_choice_abandon(client);
     fair_share_stop(client);
     client_cut_for(client, CLOSED_BY_CLIENT);
@@ -55,7 +55,10 @@ static struct ending *need_ending(struct client *client)
     return extra->ending;
 }
 
-/* A command of a client that has gone must not wait in Redis: it could take an element for nobody. */
+/*
+ * A command of a half-closed client must not block in Redis: it could take an element that no
+ * client receives.
+ */
 static void end_waiting(struct client *client)
 {
     struct ending *ending = waits_in_redis(client) ? need_ending(client) : NULL;
@@ -67,7 +70,10 @@ static void end_waiting(struct client *client)
         lane_wait(lane, &client->rider);
 }
 
-/* A limit delays its next command for long, or delays a client that reads no more: that one loses its place. */
+/*
+ * True if a limit delays the next command for long, or delays a client that reads no more. The
+ * command's position in the queue is then given up.
+ */
 static bool waits_in_vain(const struct client *client)
 {
     return account_waits_long(client) || (client->output == OUTPUT_DROPPED && meter_is_waiting(client));
@@ -82,7 +88,7 @@ void half_close_foresee(struct client *client)
 void half_close_check(struct client *client)
 {
     if (client->rider.is_gone && !client->is_eof && !client_is_closed(client))
-        end_waiting(client); /* half_close_foresee */
+        end_waiting(client); /* half_close_foresee was called */
     if (!client->is_eof || client_is_closed(client))
         return;
     feed_end(client);

@@ -1,22 +1,25 @@
 /*
- * A client has ended its side of the connection, and gets the answers to all that it has sent; but nothing of its waits
- * in Redis.
+ * A half-closed client gets the replies to everything it has sent. No command of the client may
+ * block in Redis meanwhile.
  */
 #ifndef WEIR_FRONT_HALF_CLOSE_H
 #define WEIR_FRONT_HALF_CLOSE_H
 
 #include "front/client/client.h"
 
-/* It sends no more. */
+/* The client has half-closed. */
 void half_close_begin(struct client *client);
 
 /*
- * It has ended its side behind requests that weir does not read yet. Redis, which reads on behind a command that
- * blocks, would end that command now, and the client with it.
+ * The client has half-closed behind requests that weir does not read yet. Redis reads on behind a
+ * command that blocks, and would close the connection now.
  */
 void half_close_foresee(struct client *client);
 
-/* What it has sent has gone further: if it has ended its side, and all was taken, it leaves. It may be closed. */
+/*
+ * Requests have been taken or answered since: a half-closed client leaves once all are taken. May
+ * close the client.
+ */
 void half_close_check(struct client *client);
 
 #endif

@@ -14,29 +14,30 @@
 #include "upstream/lane/own_words.h"
 #include "upstream/node/not_run.h"
 
-/* ---- a login as `auth-failures` counts it ---- */
+/* ---- login attempts, as `auth-failures` counts them ---- */
 
 /*
- * For the address of its client, from before Redis is asked until it has answered. The policy is
- * the one that binds a connection from there as it comes, whatever user the client has by now. What
- * is counted does not need the client, which may be gone before the answer: a failure is charged
- * all the same. Zeroed: not begun.
+ * One login attempt of an address, from before Redis is asked until it has answered. The policy is
+ * the one for new connections from that address, whatever user the client has by now. A failure is
+ * charged even if the client is closed before the reply. Zeroed: not begun.
  */
 struct login_attempt {
     struct attempt base;
-    struct policies *policies; /* those that were in force when it began, one reference; NULL: no limit counts it */
-    struct account account;    /* of the address, under them; holds its subject */
+    /* policies in force when the attempt began; one reference; NULL: no limit counts it */
+    struct policies *policies;
+    struct account account; /* the address under `policies`; holds a reference on its subject */
 };
 
-/* True if its failure will be charged. Then it outlives its client. */
+/* True if a failure is charged. Such an attempt outlives its client. */
 static bool attempt_is_counted(const struct login_attempt *attempt)
 {
     return attempt->policies != NULL;
 }
 
 /*
- * Failures are charged to the address, under the policy that bound the connection when it came. A client that has
- * logged in could be a user that this policy does not bind, and guess the passwords of others.
+ * The charge target for failures: the address, under the policy that bound the connection at
+ * accept. The policy of another user might have no such limit, and a client of that user could
+ * guess passwords.
  */
 static struct account account_of_address(struct client *client)
 {
@@ -71,7 +72,7 @@ bool login_may(struct client *client)
     return may;
 }
 
-/* As attempts_begin. Where no policy limits failures it is ATTEMPT_UNDER_WAY. */
+/* As attempts_begin. ATTEMPT_UNDER_WAY where no policy limits failures. */
 static enum attempt_state attempt_begin(struct client *client, struct login_attempt *attempt)
 {
     struct front *front = client->front;
@@ -83,14 +84,14 @@ static enum attempt_state attempt_begin(struct client *client, struct login_atte
                           front->loop->now_ns);
 }
 
-/* It was barred while it waited: that is counted, and noted for the log. */
+/* The attempt was barred while it waited: counts that, and notes it for the log. */
 static void attempt_note_barred(struct front *front, const struct login_attempt *attempt)
 {
     if (!gate_may_login(&attempt->account, front->loop->now_ns, front->tallies))
         note_barred(front, &attempt->account);
 }
 
-/* The same subject under the rules that are in force now, which may have another rate, or no such limit. */
+/* The attempt's subject under the present rules, which may have another rate or no such limit. */
 static struct account account_now(const struct front *front, const struct login_attempt *attempt)
 {
     struct account account = attempt->account;
@@ -99,11 +100,11 @@ static struct account account_now(const struct front *front, const struct login_
     struct subject *subject = account.holders[PER_SUBJECT];
     account.policy = policies_find(front->rules->policies, slice_str(subject->record->name));
     if (account.policy != NULL && !subject_grow(subject))
-        account.policy = NULL; /* out of memory: its funnel may not be there */
+        account.policy = NULL; /* out of memory: the funnel may be missing */
     return account;
 }
 
-/* It has ended, in whichever state it is. Safe on one that has not begun. */
+/* Ends the attempt in any state. Safe on an attempt that has not begun. */
 static void attempt_end(struct front *front, struct login_attempt *attempt, bool is_failure)
 {
     if (!attempt_is_counted(attempt))
@@ -115,29 +116,30 @@ static void attempt_end(struct front *front, struct login_attempt *attempt, bool
     attempt->policies = NULL;
 }
 
-/* ---- a login on its way ---- */
+/* ---- the steps of a login ---- */
 
 enum stage {
-    STAGE_WAITS,   /* for others of its address that are under way */
-    STAGE_BARRED,  /* too many of them have failed */
-    STAGE_ASKED,   /* the auth lane has not answered */
-    STAGE_JUDGED,  /* it has */
-    STAGE_AWAY,    /* no auth lane is to be had: it is asked again once one may be */
-    STAGE_ON_LANE, /* its own lane is being logged in */
+    STAGE_WAITS,   /* other logins of the address are in flight */
+    STAGE_BARRED,  /* too many logins of the address have failed */
+    STAGE_ASKED,   /* the auth lane has not answered yet */
+    STAGE_JUDGED,  /* the auth lane has answered */
+    STAGE_AWAY,    /* no auth lane is to be had; asked again later */
+    STAGE_ON_LANE, /* the private lane is being logged in */
     STAGE_PASSED,
 };
 
 struct login_step {
     struct question question;
     struct login_attempt attempt;
-    struct alarm late; /* handshake-timeout while it waits; room for it is reserved if on_due is set */
+    /* fires at handshake-timeout in STAGE_WAITS; on_due is set once room is reserved */
+    struct alarm late;
     struct front *front;
-    struct client *client; /* NULL: it is gone, and the answer is only charged */
+    struct client *client; /* NULL: the client is closed, and the reply only decides a charge */
     enum stage stage;
     enum judgement judgement;
-    bool is_proof;      /* the words of before are asked again */
-    bool is_waited_for; /* a proof: by a request */
-    char *reply;        /* Redis' words against it; heap; NULL: none */
+    bool is_proof;      /* credentials that Redis has accepted before are asked again */
+    bool is_waited_for; /* of a proof: a request waits for it */
+    char *reply;        /* Redis' error; heap; NULL: none */
 };
 
 static struct login_step *step_of(struct question *question)
@@ -164,7 +166,7 @@ static void free_step(struct login_step *step)
     free(step);
 }
 
-/* An answer that is on its way is waited for without the client if it may have to be charged. */
+/* If a failure may be charged, a question in flight is answered without the client. */
 void login_end(struct client *client)
 {
     struct login_step *step = client_extra(client)->login;
@@ -183,7 +185,10 @@ void login_end(struct client *client)
 
 /* ---- on an auth lane ---- */
 
-/* True if Redis has taken these words before: the client is who they say, and an error would not make it another. */
+/*
+ * True if Redis has accepted these credentials before: the client has that user already, and an
+ * error reply would not change that.
+ */
 static bool is_renewal(const struct login_step *step)
 {
     return step->is_proof || session_login(step->client) == step->question.login;
@@ -205,7 +210,7 @@ static void refuse_lane(struct client *client, const char *why)
     client_leave_for(client, CLOSED_UPSTREAM);
 }
 
-/* What it was owed before is still told, unless that may be long in coming. */
+/* Replies in flight still reach the client, unless one of them may block. */
 static void refuse_proof(struct client *client)
 {
     const struct rider *rider = &client->rider;
@@ -220,8 +225,8 @@ static void refuse_proof(struct client *client)
 }
 
 /*
- * True if the words are refused by another node of a cluster than the home node, where the client has nothing: that
- * is the answer to the command, and the client stays.
+ * True if another node of a cluster than the default node refuses the credentials, and the client
+ * has no private lane. The refusal is then the reply to the command, and the client stays.
  */
 static bool is_refused_elsewhere(const struct client *client)
 {
@@ -248,16 +253,18 @@ static void on_judged(struct question *question, enum judgement judgement, struc
         return;
     }
     if (step->client->front->nodes.commons.upstream->is_cluster && redirect_is(reply))
-        reply = SLICE("-UPSTREAM moved\r\n"); /* a login has no slot: it is a lie, and no client hears it */
-    if (judgement == JUDGED_FALSE && memchr(reply.at, '\0', reply.len) == NULL) /* else weir's own words do */
+        /* AUTH has no cluster slot, so a redirect is false, and no client may see it */
+        reply = SLICE("-UPSTREAM moved\r\n");
+    /* without `reply` the client gets weir's own error */
+    if (judgement == JUDGED_FALSE && memchr(reply.at, '\0', reply.len) == NULL)
         step->reply = strndup(reply.at, reply.len);
     client_resume(step->client, WAIT_LOGIN);
 }
 
-/* Takes over a reference on the login. NULL: there was no memory, and the client is closed. */
+/* Takes over a reference on the login. NULL: out of memory, and the client is closed. */
 static struct login_step *make_question(struct client *client, struct login *login, bool is_short)
 {
-    login_end(client); /* it has been asked about for its own sake */
+    login_end(client); /* a check that no request waits for may be in flight */
     struct extra *extra = client_need_extra(client);
     struct login_step *step = extra != NULL ? calloc(1, sizeof *step) : NULL;
     if (step == NULL) {
@@ -282,7 +289,7 @@ static void ask_door(struct login_step *step)
     doors_ask(&row->doors, &step->question);
 }
 
-/* ---- before that: may its address log in now? ---- */
+/* ---- waiting for other logins of the address ---- */
 
 static void on_late(struct alarm *alarm)
 {
@@ -349,9 +356,9 @@ void login_look(struct front *front)
     }
 }
 
-/* ---- and on a lane of its own ---- */
+/* ---- login of the private lane ---- */
 
-/* Nobody hears the answer but weir. NULL: out of memory. */
+/* A call that only weir sees the reply of. NULL: out of memory. */
 static struct call *call_lane(struct client *client, enum effect effect)
 {
     struct call *call = lane_call_special(client->rider.lane, &client->rider, FLOW_ONE, 1, 0);
@@ -363,10 +370,13 @@ static struct call *call_lane(struct client *client, enum effect effect)
     return call;
 }
 
-/* Whom Redis did not know it told no id; who has logged in may be named by it. False: out of memory. */
+/*
+ * Asks for the lane's client id if it is unknown, since Redis tells it only after a login. Other
+ * clients may name the client by this id. False: out of memory.
+ */
 static bool ask_id(struct client *client)
 {
-    static const char request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n"; /* which needs no rights */
+    static const char request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n"; /* HELLO needs no rights */
     if (client->rider.lane->id != 0)
         return true;
     if (call_lane(client, EFFECT_ID) == NULL)
@@ -375,7 +385,7 @@ static bool ask_id(struct client *client)
     return true;
 }
 
-/* In weir's own words, too: nobody hears the answer but weir. False: out of memory. */
+/* Sends AUTH on the private lane. The client does not see its reply. False: out of memory. */
 static bool tell_lane(struct client *client, struct login *login)
 {
     struct lane *lane = client->rider.lane;
@@ -406,9 +416,12 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
     client_resume(client, WAIT_LOGIN);
 }
 
-/* ---- a request ---- */
+/* ---- a login request ---- */
 
-/* False: as that it is one too many, and is leaving; or there was no memory, and it is closed. */
+/*
+ * Gives the client its new user. False: the client is one connection too many and leaves, or memory
+ * is out and the client is closed.
+ */
 static bool become(struct client *client, const struct question *question)
 {
     if (session_log_in(client, question->login, &question->proof))
@@ -433,7 +446,7 @@ static enum login_result pass(struct client *client, struct login_step *step)
     return LOGIN_GONE;
 }
 
-/* Redis has not been asked: no auth lane is to be had. */
+/* No auth lane is to be had, so Redis was not asked. */
 static enum login_result go_without(struct client *client, struct login_step *step)
 {
     const struct lanes *lanes = &front_home(client->front)->lanes;
@@ -455,7 +468,10 @@ static enum login_result go_without(struct client *client, struct login_step *st
     return LOGIN_GONE;
 }
 
-/* Redis has been asked, and its answer is lost. An operator's connection stays, unless it is another user's already. */
+/*
+ * Redis was asked, and its reply was lost. An operator's connection stays, unless this was a
+ * renewal.
+ */
 static enum login_result lose(struct client *client, const struct login_step *step)
 {
     if (client_is_operator(client) && !is_renewal(step))
@@ -480,15 +496,15 @@ static enum login_result judged(struct client *client, struct login_step *step)
 }
 
 /*
- * An auth lane that is being dialled is waited for as long as the outage may last, and no longer. What has come back
- * has an end of its own. False: the client is closed, for want of memory.
+ * Bounds the wait for an auth lane that is being dialled by the time that an outage may last.
+ * Returned requests have an end of their own. False: out of memory, and the client is closed.
  */
 static bool watch_dial(struct client *client, struct login_step *step, bool is_handshake)
 {
     struct nodes_row *row = step->is_proof ? session_row(client) : front_home(client->front);
     if (step->stage != STAGE_ASKED || question_is_in_flight(&step->question) || lanes_is_taken(&row->lanes))
         return true;
-    if (client->rider.is_returning) /* the outage is that of the next request */
+    if (client->rider.is_returning) /* the outage belongs to the next request */
         return true;
     outage_watch(client, is_handshake);
     if (!client_is_closed(client) && outage_is_over(client, is_handshake))
@@ -522,7 +538,7 @@ static enum login_result go_on(struct client *client, struct login_step *step)
     return LOGIN_WAITS;
 }
 
-/* As go_on, of a step that has begun just now, or in which the client was closed. */
+/* As go_on, for a step that has just begun. NULL: the client was closed. */
 static enum login_result begun(struct client *client, struct login_step *step)
 {
     if (step == NULL)
@@ -542,7 +558,10 @@ enum login_result login_ask(struct client *client, const struct hello *hello)
     return LOGIN_GONE;
 }
 
-/* Asks again in a step that has begun for AUTH or HELLO, or in one for this alone. NULL: the client is gone. */
+/*
+ * Asks in the step of an AUTH or HELLO that has begun, or in a step for this proof alone. NULL: the
+ * client is closed.
+ */
 static struct login_step *begin_proof(struct client *client)
 {
     struct login_step *step = client_extra(client)->login;

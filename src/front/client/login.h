@@ -1,8 +1,9 @@
 /*
- * Who a client says it is: AUTH and HELLO are read here, whole and strictly, and asked at the door in weir's own words.
+ * Logins of clients. weir parses AUTH and HELLO strictly, and asks Redis on an auth lane with an
+ * AUTH of its own.
  *
- * Only the door's +OK changes who somebody is. A lane of the client's own is logged in after that, and must say +OK
- * too. Inside MULTI neither is taken (route.c).
+ * Only +OK on the auth lane changes the user of a client. A private lane is logged in afterwards,
+ * and must answer +OK too. Inside MULTI neither command is taken (route.c).
  */
 #ifndef WEIR_FRONT_LOGIN_H
 #define WEIR_FRONT_LOGIN_H
@@ -15,59 +16,67 @@
 #include "upstream/login/doors.h"
 
 enum login_result {
-    LOGIN_WAITS,  /* WAIT_LOGIN: ask again then */
-    LOGIN_PASSED, /* it is who it says: AUTH is answered +OK, HELLO goes on */
-    LOGIN_WRONG,  /* login_reply is the answer */
-    LOGIN_BARRED, /* too many have failed */
-    LOGIN_GONE,   /* the client is leaving */
+    LOGIN_WAITS,  /* WAIT_LOGIN; call again when the client resumes */
+    LOGIN_PASSED, /* Redis has accepted the login: AUTH is answered +OK, HELLO goes on */
+    LOGIN_WRONG,  /* answer with login_reply */
+    LOGIN_BARRED, /* too many logins from the address have failed */
+    LOGIN_GONE,   /* the client is leaving, or closed */
 };
 
-/* True if AUTH or HELLO ... AUTH has begun: then the gate has been passed. */
+/* True if AUTH or HELLO ... AUTH has begun. The gate has passed such a request already. */
 bool login_has_begun(const struct client *client);
 
-/* Begin, or go on, once login_end has not come in between. Not inside MULTI. */
+/* Begins the login, or goes on with it until login_end. Not inside MULTI. */
 enum login_result login_ask(struct client *client, const struct hello *hello);
 
-/* Go on with the logins that waited and were decided by another worker: see limit/attempts.h. */
+/* Goes on with logins that waited, and that other workers have decided: see limit/attempts.h. */
 void login_look(struct front *front);
 
 /*
- * Asks Redis anew about the client's own words. LOGIN_GONE: Redis refuses them, and the client is
- * closed. LOGIN_PASSED: the session is proven if the generation of the question lasts. Else as
- * login_ask. Afterwards login_end, but where login_has_begun. is_handshake: of the request that
- * waits, for the length of an outage.
+ * Asks Redis again about the client's credentials. LOGIN_GONE: Redis refuses them, and the client
+ * leaves. LOGIN_PASSED: the session is proven, if the user's generation has not ended since the
+ * question. Else as login_ask.
+ *
+ * Call login_end afterwards unless login_has_begun. `is_handshake`: whether the request that waits
+ * is one, which decides how long an outage may last.
  */
 enum login_result login_prove(struct client *client, bool is_handshake);
 
 /*
- * The client's own words are asked again before anything of the client is sent in a new generation of its user.
- * LOGIN_PASSED: it is proven.
+ * Proves the client's credentials again, if session_must_prove, before anything is sent in a new
+ * generation of its user. LOGIN_PASSED: the client is proven.
  */
 enum login_result login_renew(struct client *client, bool is_handshake);
 
-/* Redis has not answered login_prove, which is to ask once more. */
+/* Redis has not answered login_prove: the next call asks again. */
 void login_prove_again(struct client *client);
 
-/* True if login_prove has heard that the node does not take the client's words, and the client stays: the command's answer. */
+/*
+ * True if a node refused the client's credentials in login_prove, and the client stays: the refusal
+ * answers the command.
+ */
 bool login_is_refused(const struct client *client);
 
-/* True if Redis was asked, and has not answered. */
+/* True if Redis was asked, and its reply was lost. */
 bool login_is_unanswered(const struct client *client);
 
-/* Have a client's own words asked anew though none of its requests waits for that. Refused, the client is closed. */
+/*
+ * Asks Redis again about the client's credentials, though no request waits for that. A refusal
+ * closes the client.
+ */
 void login_check(struct client *client);
 
-/* Good until login_end. */
+/* The error reply of LOGIN_WRONG. Good until login_end. */
 struct slice login_reply(const struct client *client);
 
-/* The request has been answered, or goes its way. Safe when nothing has begun. */
+/* The login is over. Safe if none has begun. */
 void login_end(struct client *client);
 
-/* The lane of the client's own has answered the AUTH that followed the door's yes. */
+/* The private lane has answered the AUTH that follows the +OK on the auth lane. */
 void login_lane_answered(struct client *client, const struct glimpse *reply);
 
 /*
- * True if the client's address has failures of logins left. False is counted, and noted for the
+ * True if the client's address may log in. A refusal is counted, and the address is noted for the
  * log.
  */
 bool login_may(struct client *client);

@@ -7,19 +7,19 @@
 
 #define METER_ALARMS 3
 
-/* A limit delays its command no longer. */
+/* The delay of the next command is over. */
 static void on_turn(struct alarm *delay)
 {
     client_resume(container_of(delay, struct meter, delay)->client, WAIT_DELAY);
 }
 
-/* Its places may have been moved back meanwhile. */
+/* The due time may be later now: the command's positions in queues may have moved back. */
 static uint64_t turn_by_now(struct alarm *delay)
 {
     return gate_turn_due(&container_of(delay, struct meter, delay)->turn);
 }
 
-/* It owes no more than it may. */
+/* The debt of request bytes is small enough again. */
 static void on_paid_in(struct alarm *payment)
 {
     client_resume(container_of(payment, struct meter, payments[0])->client, WAIT_BYTES);
@@ -30,7 +30,6 @@ static void on_paid_out(struct alarm *payment)
     link_wake(&container_of(payment, struct meter, payments[1])->client->link);
 }
 
-/* With room for its alarms. NULL: out of memory. */
 struct meter *meter_make(struct client *client)
 {
     if (client->meter != NULL)
@@ -49,7 +48,6 @@ struct meter *meter_make(struct client *client)
     return meter;
 }
 
-/* NULL: there was no memory, and the client is closed. */
 struct meter *meter_need(struct client *client)
 {
     struct meter *meter = meter_make(client);
@@ -78,13 +76,13 @@ void meter_free(struct client *client)
 
 /* ---- the connection's own funnels ---- */
 
-/* Has the policy limits for each connection apart? */
+/* True if the policy has limits `per connection`. */
 static bool meter_has_funnels(const struct policy *policy)
 {
     return policy != NULL && policy->of_scope[PER_CONNECTION] != 0;
 }
 
-/* The connection's own funnels under that policy. NULL: not made yet. */
+/* The connection's own funnels under this policy. NULL: not made yet. */
 static struct subject *meter_funnels(const struct client *client, const struct policy *policy)
 {
     struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
@@ -93,7 +91,6 @@ static struct subject *meter_funnels(const struct client *client, const struct p
     return own;
 }
 
-/* They are made once, so that going to and fro refills nothing. False: out of memory. */
 bool meter_make_funnels(struct client *client, const struct policy *policy)
 {
     if (!meter_has_funnels(policy))
@@ -128,7 +125,7 @@ void meter_settle(struct client *client, const struct policies *policies)
     }
 }
 
-/* ---- waiting for a turn ---- */
+/* ---- waiting in queues ---- */
 
 void meter_ring(struct client *client)
 {
@@ -155,14 +152,12 @@ void meter_forget_places(struct client *client)
         gate_forget_places(&client->meter->turn);
 }
 
-/* Its turn is used, or spent. */
 void meter_forget_turn(struct client *client)
 {
     if (client->meter != NULL)
         client->meter->turn.n = 0;
 }
 
-/* It will not go: nor does it need its turn. */
 void meter_leave_queue(struct client *client)
 {
     if (client->meter != NULL)
@@ -197,8 +192,9 @@ void payer_let_keyed_go(struct client *client)
 }
 
 /*
- * Is the subject that is held the one of that name? Who waits in the queue of the subject that those without room share
- * stays there until it goes, like any other: its place is there, and paid for.
+ * True if the held subject is the one of that name. A command that waits in the queue of the
+ * overflow subject keeps the overflow subject until the command goes: the position there is charged
+ * already.
  */
 static bool is_held_for(const struct client *client, const struct policy *policy, struct slice name)
 {
@@ -208,7 +204,10 @@ static bool is_held_for(const struct client *client, const struct policy *policy
     return slice_eq(subject_name(keyed), name) || (meter_is_waiting(client) && subject_is_overflow(keyed));
 }
 
-/* What the key says about whom the command is for: the one held last, mostly. Out of memory it is closed. */
+/*
+ * The charge target that the key names. Mostly the subject is held already. Out of memory closes
+ * the client.
+ */
 static struct account account_by_key(struct client *client, struct slice key)
 {
     struct front *front = client->front;

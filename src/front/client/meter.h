@@ -1,8 +1,9 @@
 /*
- * What the requests of a client are charged to: the funnels of the connection's subject, of the
- * subject that the key of a command names, or of the connection itself. Clients with limits that
- * are more than a count of commands have a struct meter: funnels of their own, calls in flight that
- * are counted, the turn that a delayed command waits for, bytes that are owed.
+ * The charge target of a client's requests: funnels of the connection's subject, of the subject
+ * that a key names, or of the connection itself.
+ *
+ * A struct meter exists for clients with limits that need more than a count of commands: funnels of
+ * their own, calls in flight, positions of a delayed command, debts of bytes.
  */
 #ifndef WEIR_FRONT_METER_H
 #define WEIR_FRONT_METER_H
@@ -17,68 +18,83 @@
 #include "limit/subject.h"
 #include "net/alarms.h"
 
-/* Made when first needed; client.meter. */
+/* client.meter; allocated on first use. */
 struct meter {
-    struct subject *owns;    /* the connection's own funnels, one holder for each policy it has met; linked by next */
-    struct subject *keyed;   /* held: the last that a command's key has named; NULL: none */
-    uint8_t connected;       /* COUNTED*: by which limits on connections this one is counted */
-    uint32_t counted;        /* calls in flight that limits on them count */
-    uint32_t counted_shadow; /* and those that limits in shadow would */
-    uint32_t waited_for;     /* id of the limit that delays the next command, plus 1; see struct ask */
-    struct turn turn;        /* its places in queues; n 0: none */
-    uint64_t headed_ns;      /* since when its next command is the next, while a limit delays it; 0: none does */
-    uint64_t virtual_ns; /* when its last command would have gone, had limits in shadow mode delayed it; 0: at once */
-    struct alarm delay;  /* set while a limit delays it */
-    struct alarm payments[2]; /* set while it owes so many bytes, in and out, that what can be stopped is */
-    struct client *client;    /* that it belongs to */
+    /* funnels of the connection, one holder for each policy that ever bound it; linked by `next` */
+    struct subject *owns;
+    struct subject *keyed;   /* the subject that a key named last; one reference; NULL: none */
+    uint8_t connected;       /* set of COUNTED*: the limits on connections that count this one */
+    uint32_t counted;        /* calls in flight that limits count */
+    uint32_t counted_shadow; /* calls in flight that limits in shadow mode count */
+    uint32_t waited_for;     /* 1 + id of the limit that delays the next command; see struct ask */
+    struct turn turn;        /* positions of the next command in queues; n 0: none */
+    uint64_t headed_ns;      /* when the delayed command became the next; 0: no limit delays one */
+    /* when limits in shadow mode would have let the last command go; 0: at once */
+    uint64_t virtual_ns;
+    struct alarm delay;       /* set while a limit delays the next command */
+    struct alarm payments[2]; /* [0] in, [1] out: set while the debt of bytes stops reading */
+    struct client *client;    /* the owner */
 };
 
-/* With room for its alarms. NULL: out of memory; from meter_need then the client is closed. */
+/*
+ * The client's meter, allocated if needed, with room for its alarms. NULL: out of memory;
+ * meter_need then closes the client.
+ */
 struct meter *meter_make(struct client *client);
 struct meter *meter_need(struct client *client);
 
-/* With all that it has; safe where there is none. */
+/* Frees the meter and its funnels. Safe without a meter. */
 void meter_free(struct client *client);
 
-/* Make them where the policy has such limits: once, so that going to and fro refills nothing. False: out of memory. */
+/*
+ * Makes the connection's own funnels under this policy, if it has such limits. The funnels are made
+ * once, so that a client that changes its policy to and fro gets no fresh burst. False: out of
+ * memory.
+ */
 __attribute__((warn_unused_result)) bool meter_make_funnels(struct client *client, const struct policy *policy);
 
-/* Other rules bind it: what waits for a limit is asked again at the end of this iteration. */
+/*
+ * New rules bind the client: its waits for limits end, and the gate is asked again at the end of
+ * this iteration.
+ */
 void meter_ring(struct client *client);
 /*
- * The rules have changed: from now on what the connection's own funnels owe runs out at the new rates, under every
- * policy it has met.
+ * The rules have changed: from now on the debts of the connection's own funnels run out at the new
+ * rates, under every policy that ever bound it.
  */
 void meter_settle(struct client *client, const struct policies *policies);
 
-/* Is its next command one that a limit delays? */
+/* True if a limit delays the next command. */
 bool meter_is_waiting(const struct client *client);
 
-/* The holders of its places in queues may be let go; what it has been charged is known still. */
+/* The holders of the command's positions may be released. What was charged stays known. */
 void meter_forget_places(struct client *client);
 
-/* Its turn is used, or spent. Or it will not go, and needs no turn. */
+/*
+ * meter_forget_turn: the positions are used, or lost. meter_leave_queue: the command will not go
+ * and gives its positions up.
+ */
 void meter_forget_turn(struct client *client);
 void meter_leave_queue(struct client *client);
 
 /* ---- which funnels are charged ---- */
 
-/* Those of the connection's subject. The policy is NULL: none. */
+/* The charge target of the connection. The policy may be NULL: no limits. */
 struct account payer_of(struct client *client);
 
 /*
- * Those of one request, whose key may name another subject. Good until the next call. Out of memory
- * it is closed.
+ * The charge target of one request, by its key if keys name subjects. Good until the next call. Out
+ * of memory closes the client.
  */
 struct account payer_for(struct client *client, const struct request *request);
 
 /*
- * True if a key decides which funnels these are, and the key is out of sight. No other subject is
- * charged instead.
+ * True if a key decides the charge target, and lies beyond the buffered part of a large request. No
+ * other subject is charged instead.
  */
 bool payer_is_hidden(const struct client *client, const struct request *request);
 
-/* The subject that a key has named last is held no longer. */
+/* Releases the subject that a key named last. */
 void payer_let_keyed_go(struct client *client);
 
 #endif

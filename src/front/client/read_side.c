@@ -82,7 +82,7 @@ void read_side_enter(struct client *client)
     read_side_of(client)->was_there = true;
 }
 
-/* What it has read there it has been told by now. */
+/* Replies from the replica have all reached the client, since nothing is in flight. */
 void read_side_leave(struct client *client)
 {
     swap_leases(client);

@@ -1,18 +1,18 @@
 /*
- * Which node's shared lane a client is on: the home node's, or a replica's for commands that only read.
+ * The node that serves a client's requests on a shared lane: the default node, or a replica for
+ * commands that only read.
  *
- *     session->proof, the home node's      Redis there has taken the client's words; needed at a replica, too
- *     read_side->proof, the replica's        Redis there has taken them
- *     client->shared                       the lease on the lane of the side that the client is on ...
- *     read_side->other                       ... and of the side that it is not on
+ *   session->proof      the default node has accepted the client's credentials; needed at a replica
+ *   read_side->proof    the replica has accepted the client's credentials
+ *   client->shared      lease on the shared lane of the side that the client is on
+ *   read_side->other    lease on the shared lane of the other side
  *
- * Each lease ends with the proof of its own node. At a replica the home node's proof is asked about
- * before each read.
+ * A lease ends with the proof of its own node. At a replica the proof of the default node is
+ * checked before each read.
  *
- * A client changes sides only while nothing of its is in flight (front/route/reads.h says when), so that its replies
- * stay in
- * order. Private lanes are the home node's. A client without a struct read_side is never at a replica. The worker's
- * thread.
+ * A client changes sides only while none of its calls is in flight, so that its replies stay in
+ * order: front/route/reads.h. Private lanes lead to the default node. A client without a struct
+ * read_side is never at a replica. The worker's thread.
  */
 #ifndef WEIR_FRONT_READ_SIDE_H
 #define WEIR_FRONT_READ_SIDE_H
@@ -30,38 +30,44 @@ enum side {
 
 struct read_side {
     struct client *client;
-    struct node *node;         /* the replica that it reads from, or gets ready to; one reference; NULL: none */
-    struct node *refused;      /* a replica that does not take its login; one reference; NULL: none */
-    struct lease other;        /* on the shared lane of the side that it is not on */
-    struct proof proof;        /* that Redis takes its words at the replica */
-    struct question question;  /* whether it does; question.login NULL: it is not being asked */
-    uint64_t refused_until_ns; /* until then the replica that has refused is not used */
-    uint64_t ask_ns;           /* it is not asked before that */
-    uint64_t seen_ns;          /* when the home node told it something last that a replica may not have */
-    uint64_t wrote_ns;         /* the same, by its own writes */
-    uint64_t there_ns;         /* when it left a replica last */
-    uint64_t drained_ns;       /* when it last had to wait for its replies before a replica was looked for */
-    uint64_t look_ns;          /* while it is at the home node: a replica is not looked for before that */
-    uint64_t held_ns;          /* when it was held last for a replica to get on; 0: never */
-    uint32_t number;           /* which node it takes first */
-    uint32_t doubts;           /* reach.doubts of the replica, when it came there */
-    uint32_t epoch;            /* of the replica, when it came there; see node_epoch */
-    uint8_t n_refusals;        /* logins that replicas did not take, in a row */
-    uint8_t side;              /* enum side */
-    bool has_asked;            /* READONLY */
-    bool was_there;            /* the replica is the one that it was at last */
+    /* the replica that the client reads from, or prepares to; one reference; NULL: none */
+    struct node *node;
+    struct node *refused; /* a replica that refused the client's login; one reference; NULL: none */
+    struct lease other;   /* on the shared lane of the side that the client is not on */
+    struct proof proof;   /* that Redis accepts the client's credentials at the replica */
+    /* in flight while question.login is not NULL: asks the replica for `proof` */
+    struct question question;
+    uint64_t refused_until_ns; /* until then `refused` is not used */
+    uint64_t ask_ns;           /* the replica is not asked for a proof before that */
+    /* when the default node last answered something that a replica may not have yet */
+    uint64_t seen_ns;
+    uint64_t wrote_ns; /* when the default node last answered a write of the client */
+    uint64_t there_ns; /* when the client left a replica last */
+    /* when requests last waited for replies in flight before a replica was looked for */
+    uint64_t drained_ns;
+    uint64_t look_ns; /* at the default node: no replica is looked for before that */
+    uint64_t held_ns; /* when requests last waited for a replica to catch up; 0: never */
+    uint32_t number;  /* decides which replica the client tries first */
+    uint32_t doubts;  /* reach.doubts of the replica when the client moved there */
+    /* auth generation of the replica when the client moved there; see node_epoch */
+    uint32_t epoch;
+    uint8_t n_refusals; /* logins refused by replicas in a row */
+    uint8_t side;       /* enum side */
+    bool has_asked;     /* READONLY is in force */
+    bool was_there;     /* `node` is the replica that the client was at last */
 };
 
 /* NULL: out of memory. */
 struct read_side *read_side_new(struct client *client, uint32_t number);
 
-/* Of a client that is closed. Nothing calls it any more. Safe on NULL. */
+/* Frees the read_side of a closed client. Safe on NULL. */
 void read_side_free(struct read_side *reading);
 
-/* The client is closed: what is asked for it is not waited for. Safe without a read_side. */
+/*
+ * The client is closed: drops leases and proofs and forgets the question. Safe without a read_side.
+ */
 void read_side_stop(struct client *client);
 
-/* NULL: none. */
 static inline struct read_side *read_side_of(const struct client *client)
 {
     return client_extra(client)->read_side;
@@ -72,32 +78,41 @@ static inline bool read_side_is_at_replica(const struct client *client)
     return read_side_of(client) != NULL && read_side_of(client)->side == SIDE_REPLICA;
 }
 
-/* The row of a node in the topology behind the home node's; NULL: it has none, or is the home node. */
+/* The row of a replica in the topology. NULL: the node has none, or is the default node. */
 struct nodes_row *read_side_find_row(const struct front *front, const struct node *node);
 
-/* Where requests that need no private lane go: the home node's row, or the replica's. */
+/*
+ * The row of the node that gets requests without a private lane: the replica's, or the default
+ * node's.
+ */
 struct nodes_row *read_side_row(const struct client *client);
 
-/* Change sides. Only with nothing in flight on a shared lane. */
+/* Change sides. Only while nothing is in flight on a shared lane. */
 void read_side_enter(struct client *client);
 void read_side_leave(struct client *client);
 
-/* It reads from this replica from now on, once it is ready there; NULL: from none. Only while it is at the home node. */
+/*
+ * From now on the client reads from this replica, once its login there is proven; NULL: from none.
+ * Only while the client is at the default node.
+ */
 void read_side_choose(struct client *client, struct node *node);
 
-/* Its session is another: it is at the home node, without a lease on the other side. */
+/*
+ * The session has changed: the client moves to the default node and drops the lease on the other
+ * side.
+ */
 void read_side_end_session(struct client *client);
 
-/* Its login is another, too. */
+/* The login has changed: as read_side_end_session, and the proof at the replica is dropped. */
 void read_side_end_login(struct client *client);
 
-/* RESET: READONLY is taken back, too. */
+/* RESET: as read_side_end_login, and READONLY ends. */
 void read_side_reset(struct client *client);
 
-/* It has been answered at the home node, just now; `is_write`: by something that it wrote. */
+/* The default node has just answered the client. `is_write`: a command that writes. */
 void read_side_note_answered(struct client *client, bool is_write);
 
-/* It leaves its private lane, where it may have read and written until now. */
+/* The client leaves its private lane, where it may have read and written until now. */
 void read_side_note_left_lane(struct client *client);
 
 #endif

@@ -6,18 +6,18 @@
 #include "limit/gate.h"
 
 struct remains {
-    struct list in_front; /* front.remains */
-    struct rider rider;   /* hears of the calls */
-    struct link link;     /* hollow: woken when the last call has been answered, or the lane has gone */
+    struct list in_front; /* in front.remains */
+    struct rider rider;   /* the lane user of the calls */
+    struct link link;     /* hollow; woken when the last call is answered or the lane is closed */
     struct front *front;
-    struct node *node;           /* where the calls are under way; one reference */
-    struct rules *rules;         /* that `policy` belongs to; one reference */
-    const struct policy *policy; /* whose limits are charged; NULL: none */
-    struct subject *subject;     /* that pays; one reference */
-    uint64_t counted;            /* calls in flight that limits on them count, ... */
-    uint64_t counted_shadow;     /* ... and that limits in shadow mode do */
-    uint64_t n_unanswered;       /* requests */
-    uint64_t left_bytes;         /* its part of node.left_bytes */
+    struct node *node;           /* the node of the lane; one reference */
+    struct rules *rules;         /* the rules of `policy`; one reference */
+    const struct policy *policy; /* its limits are charged; NULL: none */
+    struct subject *subject;     /* pays for the calls; one reference */
+    uint64_t counted;            /* calls in flight that limits count */
+    uint64_t counted_shadow;     /* calls in flight that limits in shadow mode count */
+    uint64_t n_unanswered;       /* requests that on_timed has not reported yet */
+    uint64_t left_bytes;         /* the part of this struct in the node's left bytes */
 };
 
 static struct remains *remains_of(struct rider *rider)
@@ -25,9 +25,9 @@ static struct remains *remains_of(struct rider *rider)
     return container_of(rider, struct remains, rider);
 }
 
-/* ---- whose limits ---- */
+/* ---- the charge target ---- */
 
-/* The funnels `per connection` have ended with the connection. */
+/* Without the funnels `per connection`, which have ended with the connection. */
 static struct account account_of(const struct remains *remains)
 {
     struct account account = {remains->policy, {[PER_SUBJECT] = remains->subject}};
@@ -47,7 +47,7 @@ static void count_calls(const struct remains *remains, bool is_begun)
         gate_calls_end(&account, remains->counted, remains->counted_shadow);
 }
 
-/* The policy of that record under the rules that hold now. NULL: there is none any more. */
+/* The policy with the same counters in the present rules. NULL: none, or out of memory. */
 static const struct policy *successor(const struct remains *remains)
 {
     const struct rules *rules = remains->front->rules;
@@ -57,7 +57,7 @@ static const struct policy *successor(const struct remains *remains)
     return policy != NULL && policy->record == record && subject_grow(remains->subject) ? policy : NULL;
 }
 
-/* Other rules may have come: bytes are charged at their rates. */
+/* Move to the present rules, if they have changed: bytes are charged at their rates. */
 static void keep_up(struct remains *remains)
 {
     struct rules *rules = remains->front->rules;
@@ -73,11 +73,11 @@ static void keep_up(struct remains *remains)
     remains->rules = rules;
 }
 
-/* ---- how much is under way ---- */
+/* ---- how much is left ---- */
 
 /*
- * Of the reply that is being read as much counts as is known to be missing, where that is more than
- * of one unknown.
+ * Of a reply that is being read the missing bytes count, if they are known and more than
+ * REMAINS_CALL_BYTES.
  */
 static uint64_t bytes_left(const struct remains *remains)
 {
@@ -134,7 +134,7 @@ static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
     note_left(remains, bytes_left(remains));
 }
 
-/* Called for each of its calls on that lane. */
+/* Called for each call on that lane. */
 static void on_lost(struct rider *rider, const struct lane *lane)
 {
     (void)lane;
@@ -182,7 +182,7 @@ static const struct rider_ops rider_ops = {
     .to_link = (ptrdiff_t)offsetof(struct remains, link) - (ptrdiff_t)offsetof(struct remains, rider),
 };
 
-/* ---- from the client's end to the last answer ---- */
+/* ---- from the client's close to the last reply ---- */
 
 static void end(struct remains *remains)
 {
@@ -199,7 +199,7 @@ static void end(struct remains *remains)
     free(remains);
 }
 
-/* Does the lane still have anything of its: calls, or itself? */
+/* True if the lane is gone, or neither owned nor with calls. */
 static bool is_over(const struct remains *remains)
 {
     const struct lane *lane = remains->rider.lane;
@@ -217,7 +217,7 @@ static void on_wake(struct link *link)
 
 static const struct link_ops link_ops = {.on_wake = on_wake};
 
-/* Requests whose end on_timed will tell. */
+/* Counts the requests that on_timed will report. */
 static uint64_t count_unanswered(const struct lane *lane, const struct rider *rider)
 {
     uint64_t n = 0;
@@ -229,7 +229,7 @@ static uint64_t count_unanswered(const struct lane *lane, const struct rider *ri
     return n;
 }
 
-/* What limits on calls in flight count for the rider alone is not the client's any more. */
+/* Moves the counted calls of this lane user from the client's meter. */
 static void take_counted(struct remains *remains, struct meter *meter, const struct lane *lane,
                          const struct rider *rider)
 {

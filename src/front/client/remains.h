@@ -1,20 +1,20 @@
 /*
- * What a client that has gone has left under way in Redis: the calls on its lane, and the subject
- * that pays for them.
+ * What a closed client has left in Redis: the calls on its lane, and the subject that pays for
+ * them.
  *
- *     client  --> lane, 3 calls          the client is closed (a reset, a time-out, output-limit)
- *     remains --> lane, 3 calls          hears in its place: charges reply bytes, gives calls in flight back
+ *   client  --> lane, 3 calls          the client is closed (a reset, a time-out, output-limit)
+ *   remains --> lane, 3 calls          is now their lane user: charges bytes, ends calls in flight
  *
- * A call costs its subject until Redis has answered it or its lane has gone, whether its client is
- * there or not. So a reset gains nothing: calls in flight and reply bytes stay the subject's.
- * Limits `per connection` end with the connection.
+ * A call costs its subject until Redis has answered it or its lane is closed, with or without its
+ * client. A client that resets its connection gains nothing: calls in flight and reply bytes stay
+ * the subject's. Limits `per connection` end with the connection.
  *
- * How much a call will still bring is not known before its reply begins, and a reply of any size may
- * come. Until then the call counts as half of REMAINS_MAX_BYTES. While more than that is under way at
- * a node, the next requests of subjects that have a part in it wait: they would be carried out behind
- * those calls anyway, since Redis carries out what it is sent in order.
+ * The size of a reply is unknown before the reply begins, and may be anything. Until then a call
+ * counts as half of REMAINS_MAX_BYTES. While more than REMAINS_MAX_BYTES is left at a node, the
+ * next requests of subjects with a part in it wait. Redis runs requests in order, so those requests
+ * would run behind the calls anyway.
  *
- * Belongs to its worker's thread; freed when the last call has been answered or the lane has gone.
+ * Belongs to the worker's thread. Freed when the last call is answered or the lane is closed.
  */
 #ifndef WEIR_FRONT_REMAINS_H
 #define WEIR_FRONT_REMAINS_H
@@ -24,21 +24,21 @@
 
 #include "front/client/client.h"
 
-#define REMAINS_MAX_BYTES (64U << 20) /* chosen: far below what a Redis with little memory can spare */
+/* chosen: far below the memory that a small Redis can spare */
+#define REMAINS_MAX_BYTES (64U << 20)
 #define REMAINS_CALL_BYTES (REMAINS_MAX_BYTES / 2)
 
 /*
- * The client leaves its lane. What it has under way there goes on without it; the lane is not the
- * client's any more. Out of memory the calls are charged to nobody, as far as they are not answered
- * yet.
+ * The client gives up its lane. A struct remains takes over its calls there. Out of memory, the
+ * calls that are not answered yet are charged to no subject.
  */
 void remains_leave(struct client *client);
 
-/* The same of one of the client's riders at places, with calls in flight. */
+/* As remains_leave, for one of the client's lane users at places, with calls in flight. */
 void remains_leave_rider(struct client *client, struct rider *rider);
 
 /*
- * True if the client's next request has to wait, since its subject has left too much under way at
+ * True if the client's next request must wait: closed clients of its subject have left too much at
  * the node.
  */
 static inline bool remains_must_wait(const struct client *client, const struct node *node)
@@ -46,10 +46,13 @@ static inline bool remains_must_wait(const struct client *client, const struct n
     return node_left_bytes(node) > REMAINS_MAX_BYTES && subject_has_left(client->subject);
 }
 
-/* Every client of the worker is bound by new rules; so are the remains, and no longer hold the ones before. */
+/*
+ * All clients of the worker are bound to new rules. Binds the remains to them, too, and releases
+ * the old rules.
+ */
 void remains_renew(struct front *front);
 
-/* The worker ends: nothing is waited for. */
+/* The worker ends: forgets all calls. */
 void remains_close(struct front *front);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * What CLIENT REPLY has made of a client: it hears all replies, not the next one, or none.
+ * The mode that CLIENT REPLY sets: a client hears all replies, none, or not the next one.
  *
- * Asking for another mode changes nothing before Redis has let it be used. Touches nothing but its own struct.
+ * A mode takes effect when Redis has allowed CLIENT REPLY. Pure: touches only its own struct.
  */
 #ifndef WEIR_FRONT_REPLY_MODE_H
 #define WEIR_FRONT_REPLY_MODE_H
@@ -11,16 +11,16 @@
 
 #include "base/slice.h"
 
-/* What CLIENT REPLY asks for. */
+/* The argument of CLIENT REPLY. */
 enum reply_word { REPLY_NONE, REPLY_ON, REPLY_OFF, REPLY_SKIP };
 
-/* REPLY_NONE: it is no word of its. */
+/* REPLY_NONE: the argument is invalid. */
 enum reply_word reply_word_of(struct slice word);
 
 enum hearing {
     HEARS_ALL,
     HEARS_NOT_NEXT, /* after SKIP, until the next request has been taken */
-    HEARS_NOTHING,  /* after OFF */
+    HEARS_NOTHING,  /* since OFF */
 };
 
 /* Zeroed: all replies are heard. */
@@ -28,39 +28,42 @@ struct reply_mode {
     uint8_t hearing; /* enum hearing */
 };
 
-/* How the answer to the word itself is heard, which Redis gives as if it had been ON. */
+/*
+ * Whether the client hears the reply to CLIENT REPLY itself, to which Redis answers as if in mode
+ * ON.
+ */
 enum word_heard { WORD_IS_HEARD, WORD_IS_SILENT, WORD_IS_SILENT_ON_ERROR, WORD_IS_HEARD_ON_ERROR };
 
-/* Are the replies to the next request thrown away? */
+/* True if the replies to the next request are thrown away. */
 static inline bool reply_mode_is_deaf(const struct reply_mode *mode)
 {
     return mode->hearing != HEARS_ALL;
 }
 
-/* Has it said OFF? */
+/* True if the mode is OFF. */
 static inline bool reply_mode_is_off(const struct reply_mode *mode)
 {
     return mode->hearing == HEARS_NOTHING;
 }
 
-/* Has it said SKIP just before? */
+/* True if SKIP came just before. */
 static inline bool reply_mode_skips(const struct reply_mode *mode)
 {
     return mode->hearing == HEARS_NOT_NEXT;
 }
 
-/* A request has been taken, or answered: it was the one to skip, if one was. True: its replies are thrown away. */
+/* A request was taken or answered, which ends SKIP. True: its replies are thrown away. */
 bool reply_mode_take(struct reply_mode *mode);
 
-/* The request that was taken after SKIP has never come whole: the next is skipped in its place. */
+/* The request that was taken after SKIP never became complete: SKIP counts for the next one. */
 void reply_mode_untake(struct reply_mode *mode);
 
 enum word_heard reply_mode_hears(const struct reply_mode *mode, enum reply_word word);
 
-/* Redis has let the word be used. */
+/* Redis has allowed CLIENT REPLY with this argument. */
 void reply_mode_set(struct reply_mode *mode, enum reply_word word);
 
-/* RESET, and what else ends OFF: but whom SKIP has told not to listen does not hear the next reply either. */
+/* RESET, and other ends of OFF. A SKIP stays in force for the next reply. */
 void reply_mode_end_off(struct reply_mode *mode);
 
 #endif

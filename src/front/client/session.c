@@ -19,19 +19,20 @@ struct text {
 };
 
 struct session {
-    struct login *login; /* the client's own words; NULL: as it connected */
-    struct proof proof;  /* that Redis takes them */
+    struct login *login; /* the client's own credentials; one reference; NULL: no login */
+    struct proof proof;  /* that Redis has accepted `login` */
     struct text name;
-    struct library *library; /* counted; NULL: not known */
+    struct library *library; /* one reference; NULL: unknown */
     uint32_t database;
     uint8_t protocol;
-    /* asked for by a request that is not answered yet */
+    /* the arguments of a request that is not answered yet */
     struct text asked_name;
-    struct library *asked_library; /* counted; NULL: none is left if EXEC runs */
+    struct library *asked_library; /* one reference; NULL: EXEC would leave no library */
     uint8_t asked_protocol;
     bool has_asked_name;
     bool has_asked_library;
-    bool was_doubted; /* no lane could be had by its user's passwords, nor has been since */
+    /* no lane could be opened with the user's passwords, and none was found since */
+    bool was_doubted;
 };
 
 static struct slice known(const struct text *text)
@@ -39,7 +40,7 @@ static struct slice known(const struct text *text)
     return text->at != NULL ? slice_of(text->at, text->len) : slice_of("", 0);
 }
 
-/* False: out of memory, and it is as it was. */
+/* False: out of memory, and the text is unchanged. */
 static bool set_text(struct text *text, struct slice value)
 {
     char *copy = value.len > 0 ? malloc(value.len) : NULL;
@@ -62,7 +63,7 @@ static struct session *need_session(struct client *client)
 
 /* ---- libraries, each kept once for all clients of a worker ---- */
 
-#define LOOKED_AT 64 /* of those known, which are tried before another copy is made */
+#define LOOKED_AT 64 /* libraries that are compared before a new copy is made */
 
 struct slice library_name(const struct library *library)
 {
@@ -74,7 +75,7 @@ struct slice library_version(const struct library *library)
     return library != NULL ? slice_of(library->text + library->name_len, library->version_len) : slice_of("", 0);
 }
 
-/* one holder more; NULL: nothing */
+/* Adds a reference. NULL: nothing to do. */
 static struct library *library_get(struct library *library)
 {
     if (library != NULL)
@@ -82,10 +83,7 @@ static struct library *library_get(struct library *library)
     return library;
 }
 
-/*
- * Hold the one that differs from `held` (NULL: nothing is known) in one word, in its place. False: out of memory, and
- * nothing has changed.
- */
+/* Drops a reference. NULL: nothing to do. */
 static void library_put(struct library *library)
 {
     if (library == NULL || --library->holders > 0)
@@ -120,6 +118,10 @@ static struct library *make(struct list *known, struct slice name, struct slice 
     return library;
 }
 
+/*
+ * Replaces `held` by the library that differs from it in its name or its version. False: out of
+ * memory, and `held` is unchanged.
+ */
 static bool library_change(struct list *known, struct library **held, bool is_version, struct slice value)
 {
     struct library *old = *held;
@@ -141,7 +143,7 @@ static bool library_change(struct list *known, struct library **held, bool is_ve
 
 /* ---- what is known ---- */
 
-/* As whom Redis sees it; NULL: as whomever it takes a stranger for. */
+/* The login that Redis knows the client by: its own, or weir's lent one. NULL: none. */
 static struct login *login_of(const struct client *client)
 {
     const struct session *session = client->session;
@@ -154,8 +156,8 @@ struct login *session_login(const struct client *client)
 }
 
 /*
- * Epochs are a node's own. At another node than the home node a client is as if it had just come, or in the epoch in
- * which it came there to read.
+ * The auth generation of the client at a node. Each node counts its own. At a node without a place
+ * or read_side the client is in the present one.
  */
 static uint32_t epoch_at(const struct client *client, const struct node *node)
 {
@@ -201,7 +203,7 @@ bool session_has_no_login(const struct client *client)
     return login_of(client) == NULL;
 }
 
-/* ---- its proof ---- */
+/* ---- the proof of the login ---- */
 
 struct nodes_row *session_row(const struct client *client)
 {
@@ -211,7 +213,10 @@ struct nodes_row *session_row(const struct client *client)
     return client_is_on_cluster(client) ? target_row(client) : front_home(client->front);
 }
 
-/* That Redis takes its words at this node; where it has none, that of the home node, which holds there alone. */
+/*
+ * The proof at this node. Without a place there the default node's proof, which does not hold at
+ * other nodes.
+ */
 static struct proof *proof_at(const struct client *client, const struct nodes_row *row)
 {
     struct place *place = row != front_home(client->front) ? spread_place(client_extra(client)->spread, row) : NULL;
@@ -274,7 +279,7 @@ bool session_doubt(struct client *client)
     return true;
 }
 
-/* At the node where its requests go. */
+/* The proof at the node that gets the client's requests. */
 static struct proof *proof_now(const struct client *client)
 {
     if (client_is_on_cluster(client))
@@ -308,7 +313,10 @@ bool session_is_anonymous(const struct client *client)
 {
     if (login_of(client) != NULL)
         return false;
-    /* Redis lets those stay who came before there was a password, and lets everybody in once there is none. */
+    /*
+     * Redis keeps serving connections from before there was a password. Once there is none, Redis
+     * serves all connections.
+     */
     return (client->epoch & node_epoch(front_home_node(client->front)) & EPOCH_NEEDS_AUTH) != 0;
 }
 
@@ -395,7 +403,7 @@ bool session_ask(struct client *client, uint8_t protocol, bool has_name, struct 
 
 /* ---- what holds ---- */
 
-/* All that is memory of its own, but for what it has said of its library. */
+/* Frees everything but the library. */
 static void drop_texts(struct session *session)
 {
     login_put(session->login);
@@ -405,8 +413,7 @@ static void drop_texts(struct session *session)
     library_put(session->asked_library);
 }
 
-/* The lane of its session is another now, unless it has a lane of its own, which has changed along. */
-/* The lane that is kept for the client would go on with the password from before. */
+/* Drops the lease on the kept lane, which would go on with the old password. */
 static void drop_kept(struct client *client)
 {
     struct lease *kept = client->extra != NULL ? &client->extra->kept : NULL;
@@ -414,6 +421,10 @@ static void drop_kept(struct client *client)
         lease_drop(kept);
 }
 
+/*
+ * The session has another key: drops the leases by the old one. A private lane has changed along
+ * in Redis, and gets the new key.
+ */
 static void change_lane(struct client *client, bool has_logged_in)
 {
     read_side_end_session(client);
@@ -425,7 +436,8 @@ static void change_lane(struct client *client, bool has_logged_in)
         struct lane *lane = client->rider.lane;
         struct lane_key key = session_key(client, lane_node(lane));
         if (!has_logged_in && login_same_user(key.login, lane->key.login))
-            key.login = lane->key.login; /* by whichever password it has */
+            /* the lane may have logged in with another password of the user */
+            key.login = lane->key.login;
         lane_set_key(lane, &key);
     }
 }
@@ -537,7 +549,6 @@ void session_free(struct client *client)
 
 /* ---- what policies match ---- */
 
-/* What was known when it came, and nothing it says can change. */
 struct facts facts_on_arrival(const struct client *client)
 {
     struct facts facts = {.tls = link_tls_name(&client->link), .ip = client->link.peer.ip};
@@ -553,7 +564,7 @@ struct facts facts_of(const struct client *client)
     return facts;
 }
 
-/* ---- its lanes, as rider_ops wants it ---- */
+/* ---- lanes, for rider_ops ---- */
 
 struct room_share session_lane_share(const struct rider *rider)
 {
@@ -574,7 +585,10 @@ void session_audit_lane(const struct rider *rider, const struct lane *lane)
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
     struct lane_key key = session_key(client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
-    /* What began in an earlier generation goes on, as in Redis; and a login is weir's own words. */
+    /*
+     * A private lane from an earlier generation goes on, as in Redis; a login consists of weir's
+     * own bytes.
+     */
     bool is_unseen = lane->user == NULL && client_has_own_lane(client) && session_is_proven(client);
     assert(session_is_witnessed(client) || is_unseen || rider->is_sending || client_waits_for(client, WAIT_LOGIN));
     assert(session_suits(client, lane) || rider->is_sending || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));

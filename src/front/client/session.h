@@ -2,10 +2,10 @@
  * A client's session: its user, protocol, database, name and library, and the lanes that may carry
  * it.
  *
- * The user changes in session_log_in and session_reset alone: front/client/login.h says when. The
- * caller of these then has the client bound anew (binding_change). Redis judges SELECT, the
- * protocol of HELLO and CLIENT SETNAME where they travel. What they ask for is noted when they are
- * sent, and holds once they are answered well.
+ * Only session_log_in and session_reset change the user: front/client/login.h says when. Their
+ * caller then binds the client anew (front/client/binding.h). Redis decides SELECT, the protocol of
+ * HELLO and CLIENT SETNAME. Their arguments are noted when they are sent, and take effect when
+ * Redis accepts them.
  */
 #ifndef WEIR_FRONT_SESSION_H
 #define WEIR_FRONT_SESSION_H
@@ -21,23 +21,21 @@
 #include "resp/glimpse.h"
 #include "upstream/lane/lane.h"
 
-/* Empty until a user other than `default` has logged in. */
+/* The user that has logged in. Empty for `default` and before a login. */
 struct slice session_user(const struct client *client);
 
-/* What its shared lane to a node is found by. The login stays the session's. */
+/* The key of the client's shared lane to a node. The session keeps the reference on the login. */
 struct lane_key session_key(const struct client *client, const struct node *node);
 
 struct slice session_name(const struct client *client); /* empty: none */
 uint8_t session_protocol(const struct client *client);
 uint32_t session_database(const struct client *client);
 
-/*
- * ---- its library: name and version, kept once for all clients of a worker that say the same ----
- */
+/* ---- library: one copy of each name and version for all clients of a worker ---- */
 
-#define LIBRARY_TEXT_MAX 256 /* bytes of a name or version; a longer one is not told to other lanes */
+#define LIBRARY_TEXT_MAX 256 /* bytes of a name or version; weir tells no other lane a longer one */
 
-/* Counted. */
+/* Reference-counted; one worker's. */
 struct library {
     struct list in_known;
     unsigned holders;
@@ -49,136 +47,169 @@ struct library {
 struct slice library_name(const struct library *library); /* NULL: empty */
 struct slice library_version(const struct library *library);
 
-/* What it has said of its library; NULL: nothing. */
+/* The library that the client has announced; NULL: none. */
 const struct library *session_library(const struct client *client);
+/* False: out of memory. */
 __attribute__((warn_unused_result)) bool session_set_library(struct client *client, bool is_version,
-                                                             struct slice value); /* False: out of memory. */
+                                                             struct slice value);
 void session_forget_library(struct client *client);
 
 /*
- * The same of what is queued in a transaction. Nothing is known of EXEC's outcome then: session_take_asked_library
- * makes it the library, session_drop_asked_library forgets it.
+ * The library that a transaction has queued, until EXEC is answered. session_take_asked_library
+ * makes the queued library the client's. session_drop_asked_library forgets the queued library.
+ * session_ask_library returns false out of memory.
  */
 __attribute__((warn_unused_result)) bool session_ask_library(struct client *client, bool is_version,
-                                                             struct slice value); /* False: out of memory. */
+                                                             struct slice value);
 bool session_has_asked_library(const struct client *client);
 void session_take_asked_library(struct client *client);
 void session_drop_asked_library(struct client *client);
 
-/* As in Redis: in RESP2 a subscribed client could take a reply for a message. */
+/* True for a subscribed client in RESP2: as in Redis, it could take a reply for a message. */
 bool session_may_only_subscribe(const struct client *client);
 
-/* By which the client has logged in; NULL: it has not. */
+/* The login of the client, no reference added; NULL: the client has not logged in. */
 struct login *session_login(const struct client *client);
 
-/* True if the client has not logged in, nor weir for it. */
+/* True if the client has not logged in, and weir's own login is not lent to it. */
 bool session_has_no_login(const struct client *client);
 
-/* ---- its proof (upstream/login/auth_users.h) ---- */
+/* ---- the proof of the login (upstream/login/auth_users.h) ---- */
 
-/* Where its next request goes, as far as it is bound: to the node of its own lane; else to the home node. */
+/*
+ * The row of the node that gets the client's next request: the private lane's node; without one, on
+ * a cluster the request's target; else the default node.
+ */
 struct nodes_row *session_row(const struct client *client);
 
-/* The proof of its words, at the node where it is bound: of a client that has logged in. */
+/*
+ * The proof of the client's credentials at the default node. Only for a client that has logged in.
+ */
 const struct proof *session_proof(const struct client *client);
 
-/* True if Redis has said, in the present generation of its user, that it is that user; or the client has not logged in. */
+/*
+ * True if Redis has accepted the credentials in the present generation of the user, or the client
+ * has not logged in.
+ */
 bool session_is_proven(const struct client *client);
 
-/* The same, and a connection of the user has been open ever since. */
+/* As session_is_proven, and a connection of the user has been open ever since. */
 bool session_is_witnessed(const struct client *client);
 
-/* True if it has come in as this user. */
+/* True if the client's proof is of this user. */
 bool session_is_of(const struct client *client, const struct auth_user *user);
 
 /*
- * True if its words are to be asked again before it sends anything: it is not proven; or it has a lane of its own, and
- * no connection of its user tells whether the user is still there.
+ * True if the credentials must be checked again before anything is sent: the client is not proven,
+ * or has a ready private lane and is not witnessed.
  */
 bool session_must_prove(const struct client *client);
 
-/* Redis has taken its words again. */
+/* Redis has accepted the credentials again. */
 void session_prove(struct client *client, const struct proof *proof);
 
-/* No lane could be opened by its user's passwords: it is not proven. False: nor was one after its last proof. */
+/*
+ * No lane could be opened with the passwords of the user: the proof is void. False: no login, or
+ * session_doubt was called since the last login or session_note_lane.
+ */
 bool session_doubt(struct client *client);
 
-/* It holds, and this lane may carry what the client sends (upstream/lane/shared.h). */
+/*
+ * True if this lane may carry what the client sends (upstream/lane/shared.h). Only while the client
+ * is proven.
+ */
 bool session_suits(const struct client *client, const struct lane *lane);
 
-/* This lane does not. True: the client may wait for it. False: it is not proven any more. */
+/*
+ * The lane does not suit: ask for a witness. True: the client may wait for the lane. False: the
+ * client is no longer proven.
+ */
 bool session_ask_witness(struct client *client, struct lane *lane);
 
-/* There is a lane for it. */
+/* A lane for the client was found: session_doubt may be called again. */
 void session_note_lane(struct client *client);
 
-/* Would Redis answer the client -NOAUTH? */
+/* True if Redis would answer the client -NOAUTH. */
 bool session_is_anonymous(const struct client *client);
 
-/* The same of a request that is refused for it; whether a password is still wanted is then asked of Redis. */
+/*
+ * As session_is_anonymous, for a request that is refused. When the result is true, weir also asks
+ * Redis whether a password is still needed.
+ */
 bool session_must_log_in(const struct client *client);
 
 /*
- * Redis has said +OK to this login on an auth lane, with this proof; binding_change follows. False: out of memory, and
- * the client keeps its user.
+ * Redis has accepted this login on an auth lane, with this proof; adds a reference. The caller
+ * calls binding_bind. False: out of memory, and the client keeps its user.
  */
 __attribute__((warn_unused_result)) bool session_log_in(struct client *client, struct login *login,
                                                         const struct proof *proof);
 
 /*
- * It asks for a protocol (0: for none), or for a name, or both, or for neither (a database); only one is asked for at a
- * time. False: out of memory.
+ * Note what a request asks for: a protocol (0: none), a name, or both. SELECT passes neither. One
+ * request at a time. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool session_ask(struct client *client, uint8_t protocol, bool has_name,
                                                      struct slice name);
 
-/* What session_ask has noted holds, and Redis has changed the lane along. True: the client has another name. */
+/*
+ * Redis has accepted the arguments of session_ask, and has changed the lane. True: the client has a
+ * new name.
+ */
 bool session_take_asked(struct client *client);
 
-/* The client is in that database. False: out of memory. */
+/* The client has selected this database. False: out of memory. */
 __attribute__((warn_unused_result)) bool session_select(struct client *client, uint32_t database);
 
-/* The client has come: its epoch is the node's of now. */
+/* The client begins at the default node, in the node's present auth generation. */
 void session_begin(struct client *client);
 
-/* Back to what a new connection in this epoch is, but for the library; binding_change follows. */
+/*
+ * Back to the state of a new connection, except for the library. The caller calls binding_unbind
+ * after a login, else binding_change.
+ */
 void session_reset(struct client *client);
 
 /* "10.1.2.3:4711", "[::1]:4711", or "unix", into SESSION_TEXT bytes. */
 void session_print_address(const struct client *client, char *out);
 
-/* The client for the log: its address, and its user if it has one ("10.1.2.3:4711 user:alice"). */
+/*
+ * The client for the log: its address and its user, if there is one ("10.1.2.3:4711 user:alice").
+ */
 #define SESSION_TEXT 512
 void session_print(const struct client *client, char *out);
 
-/* The same of one who gives an order: "the operators' socket", or as session_print has it. */
+/*
+ * As session_print, for the sender of an admin command; "the operators' socket" for a client from
+ * there.
+ */
 void session_print_operator(const struct client *client, char *out, size_t room);
 
-/* A line of the log: the client is closed, and why. */
+/* Log one line: the client is closed, and why. */
 void session_log_closed(const struct client *client, enum log_site site, const char *why);
 
 void session_free(struct client *client);
 
-/* ---- what policies match and identities are made of ---- */
+/* ---- facts that policies match and subjects are named by ---- */
 
 /* What is known of the client now. */
 struct facts facts_of(const struct client *client);
 
-/* What was known when it came, and nothing that it says can change. */
+/* What is known at accept. Nothing that the client sends changes these facts. */
 struct facts facts_on_arrival(const struct client *client);
 
-/* ---- its lanes, as rider_ops wants it ---- */
+/* ---- lanes, for rider_ops ---- */
 
 /*
- * The share in which the client's private lanes count. An address stands for all clients that come
- * from it.
+ * The share that the client's private lanes count in: its subject, and its address for all clients
+ * from there.
  */
 struct room_share session_lane_share(const struct rider *rider);
 struct room_share session_share(const struct client *client);
 
 /*
- * A lane that carries its requests is its own, or one for its session, or a shared one for HELLO and SELECT to be
- * judged.
+ * Asserts that a lane may carry the client's requests. Legal are the private lane, the shared lane
+ * of the session, and a shared lane for a HELLO or SELECT that Redis has to decide.
  */
 void session_audit_lane(const struct rider *rider, const struct lane *lane);
 

@@ -9,9 +9,11 @@
 #include "net/tcp_peer.h"
 #include "net/tls.h"
 
-#define LOOKS 8        /* at each client in idle-timeout; who is silent at so many in a row is closed */
-#define LOOKS_MAX 1024 /* in one go; the others have their turn in between */
-#define BINDS_MAX 128  /* the same: each may be an answer and a close */
+/* at each client in idle-timeout; a client that is silent at so many looks in a row is closed */
+#define LOOKS 8
+#define LOOKS_MAX 1024 /* looks in one iteration; other events are served before the next ones */
+/* unbound clients bound in one iteration; each may take a reply and a close */
+#define BINDS_MAX 128
 
 static struct client *waiting_at(struct list *at)
 {
@@ -28,13 +30,16 @@ uint32_t timeouts_now_ms(const struct front *front)
     return (uint32_t)(front->loop->now_ns / NS_PER_MS);
 }
 
-/* Both times are cut to milliseconds: one more has to pass, or it would be early. */
+/*
+ * Both times are rounded down to milliseconds, so one more must pass or the time-out would be
+ * early.
+ */
 static bool is_over(const struct front *front, uint32_t since_ms, uint64_t timeout_ns)
 {
     return timeouts_now_ms(front) - since_ms > ns_to_ms_up(timeout_ns);
 }
 
-/* When is_over will be true. */
+/* Sets the alarm for the time when is_over becomes true. */
 static void wake_when_over(struct front *front, struct alarm *alarm, uint32_t since_ms, uint64_t timeout_ns)
 {
     uint64_t passed_ms = timeouts_now_ms(front) - since_ms, wanted_ms = ns_to_ms_up(timeout_ns) + 1;
@@ -43,9 +48,9 @@ static void wake_when_over(struct front *front, struct alarm *alarm, uint32_t si
         alarm_set(&front->timeouts.alarms, alarm, front->loop->now_ns + left_ms * NS_PER_MS);
 }
 
-/* ---- for the end of a handshake, for the rest of a request ---- */
+/* ---- handshakes, and unfinished requests ---- */
 
-/* For the first in the list, if there is a timeout. */
+/* Sets the alarm for the first client in the list, if there is a time-out. */
 static void arm(struct front *front, struct alarm *alarm, const struct list *list, uint64_t timeout_ns)
 {
     if (timeout_ns > 0 && !list_is_empty(list))
@@ -61,7 +66,7 @@ static void begin(struct client *client, struct list *list, struct alarm *alarm,
     arm(client->front, alarm, list, timeout_ns);
 }
 
-/* The first in the list, if it has been there for so long. */
+/* The first client in the list, if its time is over; else NULL. */
 static struct client *first_late(const struct front *front, const struct list *list, uint64_t timeout_ns)
 {
     if (timeout_ns == 0 || list_is_empty(list))
@@ -90,7 +95,10 @@ bool timeouts_drop_handshake(struct front *front)
     return true;
 }
 
-/* How many handshakes there may be at a time: a quarter of max-clients, and in memory of memory-limit. */
+/*
+ * Handshakes allowed at a time: a quarter of max-clients, and as many as fit in a quarter of
+ * memory-limit.
+ */
 static uint64_t share(const struct rules *rules)
 {
     uint64_t n = rules->max_clients / 4;
@@ -99,8 +107,9 @@ static uint64_t share(const struct rules *rules)
 }
 
 /*
- * Drops this worker's oldest handshake if the client's, the n-th on all workers, is beyond their share. A worker always
- * has room for one: so each of the others leaves a place of the share free, and the share is not exceeded.
+ * Drops this worker's oldest handshake if the client's, the n-th of all workers, exceeds the share.
+ * Every worker may have one handshake. The share is not exceeded all the same: one handshake of the
+ * share stays free for each other worker.
  */
 static void keep_share(struct client *client, uint64_t n)
 {
@@ -110,7 +119,7 @@ static void keep_share(struct client *client, uint64_t n)
         (void)timeouts_drop_handshake(front);
 }
 
-/* Is it weir, or Redis, that does not take the rest? */
+/* True if weir or Redis keeps the rest of the request from being read. */
 static bool is_hindered(const struct client *client)
 {
     return client->link.is_paused || client->waits != 0;
@@ -173,7 +182,7 @@ void timeouts_end_request(struct client *client)
     list_take(&client->waited_for.in_list);
 }
 
-/* ---- for a login, or a command ---- */
+/* ---- unbound connections ---- */
 
 static struct unbound *unbound_at(struct list *at)
 {
@@ -203,8 +212,8 @@ void timeouts_begin_unbound(struct client *client)
 }
 
 /*
- * One whose address is not known yet waits once more: nothing could bind it. So does one whose login Redis has still to
- * answer, which is about to bind it.
+ * Binds the client, or waits once more. Nothing can bind a client before its address is known. A
+ * login in flight is about to bind its client.
  */
 static void bind_late(struct client *client)
 {
@@ -229,7 +238,7 @@ static void on_unbound_late(struct alarm *alarm)
     arm_unbound(front);
 }
 
-/* ---- for anything at all ---- */
+/* ---- idle clients ---- */
 
 static uint64_t period_ns(const struct front *front)
 {
@@ -243,7 +252,7 @@ static void arm_idle(struct front *front)
                        period_ns(front));
 }
 
-/* Frames may come to it unasked: it only listens. */
+/* True if the client may only listen: Redis sends to it without being asked. */
 static bool listens(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
@@ -251,28 +260,29 @@ static bool listens(const struct client *client)
            (lane != NULL && lane_is_monitoring(lane));
 }
 
-/* Is it to be closed as soon as it has read what there is for it? */
+/* True if the client is closed as soon as it has read its output. */
 static bool only_reads(const struct client *client)
 {
     bool has_lane = client->rider.in_flight > 0 || client_has_own_lane(client);
-    const struct lane *lane = has_lane ? client->rider.lane : NULL; /* else the lane may be gone */
+    /* otherwise rider.lane may dangle */
+    const struct lane *lane = has_lane ? client->rider.lane : NULL;
     bool is_its_turn = !client_is_owed(client) || (lane != NULL && lane->stalled == &client->rider);
     return client->output == OUTPUT_CUT ||
            (client_is_leaving(client) && is_its_turn && client_extra(client)->n_asked == 0);
 }
 
-/* Does it? */
+/* True if bytes were written to the client since the last look. */
 static bool reads_on(struct client *client)
 {
     struct waited_for *waited_for = &client->waited_for;
     uint32_t written = (uint32_t)client->link.n_written;
     bool is_more = written != waited_for->written;
-    list_take(&waited_for->in_list); /* no request of its is waited for any more */
+    list_take(&waited_for->in_list); /* the rest of a request is no longer waited for */
     waited_for->written = written;
     return is_more;
 }
 
-/* Is it waiting for an answer, for leave to go on, or to be read from? */
+/* True if the client waits for weir or Redis, or still reads. */
 static bool is_busy(struct client *client)
 {
     if (only_reads(client))
@@ -287,7 +297,8 @@ static void look_at(struct client *client)
     bool is_now_busy = is_busy(client);
     client->waited_for.looked_ms = timeouts_now_ms(client->front);
     client->silent_looks = is_now_busy || client->was_active ? 0 : (client->silent_looks + 1U) & 15U;
-    client->was_active = is_now_busy; /* it may be until just before the next look */
+    /* a busy client may stay so until just before the next look */
+    client->was_active = is_now_busy;
     if (client->silent_looks == LOOKS)
         client_close_for(client, CLOSED_IDLE);
 }
@@ -308,9 +319,9 @@ static void on_look(struct alarm *alarm)
     arm_idle(front);
 }
 
-/* ---- hosts that have vanished ---- */
+/* ---- vanished hosts ---- */
 
-#define STEP_NS NS_PER_MS /* between two steps of a walk */
+#define STEP_NS NS_PER_MS /* between two steps of the walk */
 
 static void look_for_host(struct list *item, void *arg)
 {

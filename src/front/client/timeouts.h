@@ -1,15 +1,16 @@
 /*
- * Closes the clients that weir has waited for too long: for the end of a handshake, for the rest of
- * a request, for anything at all, or for a host that has vanished.
+ * Closes clients that weir has waited for too long: for the end of a handshake, the rest of a
+ * request, any byte at all, or a host that has vanished.
  *
- * There is no timer for each client. Whoever waits for the same thing has the same time, so the one
- * who began first stands first in a list, and one alarm is set for it. Idle ones are found by
- * looking at each client eight times in idle-timeout, so that one that sends costs no more than a
- * note of the time. Never closed early; a handshake and a request at most a few milliseconds late,
- * an idle client at most a quarter of idle-timeout.
+ * There is no timer for each client. All waits of one kind have the same length, so a list keeps
+ * them in order, and one alarm is set for the first. Idle clients are found by looking at each
+ * client eight times in idle-timeout, so an active client costs no more than noting the time. No
+ * client is closed early. A handshake and a request are closed at most a few milliseconds late, an
+ * idle client at most a quarter of idle-timeout.
  *
  * Hosts: every tcp_peer_look_ns a walk asks each client's socket (link_has_vanished), some in each
- * iteration of the loop, while replies are under way. Where no reply is, keepalive does.
+ * iteration of the loop. The walk finds hosts with unacknowledged replies. Keepalive finds the
+ * other hosts.
  */
 #ifndef WEIR_FRONT_TIMEOUTS_H
 #define WEIR_FRONT_TIMEOUTS_H
@@ -23,46 +24,56 @@
 struct client;
 
 void timeouts_init(struct front *front);
-void timeouts_close(struct front *front); /* asynchronous, as the loop is closed */
+void timeouts_close(struct front *front); /* asynchronous; call when the loop is closed */
 void timeouts_fini(struct front *front);
 
-/* It has come, and is among front->clients from here on until it leaves. */
+/* The client has connected: adds it to front->clients, until timeouts_leave. */
 void timeouts_enter(struct client *client);
-void timeouts_leave(struct client *client, enum client_state was); /* it is closed, and was in that state */
+/* the client is closed, from state `was` */
+void timeouts_leave(struct client *client, enum client_state was);
 
-/* Now, for timeouts_is_new; wraps. */
+/* The present time for timeouts_is_new; wraps. */
 uint32_t timeouts_now_ms(const struct front *front);
 
-/* True if the client came, or ended its handshake, or began a request that came in pieces, at that time or later. */
+/*
+ * True if the client connected, ended its handshake, or began an unfinished request at that time or
+ * later.
+ */
 bool timeouts_is_new(const struct client *client, uint32_t since_ms);
 
-/* Seconds since the client came, and since bytes passed last, either way (up to 52 days). */
+/* Seconds since the client connected, and since bytes passed last, either way (up to 52 days). */
 uint64_t timeouts_age_s(const struct client *client);
 uint64_t timeouts_idle_s(const struct client *client);
 
 /*
- * A PROXY header or a TLS handshake is waited for; its end, or timeouts_leave, must follow. A quarter of max-clients
- * and
- * of memory-limit is the most that wait on all workers together, or one of each worker where that is more. Beyond it
- * the oldest of this worker is closed for each that begins.
+ * Begins a wait for a PROXY header or a TLS handshake. timeouts_end_handshake or timeouts_leave
+ * must follow. All workers together allow a quarter of max-clients such waits, and a quarter of
+ * memory-limit, but at least one for each worker. Beyond that the oldest handshake of this worker
+ * is closed.
  */
 void timeouts_begin_handshake(struct client *client);
 void timeouts_end_handshake(struct client *client);
 
-/* Close the oldest of those. False: there is none on this worker. */
+/* Closes the oldest handshake. False: this worker has none. */
 bool timeouts_drop_handshake(struct front *front);
 
-/* It is unbound: it is bound when UNBOUND_NS have passed, if it still is unbound. */
+/*
+ * The connection is unbound. When UNBOUND_NS have passed, the connection is bound, if nothing has
+ * bound it earlier.
+ */
 void timeouts_begin_unbound(struct client *client);
 
-/* A part of a request is here and the rest is the client's to send; or is not any more. */
+/*
+ * Begins and ends the wait for the rest of a request. The client has to send the rest, and weir
+ * would read it.
+ */
 void timeouts_begin_request(struct client *client);
 void timeouts_end_request(struct client *client);
 
-/* The rules have changed. */
+/* The rules have changed: sets the alarms by the new time-outs. */
 void timeouts_adopt(struct front *front);
 
-/* A walk over the clients, during which nobody is looked at, has ended. */
+/* A walk over front->clients has ended: looks go on. */
 void timeouts_go_on(struct front *front);
 
 #endif

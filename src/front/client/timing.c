@@ -7,7 +7,8 @@
 #include "quota/quota.h"
 
 /*
- * Entries of one worker in a second: where everything is slow, telling so must not make it slower.
+ * Entries of one worker in a second. Where everything is slow, the slow log must not make it
+ * slower.
  */
 #define SLOW_PER_S 100
 
@@ -20,7 +21,7 @@ static bool may_log(struct slow *slow, uint64_t now)
     return slow->n++ < SLOW_PER_S;
 }
 
-/* A tag of another command table than the one that holds now names nothing any more. */
+/* The name in a tag; "unknown" if the tag is of an older command table. */
 static struct slice name_of(const struct front *front, uint64_t tag, uint64_t arrived_ns)
 {
     size_t id = tag >> 16 & UINT16_MAX;
@@ -35,7 +36,7 @@ static void print(char *out, size_t room, struct slice text)
     snprintf(out, room, "%.*s", (int)(text.len < room ? text.len : room), text.at);
 }
 
-/* What a limit makes a command wait is no slowness. */
+/* A wait for a limit is not slowness. */
 static uint64_t undelayed_ns(const struct timed *timed)
 {
     uint64_t total_ns = timed->answered_ns - timed->arrived_ns;
@@ -66,7 +67,7 @@ static void add_entry(const struct client *client, const struct timed *timed, ui
     slowlog_add(front->settings->slowlog, &entry);
 }
 
-/* `node` has answered; NULL: none, or several. False: there have been enough in this second. */
+/* `node` has answered; NULL: none, or several nodes. False: this second has SLOW_PER_S entries. */
 static bool log_slow(struct client *client, const struct timed *timed, uint64_t tag, const struct node *node)
 {
     if (!may_log(&client->front->slow, timed->answered_ns))
@@ -75,9 +76,9 @@ static bool log_slow(struct client *client, const struct timed *timed, uint64_t 
     return true;
 }
 
-/* ---- what has been answered ---- */
+/* ---- answered commands ---- */
 
-/* True: it was slow. */
+/* Adds the times to the histograms. True: the commands were slow. */
 static bool note(struct client *client, const struct timed *timed)
 {
     struct front *front = client->front;
@@ -85,7 +86,7 @@ static bool note(struct client *client, const struct timed *timed)
     return undelayed_ns(timed) >= front->rules->slow_ns;
 }
 
-/* Of requests that follow one another and are the same but for their arguments one entry says enough. */
+/* Writes one entry for each run of requests that differ only in their arguments. */
 static void log_run(struct client *client, const struct lane *lane, const struct timed *timed)
 {
     const struct tags *tags = &lane->tags;
@@ -104,7 +105,7 @@ void timing_note(struct client *client, const struct lane *lane, const struct ca
 {
     const struct timed timed = {
         .arrived_ns = call->arrived_ns,
-        /* What is large is written at once, and the answer may be here before anything else is. */
+        /* A large request is written at once, and its reply may come before sent_ns is set. */
         .sent_ns = call->sent_ns != 0 ? call->sent_ns : call->arrived_ns + call->waited_us * NS_PER_US,
         .answered_ns = client->front->loop->now_ns,
         .waited_us = call->waited_us,
@@ -137,7 +138,7 @@ void timing_local(struct client *client, uint64_t tag, uint32_t n)
         .share_us = client->front->nodes.commons.share_us,
         .n = n,
     };
-    if (note(client, &timed)) /* of requests that are alike one entry says enough, as in log_run */
+    if (note(client, &timed)) /* one entry for all n, as in log_run */
         (void)log_slow(client, &timed, tag, NULL);
 }
 

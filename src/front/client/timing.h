@@ -1,8 +1,9 @@
 /*
- * How long a client's commands take: where each begins and ends, and which of them belong in the slow log.
+ * How long a client's commands take, and which of them enter the slow log.
  *
- * A command begins when it is the next of its connection: when it was read, or when what came before it let it. What
- * may wait in Redis, and what weir cannot tell the end of, is not measured.
+ * A command begins when it becomes the next of its connection: when weir has read it, or when the
+ * command before it has gone. Commands that may block in Redis are not measured, nor are those with
+ * an end that weir cannot see.
  */
 #ifndef WEIR_FRONT_TIMING_H
 #define WEIR_FRONT_TIMING_H
@@ -14,44 +15,52 @@
 #include "quota/decision.h"
 #include "upstream/lane/calls.h"
 
-/* The tag of the call of the client's next request: the set of what it waited for, its command, its number of words. */
+/*
+ * The tag of the next request's call: its waits (bits 32 on), its command's id (16 on), its
+ * argument count.
+ */
 static inline uint64_t timing_tag(const struct client *client, const struct command *command, uint32_t argc)
 {
     return (uint64_t)client->front->slow.waits << 32 | (uint32_t)command->id << 16 |
            (argc < UINT16_MAX ? argc : UINT16_MAX);
 }
 
-/* The command of a tag; another one's, or the unknown one's, if the command table has been replaced since. */
+/*
+ * The command of a tag. A wrong or the unknown command, if the command table has been replaced
+ * since.
+ */
 static inline const struct command *timing_command(const struct front *front, uint64_t tag)
 {
     size_t id = tag >> 16 & UINT16_MAX;
     return command_table_row(front->commands, id < command_table_count(front->commands) ? id : 0);
 }
 
-/* Redis has answered n of the client's requests: for rider_ops. */
+/* As rider_ops.on_timed: Redis has answered n requests of the client. */
 void timing_answered(struct rider *rider, const struct call *call, uint32_t n);
 
-/* The same of calls on this lane, by whichever of the client's riders. */
+/* As timing_answered, for calls on this lane of any of the client's lane users. */
 void timing_note(struct client *client, const struct lane *lane, const struct call *call, uint32_t n);
 
-/* A request of the client that was to be sent again (again.h) is answered without that; measured as its call was. */
+/*
+ * A returned request (again.h) is answered without being sent again. Measured by the times of its
+ * first call.
+ */
 void timing_not_sent(struct client *client, uint64_t tag, uint64_t arrived_ns, uint32_t waited_us);
 
-/* weir has answered the client's next n requests, which all have this tag. */
+/* weir has answered the client's next n requests, all with this tag. */
 void timing_local(struct client *client, uint64_t tag, uint32_t n);
 
-/* As loop.on_written: requests that were answered in this iteration have been written. */
+/* As loop.on_written: the replies of this iteration have been written. */
 void timing_written(struct loop *loop);
 
-/* A LIMIT command has been decided; measured unless its arrived_ns is 0. */
+/* A LIMIT command has been decided. Measured unless arrived_ns is 0. */
 void timing_decided(struct client *client, const struct decision *call);
 
 /*
- * A wait of a client for its fair share (front/route/fair_share.h) is counted when it ends: for the worker, for its
- * subject, and for LIMIT TOP. Its next calls are known to have waited, for the slow log.
+ * The next request may go after a wait for its fair share since rider.arrived_ns. Counts the wait
+ * for the worker, the subject and LIMIT TOP. The slow log shows the wait with the client's next
+ * calls.
  */
-
-/* Its next request may go at last: it has waited since rider.arrived_ns. */
 void timing_share_waited(struct client *client);
 
 #endif

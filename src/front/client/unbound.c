@@ -10,13 +10,13 @@
 
 #define UNITS (1U << UNIT_CONNECTIONS)
 
-/* The policy is NULL where `unauthenticated` is 0. */
+/* The charge target of an address. No policy where `unauthenticated` is 0. */
 static struct account account_of(const struct rules *rules, struct subject *address)
 {
     return (struct account){address != NULL ? &rules->unbound_policy : NULL, {address, NULL, NULL}};
 }
 
-/* Takes a reference. NULL: `unauthenticated` is 0. */
+/* The subject of an address; takes a reference. NULL: `unauthenticated` is 0. */
 static struct subject *find_address(struct front *front, const struct ip *ip)
 {
     char name[SUBJECT_NAME_MAX];
@@ -27,7 +27,7 @@ static struct subject *find_address(struct front *front, const struct ip *ip)
                        front->loop->now_ns);
 }
 
-/* False: too many. */
+/* Counts the connection for its address. False: there are too many. */
 static bool count(struct client *client)
 {
     struct front *front = client->front;
@@ -112,7 +112,7 @@ const char *unbound_refuser(struct front *front, const struct ip *ip)
     return is_full ? policy->limits[0].label : NULL;
 }
 
-/* ---- a header of the PROXY protocol ---- */
+/* ---- PROXY headers ---- */
 
 static void turn_away_header(struct client *client, const char *why)
 {

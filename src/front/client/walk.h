@@ -1,9 +1,8 @@
 /*
- * A walk over a list, some items in each step: for what concerns every client of a worker, so that an iteration of its
- * loop has bounded work, and no client waits until all have been looked at.
+ * A walk over a list, some items in each step. An iteration of the loop then has bounded work when
+ * every client of a worker is concerned, and no client waits until all are visited.
  *
- * The items keep their order while a walk is under way; those that come meanwhile are pushed at the end, and are looked
- * at, too.
+ * Items keep their order during a walk. New items are pushed at the end, and are visited, too.
  */
 #ifndef WEIR_FRONT_WALK_H
 #define WEIR_FRONT_WALK_H
@@ -12,10 +11,10 @@
 
 #include "base/list.h"
 
-#define WALK_STEP 128 /* items in one step: to bind as many clients takes some 0.2 ms */
+#define WALK_STEP 128 /* items in a step; binding so many clients takes some 0.2 ms */
 
 struct walk {
-    struct list *next; /* the item that is looked at next, or the list itself: at the end; NULL: no walk is under way */
+    struct list *next; /* the next item, or the list's head at the end; NULL: no walk is on */
 };
 
 static inline bool walk_is_on(const struct walk *walk)
@@ -23,16 +22,18 @@ static inline bool walk_is_on(const struct walk *walk)
     return walk->next != NULL;
 }
 
-/* From the first item on. */
 static inline void walk_begin(struct walk *walk, struct list *list)
 {
     walk->next = list->next;
 }
 
-/* Look at the next WALK_STEP items. Any of them may be taken out, after walk_skip. True: the walk has ended. */
+/*
+ * Visits the next WALK_STEP items. Any item may be taken out of the list after walk_skip. True: the
+ * walk has ended.
+ */
 bool walk_step(struct walk *walk, const struct list *list, void (*look)(struct list *item, void *arg), void *arg);
 
-/* The item is about to be taken out of the list. */
+/* Call before the item is taken out of the list. */
 static inline void walk_skip(struct walk *walk, const struct list *item)
 {
     if (walk->next == item)

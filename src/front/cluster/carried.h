@@ -1,9 +1,9 @@
 /*
- * What is remembered of what a client of a cluster sends on its own lane: the call that may come back
- * (front/cluster/carry.h), and the
- * transaction that it may be in (front/session/multi.h). Here is the state alone, for the parts below those.
+ * State of what a client of a cluster sends on its private lane. The state covers the call that may
+ * be sent again (front/cluster/carry.h), and the client's transaction (front/session/multi.h).
+ * Modules below carry.h and multi.h include only this file.
  *
- * Owner: extra.carry, made when first needed, until the client is closed. The worker's thread.
+ * Owner: extra.carry, made when first needed, freed when the client is closed. The worker's thread.
  */
 #ifndef WEIR_FRONT_CARRIED_H
 #define WEIR_FRONT_CARRIED_H
@@ -19,11 +19,11 @@
 #include "upstream/node/nodes.h"
 
 enum carry_step {
-    CARRY_NONE,    /* nothing can come back; in MULTI: requests are queued */
-    CARRY_SENT,    /* the call is under way */
-    CARRY_WAITS,   /* it has come back, or is EXEC: it is sent as soon as it can go */
-    CARRY_BEGINS,  /* MULTI is under way, and its answer is waited for */
-    CARRY_REPLAYS, /* what is queued is under way; the replies are dropped */
+    CARRY_NONE,    /* no call can be refused and sent again; in MULTI: requests are being queued */
+    CARRY_SENT,    /* the call is in flight */
+    CARRY_WAITS,   /* the call was refused, or is EXEC, and is sent as soon as possible */
+    CARRY_BEGINS,  /* MULTI is in flight */
+    CARRY_REPLAYS, /* the queued requests are in flight; their replies are dropped */
 };
 
 enum carry_why {
@@ -35,78 +35,89 @@ enum carry_why {
     CARRY_UNBLOCKED, /* the node of a blocked command has become a replica */
 };
 
-/* What a transaction does at the steps of its EXEC: front/session/multi.c's. */
+/* Callbacks of a transaction for the steps of its EXEC; set by front/session/multi.c. */
 struct carry_ops {
-    /* An error reply to a request that was to be queued. True: it is a redirect. */
+    /* Takes an error reply to a request of the queue. True if the reply is a redirect. */
     bool (*take_refusal)(struct client *client, struct slice reply);
-    /* EXEC is to be sent, or what goes before it. */
+    /* Sends EXEC, or the requests that must precede EXEC. */
     void (*go_on)(struct client *client);
-    /* EXEC was refused by a redirect. The reply to the client if watched keys have gone with it; else empty. */
+    /*
+     * Called when a redirect refused EXEC. Returns the reply to the client if watched keys are lost
+     * with the redirect, else an empty slice.
+     */
     struct slice (*lost)(const struct client *client);
-    /* The transaction is over. */
+    /* Ends the transaction. */
     void (*end)(struct client *client);
 };
 
 struct carry {
     struct client *client;
-    const struct carry_ops *ops; /* NULL: the client has been in no transaction */
-    struct alarm alarm;          /* the next look, or the end of the wait */
-    struct bytes request;        /* the one that is kept, multibulk; heap */
-    struct bytes held;           /* of an error reply, what has come; heap */
-    struct bytes refusal;        /* the whole reply by which it was refused last; heap */
-    struct command_queue queue;  /* of the transaction; its slot is also that of watched keys */
-    struct nodes_row *there; /* an ASK's target; compared with rows of the topology before it is followed; NULL: none */
-    uint64_t asked_ns; /* when that ASK came: an old one leads to a node that may have nothing to do with it any more */
-    struct nodes_row *from; /* the node that refused it last; only compared */
-    uint64_t tag;           /* of the call, as the next five: see struct call */
+    const struct carry_ops *ops; /* NULL: the client has not been in a transaction */
+    struct alarm alarm;          /* the next attempt, or the end of the wait */
+    struct bytes request;        /* the kept request, multibulk; heap */
+    struct bytes held;           /* the part of an error reply received so far; heap */
+    struct bytes refusal;        /* the last refusal, a whole reply; heap */
+    struct command_queue queue;  /* of the transaction; its slot is also the slot of watched keys */
+    /* target of an ASK; looked up in the topology before use; NULL: none */
+    struct nodes_row *there;
+    /* time of the ASK; an old ASK may name a node that no longer imports the slot */
+    uint64_t asked_ns;
+    struct nodes_row *from; /* the node of the last refusal; compared, never dereferenced */
+    uint64_t tag;           /* tag and the next five fields describe the call: see struct call */
     uint64_t arrived_ns;
     uint32_t waited_us;
     uint32_t argument;
     uint8_t flags;
     uint8_t effect;
-    int32_t slot;        /* of its keys; KEYS_NO_SLOT: none */
-    uint64_t sent_ns;    /* when it was sent first */
-    uint64_t since_ns;   /* when it was refused first; 0: it has not been */
-    uint64_t look_ns;    /* it is not sent before that */
-    uint64_t pause_ns;   /* before the next sending; grows */
-    uint64_t over_ns;    /* it is given up then */
+    int32_t slot; /* of its keys; KEYS_NO_SLOT: no keys */
+    /* time of the first sending; for a command that may block, of the last sending */
+    uint64_t sent_ns;
+    uint64_t since_ns;   /* time of the first refusal; 0: not refused */
+    uint64_t look_ns;    /* the call is not sent before this time */
+    uint64_t pause_ns;   /* wait before the next sending; grows */
+    uint64_t over_ns;    /* time at which weir gives up */
     uint8_t step;        /* enum carry_step */
-    uint8_t why;         /* enum carry_why, of the last refusal */
-    uint8_t n_redirects; /* MOVED and ASK so far */
-    bool is_kept;        /* `request` is here in full */
-    bool may_forge;      /* its reply may be a script's own */
-    bool may_wait;       /* in Redis */
-    bool is_muted;       /* the client does not hear its reply */
+    uint8_t why;         /* enum carry_why of the last refusal */
+    uint8_t n_redirects; /* MOVED and ASK received so far */
+    bool is_kept;        /* `request` holds the whole request */
+    bool may_forge;      /* the reply may be forged by a script */
+    bool may_wait;       /* the command may block in Redis */
+    bool is_muted;       /* the client does not receive the reply */
     bool in_reply;       /* a part of the reply has been passed on */
-    /* ---- EXISTS in weir's words, after a redirect that a script may have forged ---- */
-    struct bytes proof;        /* the request; heap */
-    struct nodes_row *suspect; /* the node that has answered the redirect; only compared */
-    bool is_proving;           /* it is that EXISTS which is sent, and sent again */
-    bool is_proven;            /* another node has answered it */
-    bool has_failed;           /* it has been answered by an error */
-    /* ---- EXISTS in weir's words, before a request that is too large to be kept ---- */
-    struct nodes_row *owner; /* the node that has answered it; compared with rows before it is followed; NULL: none */
-    bool is_probe;           /* it is that EXISTS which is kept */
-    bool is_probed;          /* it is over, and the client's next request is the large one */
-    bool owner_asks;         /* and that node wants ASKING */
-    /* ---- of a transaction ---- */
-    bool is_exec;          /* it is EXEC that is sent */
-    bool is_begun;         /* MULTI has been answered well on the client's lane */
-    bool is_refused;       /* MULTI was refused there */
-    bool is_void;          /* something was refused by weir or Redis: EXEC runs nothing */
-    bool must_move;        /* a node has refused something queued: EXEC sends the queue again */
-    bool is_lost;          /* so with watched keys: EXEC is a lost race */
-    bool asks_there;       /* keys are watched behind ASKING: MULTI follows ASKING, too */
-    struct lease watching; /* on the lane where Redis watches keys for the client; set by carried_watch */
+    /* ---- EXISTS sent by weir, after a redirect that a script may have forged ---- */
+    struct bytes proof;        /* the EXISTS request; heap */
+    struct nodes_row *suspect; /* the node that sent the redirect; compared, never dereferenced */
+    bool is_proving;           /* the request being sent is this EXISTS */
+    bool is_proven;            /* another node has answered this EXISTS */
+    bool has_failed;           /* this EXISTS was answered by an error */
+    /* ---- EXISTS sent by weir, before a request that is too large to be kept ---- */
+    /* the node that answered the EXISTS; looked up in the topology before use; NULL: none */
+    struct nodes_row *owner;
+    bool is_probe;   /* the kept request is this EXISTS */
+    bool is_probed;  /* the EXISTS is finished, and the client's next request is the large one */
+    bool owner_asks; /* `owner` requires ASKING */
+    /* ---- transactions ---- */
+    bool is_exec;    /* the request being sent is EXEC */
+    bool is_begun;   /* MULTI has succeeded on the client's lane */
+    bool is_refused; /* MULTI has failed on the client's lane */
+    bool is_void;    /* weir or Redis has refused a queued request: EXEC runs nothing */
+    bool must_move;  /* a node has redirected a queued request: EXEC sends the whole queue again */
+    bool is_lost;    /* watched keys are lost: EXEC returns nil */
+    bool asks_there; /* keys are watched behind ASKING: MULTI needs ASKING, too */
+    /* on the lane where Redis watches keys for the client; set by carried_watch */
+    struct lease watching;
 };
 
-/* NULL: nothing was kept so far. */
+/* Returns NULL if the client has never had a carry. */
 static inline struct carry *carry_of(const struct client *client)
 {
     return client_extra(client)->carry;
 }
 
-/* True while a call is under way that may come back, or has come back: nothing newer is taken. */
+/*
+ * True while a call is in flight that may be refused, or waits to be sent again. No newer request
+ * is taken meanwhile.
+ */
 static inline bool carry_is_busy(const struct client *client)
 {
     return client->is_carrying;
@@ -118,15 +129,16 @@ static inline void carry_set_step(struct carry *carry, enum carry_step step)
     carry->client->is_carrying = step != CARRY_NONE;
 }
 
-/* True if Redis is between MULTI and EXEC on the client's lane in weir's words, which no client may see. */
+/* True if the client's lane is inside a MULTI that weir has sent. No client may see that state. */
 static inline bool carry_holds_lane(const struct client *client)
 {
     return carry_of(client) != NULL && (carry_of(client)->is_begun || carry_of(client)->step >= CARRY_BEGINS);
 }
 
 /*
- * True if nothing is lost with the client's lane but a transaction, which can be sent to another node, or watched
- * keys: EXEC tells of their loss. Redirects of the node that has become a replica lead away from there.
+ * True if the loss of the client's lane costs at most a transaction or watched keys. The
+ * transaction can be sent to another node. EXEC reports the loss of watched keys. A node that has
+ * become a replica redirects to the new master.
  */
 static inline bool carry_survives(const struct client *client)
 {
@@ -134,14 +146,17 @@ static inline bool carry_survives(const struct client *client)
     return carry_of(client) != NULL && (is_watching || (client->pins == 0 && carry_of(client)->is_begun));
 }
 
-/* weir has refused a request in a transaction: EXEC runs nothing. Safe without one. */
+/*
+ * Called when weir refuses a request in a transaction. EXEC then runs nothing. Safe without a
+ * carry.
+ */
 static inline void carried_void(struct client *client)
 {
     if (carry_of(client) != NULL)
         carry_of(client)->is_void = true;
 }
 
-/* weir's MULTI has been answered on the client's lane. */
+/* Called when weir's MULTI has been answered on the client's lane. */
 static inline void carried_begin(struct client *client, bool is_ok)
 {
     carry_of(client)->is_begun = is_ok;
@@ -149,22 +164,22 @@ static inline void carried_begin(struct client *client, bool is_ok)
     client_resume(client, WAIT_ANSWER);
 }
 
-/* Redis has said that it watches keys for the client, on the client's own lane. */
+/* Called when Redis has confirmed a WATCH on the client's private lane. */
 void carried_watch(struct client *client);
 
 /*
- * True if keys that the client has watched are watched no more: the client has another lane than the one that watches
- * them, or none. EXEC is a lost race then. Only with a carry.
+ * True if the client's watched keys are no longer watched: the client has another lane than the
+ * watching one, or none. EXEC then returns nil. Requires a carry.
  */
 bool carried_has_lost_watch(const struct client *client);
 
 /*
- * The client leaves its lane: keys that are watched there are watched no more, and EXEC sends what was queued there
- * to another node. Before pins_end. Safe without a carry.
+ * Called when the client gives up its lane. The keys watched there are lost, and EXEC sends the
+ * queue to another node. Called before pins_end. Safe without a carry.
  */
 void carried_note_left(struct client *client);
 
-/* There is no transaction, nor is one known to Redis. Safe without one. */
+/* Clears the state of the transaction. Safe without a carry. */
 void carried_forget(struct client *client);
 
 #endif

@@ -24,11 +24,16 @@
 #define REDIRECT_NS (2 * NS_PER_MS)
 #define AWAY_FIRST_NS (10 * NS_PER_MS)
 #define AWAY_MOST_NS (100 * NS_PER_MS)
-#define REFUSAL_MAX 512 /* bytes of an error that may be a redirect: a name of 253 bytes and some words (chosen) */
-/* A command that was refused before this has not waited in Redis, but was sent to the wrong node (chosen: some round trips). */
+/* bytes of an error that may be a redirect: a host name of 253 bytes and some words (chosen) */
+#define REFUSAL_MAX 512
+/*
+ * A command that is refused within this time was sent to the wrong node, and has not blocked in
+ * Redis (chosen: several round trips).
+ */
 #define AT_ONCE_NS (10 * NS_PER_MS)
 
-#define ASK_GOOD_NS (50 * NS_PER_MS) /* an older ASK is asked for once more: the slot may have gone on (chosen) */
+/* an older ASK is not followed: the slot may have moved on (chosen) */
+#define ASK_GOOD_NS (50 * NS_PER_MS)
 
 #define MOVED_AWAY SLICE("-UPSTREAM moved\r\n")
 
@@ -70,7 +75,7 @@ struct carry *carry_need(struct client *client)
 
 static void end_of_probe(struct client *client);
 
-/* The call is over, or forgotten: the next request is taken. */
+/* Ends the call. The next request is then taken. */
 static void carry_end(struct client *client)
 {
     struct carry *carry = carry_of(client);
@@ -110,7 +115,7 @@ void carry_free(struct client *client)
     client->extra->carry = NULL;
 }
 
-/* ---- kept ---- */
+/* ---- keeping a request ---- */
 
 bool carry_keep(struct client *client, const struct request *request)
 {
@@ -153,7 +158,8 @@ bool carry_note_sent(struct client *client, const struct request *request)
     carry->flags = call->flags & (uint8_t) ~(CALL_MUTE | CALL_ENDS_RUN);
     carry->effect = call->effect;
     carry->argument = call->argument;
-    if ((call->flags & CALL_MUTE) == CALL_MUTE) { /* a redirect must be heard by weir */
+    /* weir must receive a redirect even if the client receives no replies */
+    if ((call->flags & CALL_MUTE) == CALL_MUTE) {
         carry->is_muted = true;
         call->flags &= (uint8_t)~CALL_MUTE;
     }
@@ -163,7 +169,7 @@ bool carry_note_sent(struct client *client, const struct request *request)
     return true;
 }
 
-/* ---- too large to be kept ---- */
+/* ---- requests that are too large to be kept ---- */
 
 static bool is_on_its_way(const struct client *client, uint16_t slot)
 {
@@ -171,7 +177,7 @@ static bool is_on_its_way(const struct client *client, uint16_t slot)
     return map->states[slot] != SLOT_STABLE || upstream_redirected_lately(upstream_of(client), slot, now_ns(client));
 }
 
-/* EXISTS and a key. False: out of memory. */
+/* Appends an EXISTS request for one key. False if out of memory. */
 static bool add_exists(struct bytes *out, struct slice key)
 {
     char header[EMIT_HEADER_MAX];
@@ -180,7 +186,7 @@ static bool add_exists(struct bytes *out, struct slice key)
            bytes_add(out, key, SIZE_MAX) && bytes_add(out, SLICE("\r\n"), SIZE_MAX);
 }
 
-/* EXISTS and a key, as the request that is kept. False: out of memory, and the client is closed. */
+/* Keeps an EXISTS request for one key. False if out of memory; the client is then closed. */
 static bool keep_probe(struct client *client, struct slice key)
 {
     struct carry *carry = carry_of(client);
@@ -245,7 +251,7 @@ bool carry_end_probe(struct client *client, struct lane *lane)
     return !asks || carry_ask(client, lane);
 }
 
-/* ---- refused ---- */
+/* ---- refusals ---- */
 
 static enum carry_why why_of(struct slice reply)
 {
@@ -271,7 +277,10 @@ static bool is_trusted(const struct carry *carry)
     return !carry->may_forge || carry->is_proving;
 }
 
-/* True if such a reply may be obeyed at all; one of a script only if it is a redirect. */
+/*
+ * True if a reply of this kind may lead to another sending. For commands that run scripts only a
+ * redirect may.
+ */
 static bool is_refusal(const struct carry *carry, enum carry_why why)
 {
     if (why == CARRY_NOT_REFUSED || (why == CARRY_UNBLOCKED && !carry->may_wait))
@@ -290,7 +299,7 @@ static void count_refusal(const struct carry *carry, enum carry_why why, struct 
         count_add(&counts->redirects[REDIRECT_CLUSTERDOWN], 1);
 }
 
-/* Where a redirect leads. False: to nowhere that it may. */
+/* Records where a redirect leads. False if the redirect must not be followed. */
 static bool follow(struct client *client, struct slice reply)
 {
     struct carry *carry = carry_of(client);
@@ -305,7 +314,8 @@ static bool follow(struct client *client, struct slice reply)
     upstream_note_redirected(upstream_of(client), redirect.slot, now_ns(client));
     struct nodes_row *row = nodes_row_named(nodes, &redirect, lanes_node(&carry->from->lanes));
     upstream_ask_topology(upstream_of(client));
-    if (!is_trusted(carry)) /* the named node does not matter: EXISTS finds the owner */
+    /* the named node does not matter: EXISTS finds the node that serves the slot */
+    if (!is_trusted(carry))
         return ++carry->n_redirects <= CARRY_REDIRECTS;
     if (redirect.is_ask) {
         carry->there = row;
@@ -314,12 +324,13 @@ static bool follow(struct client *client, struct slice reply)
     for (size_t i = 0; !redirect.is_ask && i < nodes->n; i++)
         if (nodes->rows[i] == row)
             slot_map_set(nodes->topology->slots, redirect.slot, (uint16_t)i);
-    if (row == NULL) { /* the topology is behind: it is waited for as for a master that is away */
+    /* the topology is outdated; the wait is the same as for a master that is away */
+    if (row == NULL) {
         carry->look_ns = now_ns(client) + AWAY_FIRST_NS;
         carry->over_ns = carry->since_ns + client->front->rules->failover_wait_ns;
         return true;
     }
-    /* Two nodes may each name the other for a moment: 0, 2, 6, 18 ms. */
+    /* Two nodes may name each other for a moment. The waits are 0, 2, 6 and 18 ms. */
     uint64_t pause_ns = 0;
     for (uint8_t i = 1; i <= carry->n_redirects; i++)
         pause_ns = pause_ns == 0 ? REDIRECT_NS : 3 * pause_ns;
@@ -328,7 +339,10 @@ static bool follow(struct client *client, struct slice reply)
     return ++carry->n_redirects <= CARRY_REDIRECTS;
 }
 
-/* XREAD with `$` that has waited would miss what comes while it is sent again. */
+/*
+ * True if sending again could lose entries: an XREAD with `$` that has blocked would miss what
+ * arrives until then.
+ */
 static bool may_miss(struct client *client)
 {
     struct carry *carry = carry_of(client);
@@ -356,18 +370,21 @@ bool carry_read_refusal(struct client *client, struct slice reply)
     if (!is_refusal(carry, why))
         return false;
     carry->refusal.len = 0;
-    bool is_redirect = why == CARRY_MOVED || why == CARRY_ASK; /* the client never hears it */
+    /* the client never receives a redirect */
+    bool is_redirect = why == CARRY_MOVED || why == CARRY_ASK;
     if (!is_redirect && !bytes_add(&carry->refusal, reply, REFUSAL_MAX)) {
         client_close_starved(client);
         return false;
     }
     bool is_away = why == CARRY_AWAY || why == CARRY_UNBLOCKED;
     bool was_away = carry->why == CARRY_AWAY || carry->why == CARRY_UNBLOCKED;
+    /* redirect-timeout does not include the wait for a master */
     if (carry->since_ns == 0 || (was_away && !is_away))
-        carry->since_ns = now_ns(client); /* redirect-timeout does not count what the wait for a master took */
+        carry->since_ns = now_ns(client);
     carry->is_proven = false;
+    /* keys that are absent at the importing node lead there by ASK each time */
     if (why == CARRY_TRYAGAIN)
-        carry->n_redirects = 0; /* keys that are not there lead by ASK from the old node to this, each time */
+        carry->n_redirects = 0;
     carry->why = (uint8_t)why;
     carry->there = NULL;
     carry->from = nodes_row_of(client->rider.lane);
@@ -395,7 +412,7 @@ void carry_pause(struct client *client)
     carry->look_ns = now_ns(client) + carry->pause_ns;
 }
 
-/* No redirect of its is followed any more. `from` may have left the topology. */
+/* Counts a call that is given up after redirects. `from` may have left the topology. */
 static void count_given_up(const struct client *client)
 {
     const struct nodes *nodes = &client->front->nodes;
@@ -406,7 +423,7 @@ static void count_given_up(const struct client *client)
     count_add(&row->lanes.base.counts.redirects[REDIRECT_GIVEN_UP], 1);
 }
 
-/* What the client hears if the call is not sent any more. */
+/* Returns the reply to the client for a call that is given up. */
 static struct slice give_up(const struct client *client)
 {
     const struct carry *carry = carry_of(client);
@@ -422,7 +439,7 @@ static struct slice give_up(const struct client *client)
 
 typedef void (*pass_fn)(struct rider *rider, const char *data, size_t n);
 
-/* A whole error reply to the call that is under way. */
+/* Takes a whole error reply to the call in flight. */
 static void take_error(struct client *client, struct slice reply, pass_fn pass)
 {
     struct carry *carry = carry_of(client);
@@ -457,14 +474,17 @@ static void take_error(struct client *client, struct slice reply, pass_fn pass)
     }
 }
 
-/* True if the bytes of this step are thrown away, unless they are an error that weir reads. */
+/* True if the replies of this step are discarded, except for errors, which weir reads. */
 static bool is_dropped(const struct carry *carry)
 {
     bool is_unheard = carry->step == CARRY_SENT && (carry->is_muted || carry->is_proving);
     return carry->step == CARRY_BEGINS || carry->step == CARRY_REPLAYS || is_unheard;
 }
 
-/* Bytes up to the end of a line, of which there may be more to come. Returns how many of them are taken. */
+/*
+ * Takes bytes up to the end of a line; the line may be incomplete. Returns the number of bytes
+ * taken.
+ */
 static size_t take_line(struct client *client, const char *data, size_t n, pass_fn pass)
 {
     struct carry *carry = carry_of(client);
@@ -494,7 +514,7 @@ bool carry_take_bytes(struct client *client, const char *data, size_t n, pass_fn
     if (carry == NULL || (carry->step == CARRY_NONE && !is_queueing) || lane == NULL || lane->role != LANE_PRIVATE ||
         lane->framing == FRAMING_UNSOLICITED)
         return false;
-    bool are_lines = carry->step != CARRY_SENT; /* in MULTI every reply is one */
+    bool are_lines = carry->step != CARRY_SENT; /* in MULTI every reply is a line */
     while (n > 0 && !client_is_closed(client)) {
         bool begins = carry->held.len == 0 && !carry->in_reply;
         bool is_line = carry->held.len > 0 || (begins && (*data == '-' || (are_lines && *data == '+')));
@@ -517,7 +537,7 @@ bool carry_outlives_lane(const struct client *client)
     return carry != NULL && carry->step == CARRY_WAITS && client->rider.in_flight == 0;
 }
 
-/* ---- again ---- */
+/* ---- sending again ---- */
 
 bool carry_asks(const struct carry *carry)
 {
@@ -592,7 +612,10 @@ bool carry_ask(struct client *client, struct lane *lane)
     return true;
 }
 
-/* The request, with the time that is left of a wait. False: out of memory, and the client is closed. */
+/*
+ * Shortens the request's block time by the time already waited. False if out of memory; the client
+ * is then closed.
+ */
 static bool reduce(struct client *client)
 {
     struct carry *carry = carry_of(client);
@@ -616,7 +639,9 @@ static bool reduce(struct client *client)
     return true;
 }
 
-/* EXISTS, which only Redis answers. Its answer, or where it is redirected to, says which node has the slot. */
+/*
+ * Sends EXISTS, which only Redis itself answers or redirects. The answering node serves the slot.
+ */
 static void send_proof(struct client *client, struct lane *lane)
 {
     struct carry *carry = carry_of(client);
@@ -627,7 +652,7 @@ static void send_proof(struct client *client, struct lane *lane)
         client_close_starved(client);
         return;
     }
-    call->arrived_ns = 0; /* no request of the client's */
+    call->arrived_ns = 0; /* not a request of the client */
     carry->in_reply = carry->has_failed = false;
     carry_set_step(carry, CARRY_SENT);
     lane_choice_note_sent(client);
@@ -655,7 +680,7 @@ static void send_again(struct client *client, struct lane *lane)
     call->effect = carry->effect;
     call->argument = carry->argument;
     if (carry->is_probe)
-        call->arrived_ns = 0; /* no request of the client's */
+        call->arrived_ns = 0; /* not a request of the client */
     carry_set_step(carry, CARRY_SENT);
     carry->in_reply = false;
     front_count_fate(client->front, FATE_AGAIN);
@@ -686,7 +711,7 @@ void carry_answer(struct client *client, struct slice reply)
         carry_end(client);
 }
 
-/* A connection may be had in a moment. */
+/* Prepares for another attempt; a connection may be available in a moment. */
 static void go_without(struct client *client)
 {
     lane_choice_end_refused(client);
@@ -704,8 +729,9 @@ static void wait_until(struct client *client, uint64_t due_ns)
 }
 
 /*
- * A redirect that a script may have forged is held against EXISTS of the first key; without a key it was forged.
- * False: the request goes nowhere: it has been answered, or the client is closed.
+ * Begins the check of a redirect that a script may have forged, by EXISTS of the first key. A
+ * redirect of a request without keys is forged. False if the request is not sent: the request is
+ * answered, or the client is closed.
  */
 static bool begin_proof(struct client *client)
 {
@@ -740,7 +766,10 @@ static bool begin_proof(struct client *client)
     return true;
 }
 
-/* EXISTS has been answered: by the node that has answered the redirect, which was forged then, or by another. */
+/*
+ * Called when EXISTS is answered. If the node that sent the redirect answers EXISTS, the redirect
+ * was forged.
+ */
 static void end_proof(struct client *client)
 {
     struct carry *carry = carry_of(client);
@@ -775,7 +804,8 @@ static void go_on(struct client *client)
     }
     if (!target_set(client, row))
         return;
-    carry->is_lost |= pin_has(client, PIN_WATCH) && row != session_row(client); /* the watching lane is left */
+    /* the watching lane is given up */
+    carry->is_lost |= pin_has(client, PIN_WATCH) && row != session_row(client);
     switch (carry_find_lane(client, &lane)) {
     case CARRY_FOUND:
         if (carry->is_proving)

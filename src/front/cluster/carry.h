@@ -1,32 +1,34 @@
 /*
- * What a client of a cluster sends on its own lane, kept until it is answered: what a node says not to have run is
- * sent again, and a redirect never reaches the client.
+ * Requests that a client of a cluster sends on its private lane. weir keeps each request until its
+ * reply. A request that a node refused without running it is sent again. A redirect never reaches
+ * the client.
  *
- *   one request (EVAL, BLPOP, WATCH ...)   SENT ---> answered                    nothing newer is taken before the
- *   answer
- *                                          SENT ---> WAITS ---> SENT ...         MOVED, ASK, TRYAGAIN, CLUSTERDOWN ...
- *   a transaction (front/session/multi.h)          queued; a redirect is +QUEUED to the client, and is remembered
- *                            EXEC:         WAITS ---> BEGINS ---> REPLAYS ---> SENT
+ *   one request (EVAL, BLPOP, WATCH ...)   SENT ---> answered            newer requests wait
+ *                                          SENT ---> WAITS ---> SENT     MOVED, ASK, TRYAGAIN ...
+ *   a transaction (front/session/multi.h)  queued; for a redirect the client receives +QUEUED
+ *                                EXEC:     WAITS ---> BEGINS ---> REPLAYS ---> SENT
  *                                          the node     MULTI       the queue    EXEC
  *
- *   MOVED, ASK    at most CARRY_REDIRECTS and redirect-timeout, then `-UPSTREAM moved`; a node that is not in the
- *   topology is
- *                 waited for, never dialled. MOVED to a known node changes the slot's node at once
- *   TRYAGAIN      again after 1, 2, 4 .. 50 ms, for redirect-timeout, then passed on; redirects are counted anew
- *   CLUSTERDOWN, LOADING, READONLY, MASTERDOWN   again after 10 .. 100 ms, for failover-wait, then passed on
- *   MOVED, UNBLOCKED of a blocked command        as MOVED, with the time that is left. XREAD with `$` that has waited
- *   is told
- *                 UNBLOCKED: what came to the stream while it was sent again would be missed
- *   EVAL, EVALSHA, FCALL, what weir does not know   their scripts can forge replies. After MOVED or ASK weir asks
- *   EXISTS of the
- *                 first key, which only Redis answers and redirects: the request goes to the node that has answered
- *                 EXISTS.
- *                 If that is the node which has answered the redirect: `-UPSTREAM moved`. All other errors are passed
- *                 on
+ * - MOVED, ASK: followed at most CARRY_REDIRECTS times within redirect-timeout, then `-UPSTREAM
+ *   moved`. A node outside the topology is waited for, and never dialled. MOVED to a known node
+ *   changes the slot's node at once.
+ * - TRYAGAIN: sent again after 1, 2, 4 .. 50 ms for redirect-timeout, then passed on. The count of
+ *   redirects starts anew.
+ * - CLUSTERDOWN, LOADING, READONLY, MASTERDOWN: sent again after 10 .. 100 ms for failover-wait,
+ *   then passed on.
+ * - MOVED or UNBLOCKED of a blocked command: handled as MOVED, with the remaining block time. An
+ *   XREAD with `$` that has blocked receives UNBLOCKED, because a second sending could miss
+ *   entries.
+ * - EVAL, EVALSHA, FCALL, unknown commands: a script can forge their replies. After MOVED or ASK
+ *   weir sends EXISTS of the first key, which only Redis answers and redirects. The request goes to
+ *   the node that answers EXISTS. If that node also sent the redirect, the client receives
+ *   `-UPSTREAM moved`. All other errors are passed on.
  *
- * Invariants: never sent again after a lost lane, nor if it was too large to be kept (`-UPSTREAM moved`). Charged once.
- * Price: a copy of each request on a client's own lane, and no pipelining there outside MULTI. One server has none of
- * it. The worker's thread. The state is in front/cluster/carried.h.
+ * Invariants: no request is sent again after its lane is lost. A request that is too large to be
+ * kept is not sent again either (`-UPSTREAM moved`). A request is charged once.
+ *
+ * Price: a copy of each request on a private lane, and no pipelining there outside MULTI. A single
+ * server needs none of this. The worker's thread. The state is in front/cluster/carried.h.
  */
 #ifndef WEIR_FRONT_CARRY_H
 #define WEIR_FRONT_CARRY_H
@@ -41,74 +43,90 @@
 
 #define CARRY_REDIRECTS 5
 
-/* Made when first needed. NULL: out of memory, and the client is closed. */
+/*
+ * Returns the client's carry, made when first needed. NULL if out of memory; the client is then
+ * closed.
+ */
 struct carry *carry_need(struct client *client);
 
 /*
- * A request outside MULTI has just been called on the client's own lane. Nothing newer is taken before it is
- * answered. False: out of memory, and the client is closed.
+ * Called after a request outside MULTI is sent on the client's private lane. No newer request is
+ * taken before the reply. False if out of memory; the client is then closed.
  */
 __attribute__((warn_unused_result)) bool carry_note_sent(struct client *client, const struct request *request);
 
 /*
- * Before a request with keys that is too large to be kept: if its slot is on its way, or has seen a redirect in the
- * last
- * minute, EXISTS is sent first, which learns the owner (carry->owner). ROUTE_GOES_ON: that is not needed, or is done.
+ * Called before a request with keys that is too large to be kept. If the request's slot migrates,
+ * or saw a redirect in the last minute, EXISTS is sent first to find the serving node
+ * (carry->owner). ROUTE_GOES_ON: no EXISTS is needed, or EXISTS is answered.
  */
 __attribute__((warn_unused_result)) enum route carry_probe(struct client *client, const struct request *request);
 
-/* The large request goes to `lane`. False: out of memory, and the client is closed. */
+/*
+ * Called before the large request is sent on `lane`; sends ASKING if required. False if out of
+ * memory; the client is then closed.
+ */
 __attribute__((warn_unused_result)) bool carry_end_probe(struct client *client, struct lane *lane);
 
 /*
- * Bytes of replies have come on the client's own lane: those that the client is to hear go to `pass`, others take
- * their place or none. True: that was all.
+ * Takes reply bytes from the client's private lane. Bytes for the client, or their replacement, go
+ * to `pass`. False if carry does not handle these bytes.
  */
 bool carry_take_bytes(struct client *client, const char *data, size_t n,
                       void (*pass)(struct rider *rider, const char *data, size_t n));
 
-/* True if the client outlives the loss of its lane: what was under way has come back. */
+/*
+ * True if the client stays open when its lane is lost: the call was refused and waits to be sent
+ * again.
+ */
 bool carry_outlives_lane(const struct client *client);
 
-/* The client's link was woken. Safe where nothing is kept. */
+/* Called when the client's link is woken. Continues the kept call. Safe without one. */
 void carry_go_on(struct client *client);
 
-/* The client is closed; carry_free: and nothing calls it any more. Both are safe where nothing was kept. */
+/*
+ * carry_stop is called when the client is closed. carry_free is called later, when nothing refers
+ * to the client any more. Both are safe without a carry.
+ */
 void carry_stop(struct client *client);
 void carry_free(struct client *client);
 
 /* ---- for front/session/multi.h ---- */
 
-/* `request` is to be sent as soon as it can go, with what is known of its call in `carry`. */
+/*
+ * Keeps `request`, to be sent as soon as possible, and records its call in `carry`. False if out of
+ * memory; the client is then closed.
+ */
 __attribute__((warn_unused_result)) bool carry_keep(struct client *client, const struct request *request);
 
 /*
- * The whole error reply is no answer, but says where to go: it is noted what comes next. False: it is an answer. A
- * redirect of another slot, or without one, is over at once: the client hears `-UPSTREAM moved`.
+ * Takes a whole error reply. True if the reply is a refusal: the next step is then recorded. False
+ * if the reply is an answer. A redirect for another slot, or without a slot, ends the call at once.
+ * The client then receives `-UPSTREAM moved`.
  */
 bool carry_read_refusal(struct client *client, struct slice reply);
 
-/* True if carry_read_refusal would look at it: the error is no answer. Nothing is noted. */
+/* True if carry_read_refusal would take this reply as a refusal. Changes nothing. */
 bool carry_is_refusal(const struct client *client, struct slice reply);
 
-/* True if it goes to the node that an ASK has named, behind ASKING: that ASK is not old. */
+/* True if the request goes to the target of an ASK, behind ASKING. An old ASK does not count. */
 bool carry_asks(const struct carry *carry);
 
-/* Where it goes now. NULL: no node is known. */
+/* Returns the node that the request goes to now, NULL if no node is known. */
 struct nodes_row *carry_row(const struct carry *carry);
 
-/* It is not to be sent before its pause is over; the end of its wait is told at once. */
+/* Delays the next sending. The delay doubles each time, up to a maximum. */
 void carry_pause(struct client *client);
 
-/* ASKING in weir's words, if the node needs that. False: out of memory. */
+/* Sends ASKING on the lane. False if out of memory; the client is then closed. */
 __attribute__((warn_unused_result)) bool carry_ask(struct client *client, struct lane *lane);
 
 enum carry_found { CARRY_FOUND, CARRY_FOUND_NONE, CARRY_FOUND_WAITS, CARRY_FOUND_GONE };
 
-/* A lane at the node of carry_row, for the kept request. */
+/* Finds a lane at the node of carry_row for the kept request. */
 enum carry_found carry_find_lane(struct client *client, struct lane **lane);
 
-/* The client hears this in place of the reply, and the call is over. */
+/* Answers the client with `reply` in place of Redis' reply, and ends the call. */
 void carry_answer(struct client *client, struct slice reply);
 
 #endif

@@ -15,11 +15,12 @@
 enum kind { EMULATE, KEYSLOT, ACCEPT, SELECT, REFUSE, PASS };
 
 struct row {
-    struct slice name, sub; /* sub.len 0: whatever follows the name */
-    uint32_t argc;          /* with another number the request is Redis' to refuse; 0: any */
-    uint8_t kind;           /* enum kind */
-    uint8_t word;           /* enum emulated_word, of EMULATE */
-    struct slice reply;     /* of REFUSE */
+    struct slice name, sub; /* an empty `sub` matches any arguments */
+    /* required number of arguments; Redis answers requests with another number; 0: any */
+    uint32_t argc;
+    uint8_t kind;       /* enum kind */
+    uint8_t word;       /* enum emulated_word; for EMULATE */
+    struct slice reply; /* for REFUSE */
 };
 
 #define WORD(text)                                                                                                     \
@@ -31,7 +32,7 @@ struct row {
         "", 0                                                                                                          \
     }
 
-/* The first that fits. */
+/* The first matching row counts. */
 static const struct row rows[] = {
     {WORD("cluster"), WORD("slots"), 2, EMULATE, EMULATED_SLOTS, ANY},
     {WORD("cluster"), WORD("shards"), 2, EMULATE, EMULATED_SHARDS, ANY},
@@ -73,7 +74,10 @@ static bool is_cluster_word(const struct request *request)
 
 /* ---- answers ---- */
 
-/* Where the client reaches weir. False: on a unix socket, and cluster-announce says nothing. */
+/*
+ * Finds the address at which the client reaches weir. False if the client came over a unix socket
+ * and cluster-announce is not set.
+ */
 static bool find_address(const struct client *client, char host[IP_TEXT_MAX], struct emulated *emulated)
 {
     const struct upstream *upstream = client->front->nodes.commons.upstream;
@@ -113,7 +117,7 @@ static enum route tell_slot(struct client *client, const struct request *request
     return answer_with(client, slice_of(text, (size_t)n));
 }
 
-/* A cluster has database 0 alone. */
+/* A cluster has only database 0. */
 static enum route select_database(struct client *client, struct lane *lane, struct request *request)
 {
     int64_t number;
@@ -140,16 +144,22 @@ static enum route answer(struct client *client, struct request *request, const s
     return answer_with(client, SLICE("+OK\r\n"));
 }
 
-/* ---- whether ---- */
+/* ---- routing ---- */
 
-/* Redis' to answer: what is in no cluster mode, and an error whatever the mode. */
+/*
+ * True if Redis answers the request: weir does not emulate the command, or the request is an error
+ * in any mode.
+ */
 static bool is_passed_on(const struct row *row, const struct request *request)
 {
     int64_t number;
     return row->kind == PASS || (row->kind == SELECT && !num_parse(request->args[0], &number));
 }
 
-/* Inside MULTI the lane must hear of what is refused, so that EXEC carries out nothing. */
+/*
+ * Inside MULTI the lane must learn of a refused command: Redis then discards the transaction at
+ * EXEC.
+ */
 static enum route answer_in_multi(struct client *client, struct lane *lane, struct request *request,
                                   const struct row *row)
 {
@@ -161,7 +171,7 @@ static enum route answer_in_multi(struct client *client, struct lane *lane, stru
                         row->kind == REFUSE ? row->reply : SLICE(NOT_SERVED("CLUSTER inside MULTI")));
 }
 
-/* It is charged as any command. */
+/* Charges the request like any command. */
 static enum route pay(struct client *client, struct request *request)
 {
     struct verdict verdict;
@@ -186,7 +196,8 @@ enum route cluster_commands_answer(struct client *client, struct lane *lane, str
     if (transaction_is_open(&client->transaction))
         return answer_in_multi(client, lane, request, row);
     if (client_has_own_lane(client) && client->rider.in_flight > 0) {
-        client_wait_for_replies(client); /* what is on its way may end its subscriptions, or begin them */
+        /* a reply in flight may start or end the client's subscriptions */
+        client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
     if (session_may_only_subscribe(client))

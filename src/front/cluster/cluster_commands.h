@@ -1,11 +1,12 @@
 /*
- * Commands about the cluster itself, of clients in front of one: answered by weir, or refused by
- * name. On one server nothing of it is called but
- * cluster_commands_answer.
+ * Commands about the cluster itself, from clients in front of a Redis Cluster. weir answers these
+ * commands, or refuses them by name.
  *
- * CLUSTER SLOTS and so on tell of one master, which is weir (front/cluster/emulated.h), or are refused as
- * by a server that is in no cluster: cluster-commands. READONLY, READWRITE, ASKING and SELECT 0 are
- * accepted and change nothing. The worker's thread.
+ * CLUSTER SLOTS and its kin describe a cluster of one master, which is weir
+ * (front/cluster/emulated.h). With cluster-commands = refuse weir replies as a server without
+ * cluster support does. READONLY, READWRITE, ASKING and SELECT 0 succeed and change nothing.
+ *
+ * On a single server only cluster_commands_answer is called. The worker's thread.
  */
 #ifndef WEIR_FRONT_CLUSTER_COMMANDS_H
 #define WEIR_FRONT_CLUSTER_COMMANDS_H
@@ -14,8 +15,8 @@
 #include "front/route/request.h"
 
 /*
- * As a step of route: what Redis is not asked about. `lane`: where an open transaction is, else
- * NULL.
+ * A step of route: answers the commands that Redis is not asked about. `lane` is the lane of an
+ * open transaction, else NULL.
  */
 enum route cluster_commands_answer(struct client *client, struct lane *lane, struct request *request);
 

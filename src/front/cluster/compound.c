@@ -19,14 +19,15 @@
 #define CROSSING SLICE("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
 #define NO_CURSOR SLICE("-ERR invalid cursor\r\n")
 
-#define COMPOUNDS_MAX 64 /* of one client at a time (chosen): as many as are in few writes of a library */
+/* of one client at a time (chosen): the size of a few writes of a client library */
+#define COMPOUNDS_MAX 64
 
 static enum fanout fanout_for(const struct request *request)
 {
     return (enum fanout)request->command->fanout;
 }
 
-/* True if its keys lie in several slots. */
+/* True if the keys of the request lie in several slots. */
 static bool is_crossing(const struct request *request)
 {
     return keys_slot(request->command, request->bytes, request->argc) == KEYS_CROSSING;
@@ -37,7 +38,10 @@ static bool is_for_many(enum fanout fanout)
     return fanout == FANOUT_MASTERS || fanout == FANOUT_NODES || fanout == FANOUT_SCAN || fanout == FANOUT_WAIT;
 }
 
-/* True if it is for more than one node as far as its arguments are here. SCAN without a cursor is an error of Redis'. */
+/*
+ * True if the request is for more than one node, judging by the arguments received so far. SCAN
+ * without a cursor is left to Redis, which refuses it.
+ */
 static bool is_fanned_out(const struct client *client, const struct request *request)
 {
     enum fanout fanout = fanout_for(request);
@@ -53,9 +57,9 @@ bool compound_takes(const struct client *client, const struct request *request)
     return is_fanned_out(client, request) || is_crossing(request);
 }
 
-/* ---- a client's compounds ---- */
+/* ---- compounds of a client ---- */
 
-/* NULL: out of memory, and the client is closed. */
+/* Returns NULL if out of memory; the client is then closed. */
 static struct compounds *need_compounds(struct client *client)
 {
     struct extra *extra = client_need_extra(client);
@@ -78,13 +82,16 @@ static struct compound_source *take_source(struct compounds *compounds)
     return source;
 }
 
-/* True if its reply still has a position among the client's: they have not been forgotten meanwhile. */
+/*
+ * True if the reply still has a position among the client's replies. The positions may have been
+ * cleared.
+ */
 static bool has_position(const struct compound *compound)
 {
     return compound->source != NULL && compound->source->source.n_runs > 0;
 }
 
-/* It has no position any more. */
+/* Gives up the position of the reply. */
 static void leave_source(struct compound *compound)
 {
     struct compounds *compounds = compound->client->extra->compounds;
@@ -108,7 +115,7 @@ static void compound_free(struct compound *compound)
     free(compound);
 }
 
-/* ---- the end of one ---- */
+/* ---- the end of a compound ---- */
 
 static void answer(struct compound *compound)
 {
@@ -127,7 +134,7 @@ static void answer(struct compound *compound)
     build_fini(&out);
 }
 
-/* Whatever waits for the end of calls looks again. */
+/* Resumes what waits for the end of the client's calls. */
 static void go_on(struct client *client, bool was_alone)
 {
     if (client_is_closed(client))
@@ -140,7 +147,7 @@ static void go_on(struct client *client, bool was_alone)
         link_wake(&client->link);
 }
 
-/* What it was made for hears of it when it is gone. */
+/* Calls `done`, after the compound is freed. */
 static void tell_done(struct compound *compound)
 {
     struct build out;
@@ -171,9 +178,12 @@ void compound_over(struct compound *compound)
     go_on(client, was_alone);
 }
 
-/* ---- the beginning of one ---- */
+/* ---- the start of a compound ---- */
 
-/* By addresses, which are the same for every weir before the cluster. False: out of memory. */
+/*
+ * Orders the masters by address: the order is then equal in every weir in front of the cluster.
+ * False if out of memory.
+ */
 static bool order_masters(struct compound *compound)
 {
     const struct topology *topology = compound->client->front->nodes.topology;
@@ -185,7 +195,7 @@ static bool order_masters(struct compound *compound)
     return is_done;
 }
 
-/* False: out of memory. */
+/* False if out of memory. */
 static bool fill(struct compound *compound, const struct request *request)
 {
     if (!bytes_add(&compound->request, request->bytes, SIZE_MAX))
@@ -197,7 +207,7 @@ static bool fill(struct compound *compound, const struct request *request)
            slot_split_init(&compound->split, request->command, bytes, request->argc);
 }
 
-/* NULL: out of memory, and the client is closed. */
+/* Returns a new compound, NULL if out of memory; the client is then closed. */
 static struct compound *make(struct client *client, const struct request *request)
 {
     struct compounds *compounds = need_compounds(client);
@@ -222,7 +232,10 @@ static struct compound *make(struct client *client, const struct request *reques
     return compound;
 }
 
-/* Parts of several keys may be refused by themselves: limit/command/key_filter.h. */
+/*
+ * Notes the keys of parts with several keys: Redis may refuse such a part alone
+ * (limit/command/key_filter.h).
+ */
 static void note_keys(const struct compound *compound, const struct command *command)
 {
     const struct slot_split *split = &compound->split;
@@ -235,7 +248,7 @@ static void note_keys(const struct compound *compound, const struct command *com
     }
 }
 
-/* The gate has let it pass. */
+/* Called when the gate has let the request pass. */
 static enum route start(struct client *client, const struct request *request)
 {
     struct compound *compound = make(client, request);
@@ -258,7 +271,7 @@ static enum route start(struct client *client, const struct request *request)
     compound->run = client_extra(client)->spread->order++;
     compound->is_muted = reply_mode_take(&client->reply_mode);
     if (client->reader == READER_NEW && (request->command->flags & CMD_READONLY) != 0)
-        client->reader = READER_ASKS; /* whatever lane of its own it has */
+        client->reader = READER_ASKS; /* regardless of the client's private lane */
     if (compound->is_lent)
         client_wait(client, WAIT_ANSWER);
     note_keys(compound, request->command);
@@ -269,7 +282,9 @@ static enum route start(struct client *client, const struct request *request)
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
-/* ROUTE_GOES_ON: it has passed, and counts as sent. */
+/*
+ * ROUTE_GOES_ON: the gate has let the request pass. If `is_sent`, the request is counted as sent.
+ */
 static enum route ask_gate(struct client *client, struct request *request, bool is_sent)
 {
     struct verdict verdict;
@@ -286,7 +301,10 @@ static enum route ask_gate(struct client *client, struct request *request, bool 
     return ROUTE_GOES_ON;
 }
 
-/* True if its keys may be sent in parts. Redis Cluster, too, says CROSSSLOT to MSET before it misses a value. */
+/*
+ * True if weir may split the request by its keys. MSET with a missing value is not split: Redis
+ * Cluster, too, replies CROSSSLOT before it checks the number of values.
+ */
 static bool may_split(const struct client *client, const struct request *request)
 {
     enum cross_slot how = client->front->nodes.commons.upstream->cross_slot;
@@ -312,8 +330,8 @@ static enum route refuse(struct client *client, struct request *request)
 }
 
 /*
- * How large its parts are is known when they come: the first read of a client is answered before
- * the second goes, and huge ones one after the other.
+ * True if the request must wait because the size of its reply is unknown. A client's second read
+ * waits for the reply to its first. Huge replies are read one at a time.
  */
 static bool must_ask_first(struct client *client, const struct request *request)
 {
@@ -327,7 +345,7 @@ static bool must_ask_first(struct client *client, const struct request *request)
     return false;
 }
 
-/* True if something must be answered before it. */
+/* True if earlier requests must be answered first. */
 static bool must_wait(struct client *client, const struct request *request)
 {
     bool is_lent = is_for_many(fanout_for(request)) && !request->command->is_shareable;
@@ -349,7 +367,7 @@ enum route compound_run(struct client *client, struct request *request)
     return result == ROUTE_GOES_ON ? start(client, request) : result;
 }
 
-/* ---- key by key ---- */
+/* ---- one request for each key ---- */
 
 bool compound_by_keys(struct client *client, struct slice bytes, void (*done)(void *arg, struct slice reply), void *arg)
 {
@@ -372,7 +390,7 @@ bool compound_by_keys(struct client *client, struct slice bytes, void (*done)(vo
     return false;
 }
 
-/* ---- the client ---- */
+/* ---- events of the client ---- */
 
 static struct compound *compound_at(struct list *at)
 {

@@ -24,9 +24,9 @@ static bool is_split(const struct compound *compound)
     return compound->fanout == FANOUT_SLOTS || compound->fanout == FANOUT_WRITTEN;
 }
 
-/* ---- a part is over ---- */
+/* ---- the end of a part ---- */
 
-/* So many more bytes of what has been answered are kept. The client may be closed. */
+/* Adds n bytes to the kept replies. The client may be closed by the call. */
 static void note_kept(struct compound *compound, size_t n)
 {
     struct client *client = compound->client;
@@ -43,7 +43,7 @@ static void keep_reply(struct portion *part, struct slice reply)
         client_close_starved(compound->client);
 }
 
-/* Single keys, with the replies of requests of one key each, in the order of the part. */
+/* Joins the replies of single-key requests, in the order of the part's keys. */
 static void join_keys(struct portion *part)
 {
     struct compound *compound = part->compound;
@@ -66,7 +66,7 @@ static void join_keys(struct portion *part)
     free(replies);
 }
 
-/* One is over that was counted in n_left. The compound may be gone afterwards. */
+/* Decrements n_left. The compound may be freed by the call. */
 static void end_one(struct compound *compound)
 {
     if (--compound->n_left == 0)
@@ -99,7 +99,10 @@ static void part_answered(struct portion *part, struct slice reply)
     part_over(part);
 }
 
-/* Once for each part: it is answered; it will not be, since the client is closed. The compound may be gone afterwards. */
+/*
+ * Called once for each part without a reply, because the client is closed. The compound may be
+ * freed by the call.
+ */
 static void part_lost(struct portion *part)
 {
     part->compound->is_lost = true;
@@ -124,7 +127,7 @@ static void on_lent_reply(struct lent *lent, struct slice reply)
         part_answered(part, reply);
         return;
     }
-    if (!bytes_add(&part->reply, reply, SIZE_MAX)) /* what came of it is counted already */
+    if (!bytes_add(&part->reply, reply, SIZE_MAX)) /* its bytes were counted as they arrived */
         client_close_starved(compound->client);
     part_over(part);
 }
@@ -154,7 +157,7 @@ static const struct hop_ops hop_ops = {
     .on_try_again = on_try_again,
     .on_lost = on_hop_lost,
 };
-/* A single key never hears TRYAGAIN for long: it is here or there. */
+/* A request of one key never receives TRYAGAIN for long: the key is at one of the two nodes. */
 static const struct hop_ops key_ops = {.on_reply = on_hop_reply, .on_lost = on_hop_lost};
 
 static bool is_in_spread(const struct portion *part)
@@ -163,7 +166,10 @@ static bool is_in_spread(const struct portion *part)
     return in_spread->next != NULL && !list_is_empty(in_spread);
 }
 
-/* Where a client is closed by the sending of a hop that has begun, on_lost follows in the end; else the part is lost now. */
+/*
+ * Starts the hop of a part. If the client is closed after the hop has begun, on_lost follows. If
+ * the hop has not begun, the part is lost at once.
+ */
 static void send_hop(struct portion *part, const struct hop_ops *ops, struct build *bytes, int32_t slot,
                      struct nodes_row *row)
 {
@@ -180,7 +186,10 @@ static void send_hop(struct portion *part, const struct hop_ops *ops, struct bui
         part_lost(part);
 }
 
-/* What MSET gives a key that is named again behind it is not sent: single keys travel in any order. */
+/*
+ * Sends the request of a single key. An MSET value is skipped if the same key is named again later:
+ * single-key requests have no order among each other.
+ */
 static void send_key(struct portion *part)
 {
     struct compound *compound = part->compound;
@@ -195,7 +204,7 @@ static void send_key(struct portion *part)
     send_hop(part, &key_ops, &bytes, split->parts[split->keys[part->index].part].slot, NULL);
 }
 
-/* False: out of memory, and nothing is sent. */
+/* False if out of memory; nothing is then sent. */
 static bool send_keys(struct portion *part)
 {
     struct compound *compound = part->compound;
@@ -207,14 +216,14 @@ static bool send_keys(struct portion *part)
     uint32_t key = split->parts[part->index].first;
     for (uint32_t i = 0; i < n; i++, key = split->keys[key].next)
         part->keys[i] = (struct portion){.compound = compound, .whole = part, .index = key};
-    part->n_left = n + 1; /* one more until all are started */
+    part->n_left = n + 1; /* one more until all keys are started */
     for (uint32_t i = 0; i < n; i++)
         send_key(&part->keys[i]);
     key_over(part);
     return true;
 }
 
-/* The slot is on its way, and its keys are at two nodes: each goes by itself. */
+/* The slot migrates, and its keys are at two nodes. Each key continues as a request of its own. */
 static bool on_try_again(struct hop *hop, struct slice request)
 {
     (void)request;
@@ -223,11 +232,11 @@ static bool on_try_again(struct hop *hop, struct slice request)
     return is_split(compound) && compound->split.parts[part->index].n_keys > 1 && send_keys(part);
 }
 
-/* ---- convoys: the parts for one node, in one piece ---- */
+/* ---- convoys: all parts for one node, sent in one piece ---- */
 
-#define CONVOY_ROWS 64 /* what goes to nodes behind these goes part by part */
+#define CONVOY_ROWS 64 /* parts for nodes beyond these rows are sent one by one (chosen) */
 
-/* True if on_lost follows, whatever becomes of the client. */
+/* True if on_lost follows even if the client is closed. */
 static bool is_begun_hop(const struct hop *hop)
 {
     return hop->in_spread.next != NULL && !list_is_empty(&hop->in_spread);
@@ -267,7 +276,10 @@ static void on_convoy_not_run(struct hop *hop, enum not_run row, struct slice re
         part_lost(part);
 }
 
-/* Some other request waits to be sent again: see overtaken.h. Out of memory, this one is taken for any. */
+/*
+ * Another request waits to be sent again and must learn of this one: see overtaken.h. Out of
+ * memory, an empty request is passed, which counts as any request.
+ */
 static void note_run(const struct convoy *convoy, uint32_t part)
 {
     struct build bytes;
@@ -314,7 +326,7 @@ static void on_convoy_lost(struct hop *hop)
     for (uint32_t i = 0; i < convoy->n; i++) {
         bool is_heard = i < convoy->n_heard;
         if (!is_heard || convoy->parts[i].end > begin)
-            part_lost(convoy_part(convoy, i)); /* else it is a hop of its own */
+            part_lost(convoy_part(convoy, i)); /* otherwise the part is a hop of its own */
         begin = is_heard ? convoy->parts[i].end : begin;
     }
     end_one(compound);
@@ -325,7 +337,7 @@ static const struct hop_ops convoy_ops = {.on_lost = on_convoy_lost,
                                           .on_one = on_convoy_one,
                                           .on_replies = on_convoy_replies};
 
-/* With all parts for that row. NULL: out of memory. */
+/* Returns a convoy of all parts for that row, NULL if out of memory. */
 static struct convoy *make_convoy(struct compound *compound, uint16_t row, uint32_t n, struct build *bytes)
 {
     struct convoy *convoy = malloc(sizeof *convoy + n * sizeof convoy->parts[0]);
@@ -346,7 +358,10 @@ static struct convoy *make_convoy(struct compound *compound, uint16_t row, uint3
     return convoy;
 }
 
-/* The `n` parts for that row go at once, if a lane takes them now; else each goes by itself. */
+/*
+ * Sends the `n` parts for that row at once, if a lane is available now. Otherwise each part is sent
+ * alone.
+ */
 static void start_convoy(struct compound *compound, uint16_t row, uint32_t n, struct build *bytes)
 {
     struct client *client = compound->client;
@@ -368,7 +383,7 @@ static void start_convoy(struct compound *compound, uint16_t row, uint32_t n, st
         on_convoy_lost(&convoy->hop);
 }
 
-/* What goes to a node that has a lane goes as one convoy. The parts that are left have no row. */
+/* Sends one convoy to each node that has a lane. Parts that remain have row SLOT_UNSERVED. */
 static void start_convoys(struct compound *compound)
 {
     struct client *client = compound->client;
@@ -382,8 +397,8 @@ static void start_convoys(struct compound *compound)
         compound->parts[i].row = row < n_rows ? row : SLOT_UNSERVED;
         counts[row < n_rows ? row : 0] += row < n_rows;
     }
-    bool is_outdated =
-        spread_is_outdated(client_extra(client)->spread, &client->front->nodes); /* behind the rows: slot_map.h */
+    /* read after the rows: slot_map.h */
+    bool is_outdated = spread_is_outdated(client_extra(client)->spread, &client->front->nodes);
     for (uint32_t i = 0; is_outdated && i < compound->n_parts; i++)
         compound->parts[i].row = SLOT_UNSERVED;
     for (uint16_t row = 0; row < n_rows && !is_outdated; row++)
@@ -402,9 +417,12 @@ static void free_convoys(struct compound *compound)
     compound->convoys = NULL;
 }
 
-/* ---- beginning ---- */
+/* ---- the start ---- */
 
-/* A hop begins by itself; a lent lane is asked whether it has begun. */
+/*
+ * A hop initialises itself when it begins. Lent parts are zeroed, because lent_is_on is called for
+ * parts that have not begun.
+ */
 static struct portion *new_parts(const struct compound *compound, uint32_t n)
 {
     if (compound->is_lent)
@@ -462,7 +480,7 @@ static void start_at_row(struct portion *part, const struct request *request, st
     send_hop(part, &hop_ops, &bytes, KEYS_NO_SLOT, row);
 }
 
-/* SCAN with the cursor of the master, and all that follows it. */
+/* Builds SCAN with the cursor of one master and the remaining arguments. */
 static void put_scan(const struct compound *compound, struct build *out)
 {
     struct argv_walk walk;
@@ -496,8 +514,8 @@ static void start_scan(struct compound *compound)
 /* ---- WAIT ---- */
 
 /*
- * The places that WAIT asks have a wrote_at from `least` on; how many there are. What may be lost at one, of which a
- * WAIT has told, is told again only until the client has written anywhere.
+ * Returns the number of places that WAIT asks: those with a wrote_at of at least *least. A place
+ * marked WROTE_TOLD is asked again only until the client's next write at any place.
  */
 static uint32_t count_written(const struct client *client, uint32_t *least)
 {
@@ -591,7 +609,9 @@ bool parts_start_keys(struct compound *compound)
 
 /* ---- the reply ---- */
 
-/* The cursor tells which master is next. An error is passed on. */
+/*
+ * Builds the reply to SCAN. The cursor of the reply encodes the next master. An error is passed on.
+ */
 static void join_scan(const struct compound *compound, struct slice reply, struct build *out)
 {
     struct slice cursor;
@@ -647,11 +667,11 @@ void parts_join(const struct compound *compound, struct build *out)
     free(replies);
 }
 
-/* ---- the end ---- */
+/* ---- events of the client ---- */
 
 void parts_go_on(struct compound *compound)
 {
-    compound->n_left++; /* it stays until all have looked */
+    compound->n_left++; /* keeps the compound until all parts are done */
     for (uint32_t i = 0; compound->is_lent && i < compound->n_parts; i++)
         lent_go_on(&compound->parts[i].way.lent);
     end_one(compound);

@@ -1,8 +1,9 @@
 /*
- * The parts of a compound (compound.h): what each is sent, where it goes, and its reply.
+ * The parts of a compound (compound.h): the request of each part, its node, and its reply.
  *
- * A part is over once: when its reply is there, or when it is lost. A part of several keys that hears TRYAGAIN
- * becomes as many single keys, with replies that are joined to its own. The worker's thread.
+ * A part ends once: with its reply, or as lost. A part of several keys that receives TRYAGAIN
+ * becomes one request for each key. The replies to these requests are joined to the reply of the
+ * part. The worker's thread.
  */
 #ifndef WEIR_FRONT_COMPOUND_PARTS_H
 #define WEIR_FRONT_COMPOUND_PARTS_H
@@ -20,96 +21,114 @@
 
 struct compound;
 
-/* The parts of one compound that go to one node, and have found a lane there: a train of hop.h. */
+/*
+ * The parts of one compound that go to one node on a lane available at the start. A convoy is a
+ * train (front/route/hop.h).
+ */
 struct convoy {
     struct hop hop;
     struct compound *compound;
     struct convoy *next;  /* in compound.convoys */
-    struct bytes replies; /* to all of them, once the last has come */
-    uint32_t n, n_heard;  /* parts; of them, those with a reply, or not run */
+    struct bytes replies; /* replies to all parts, set when the last has arrived */
+    uint32_t n, n_heard;  /* number of parts; number of parts answered or not run */
     struct convoy_part {
         uint32_t part;
-        size_t end; /* of its reply in the replies; empty: it was not run, and is a hop of its own */
+        /*
+         * end of this part's reply in `replies`; empty reply: not run, continued as a hop of its
+         * own
+         */
+        size_t end;
     } parts[];
 };
 
 struct portion {
     struct compound *compound;
-    struct portion *whole;  /* of which this is one key; NULL: it is none */
-    struct portion *keys;   /* the single keys that it has become; heap; NULL: it has not */
-    uint32_t n_left;        /* of these, not over */
-    uint32_t index;         /* in the compound; of a single key its index in the request */
+    struct portion *whole; /* the part that this single key belongs to; NULL: not a single key */
+    struct portion *keys;  /* the single keys that the part was split into; heap; NULL: not split */
+    uint32_t n_left;       /* unfinished entries of `keys` */
+    /* number of the part in the compound; for a single key its number in the request */
+    uint32_t index;
     struct bytes reply;     /* heap */
-    struct slice in_convoy; /* its reply, where it came in a convoy's */
-    uint16_t row;           /* SLOT_UNSERVED: it goes by itself */
+    struct slice in_convoy; /* the part's reply inside the replies of a convoy */
+    uint16_t row;           /* row of the part's convoy; SLOT_UNSERVED: sent alone */
     bool is_over;
     union {
         struct hop hop;
-        struct lent lent; /* compound.is_lent */
+        struct lent lent; /* if compound.is_lent */
     } way;
 };
 
-/* Where the reply stands among the client's: kept for reuse, for front/route/replies.h may remember it after its run has ended. */
+/*
+ * The position of the reply among the client's replies. Kept for reuse, because
+ * front/route/replies.h may refer to the source after the end of its run.
+ */
 struct compound_source {
     struct reply_source source;
     struct compound_source *next; /* in compounds.sources */
 };
 
-/* All of one client. */
+/* All compounds of one client. */
 struct compounds {
     struct list all;                 /* struct compound, oldest first */
-    struct compound_source *sources; /* that none has now; heap */
+    struct compound_source *sources; /* unused sources; heap */
 };
 
 struct compound {
-    struct list in_client; /* compounds.all */
+    struct list in_client; /* in compounds.all */
     struct client *client;
-    struct compound_source *source; /* NULL: it has no position yet, or any more */
-    struct bytes request;           /* a copy, while it is under way */
-    struct slot_split split;        /* FANOUT_SLOTS, FANOUT_WRITTEN */
-    struct scan_order order;        /* FANOUT_SCAN */
+    struct compound_source *source; /* NULL: the reply has no position */
+    struct bytes request;           /* copy, while the compound is unfinished */
+    struct slot_split split;        /* for FANOUT_SLOTS, FANOUT_WRITTEN */
+    struct scan_order order;        /* for FANOUT_SCAN */
     struct scan_place place;
     struct portion *parts;
     struct convoy *convoys; /* of its parts; heap */
     uint32_t n_parts;
-    uint32_t n_left; /* parts and convoys that are not over, and one while they are being started */
-    uint64_t bytes;  /* of replies that are kept */
-    void (*done)(void *arg,
-                 struct slice reply); /* hears its end in the client's place; NULL: it is a request of its own */
+    uint32_t n_left; /* unfinished parts and convoys, plus one while parts are being started */
+    uint64_t bytes;  /* bytes of the kept replies */
+    /*
+     * called with the reply instead of answering the client; NULL: the compound is a client's
+     * request
+     */
+    void (*done)(void *arg, struct slice reply);
     void *arg;
     uint64_t tag;
-    uint32_t run; /* its position in replies, where its hops have their order from; not used key by key */
+    /* position in replies.h, which orders its hops; unused for key-by-key compounds */
+    uint32_t run;
     uint64_t arrived_ns;
     uint32_t waited_us;
     uint8_t fanout; /* enum fanout */
     uint8_t join;   /* enum join */
     uint8_t counted;
-    bool
-        is_lent; /* its parts go on lent lanes; the client waits for its end before it asks for anything more: WAIT_ANSWER */
-    bool is_muted; /* its reply is thrown away */
+    /* parts go on lent lanes; the client's next request waits for the end: WAIT_ANSWER */
+    bool is_lent;
+    bool is_muted; /* the reply is discarded */
     bool is_lost;  /* a part will not be answered: the client is closed, or about to be */
 };
 
-/* compound.c: all parts are over. */
+/* Called when all parts have ended; in compound.c. */
 void compound_over(struct compound *compound);
 
-/* Begin: parts go to their slots, to the masters, to all nodes. False: out of memory, and the client is closed. */
+/*
+ * Starts the parts: to their slots, to all masters, or to all nodes. False if out of memory; the
+ * client is then closed.
+ */
 bool parts_start(struct compound *compound, const struct request *request);
 
-/* The same of a compound of one slot, with keys that go one by one. */
+/* Starts a compound of one slot with one request for each key. False as for parts_start. */
 bool parts_start_keys(struct compound *compound);
 
-/* True if the client has written, so that there are masters for WAIT. */
+/* True if the client has written to a master that WAIT can ask. */
 bool parts_has_written(const struct client *client);
 
-/* What the parts have answered, as one reply. */
+/* Joins the replies of the parts to one reply. */
 void parts_join(const struct compound *compound, struct build *out);
 
-/* Parts on lent lanes look again; are let go. */
+/* parts_go_on continues parts on lent lanes. parts_leave detaches these parts. */
 void parts_go_on(struct compound *compound);
 void parts_leave(struct compound *compound);
 
-/* The client has ended its side: what blocks is given up. */
+/* Called when the client has half-closed: parts that block are given up. */
 void parts_hurry(struct compound *compound);
 
 void parts_free(struct compound *compound);

@@ -8,9 +8,10 @@
 #include "resp/element.h"
 
 #define ID_ROOM 41
-#define BUS 10000 /* from the port of clients to that of the bus, which nobody dials */
+/* offset from a node's client port to its cluster bus port; no client dials the bus port */
+#define BUS 10000
 
-/* ---- what weir says ---- */
+/* ---- replies that weir builds ---- */
 
 static void print_id(const struct emulated *emulated, char out[ID_ROOM])
 {
@@ -24,7 +25,7 @@ static void print_id(const struct emulated *emulated, char out[ID_ROOM])
              (unsigned long long)(words[2] & 0xffffffff));
 }
 
-/* In RESP3 a text that is for people; a bulk else. */
+/* Adds a verbatim string in RESP3, a bulk in RESP2. */
 static void build_text(struct build *out, struct slice text)
 {
     if (!out->is_resp3) {
@@ -118,9 +119,9 @@ void emulated_reply(enum emulated_word word, const struct emulated *emulated, st
     }
 }
 
-/* ---- what a node says ---- */
+/* ---- replies of a node ---- */
 
-/* Copy `text` with `now` in the place of the first `before`. False: there is none. */
+/* Copies `text` with the first `before` replaced by `now`. False if `before` does not occur. */
 static bool replace(struct slice text, struct slice before, struct slice now, struct build *out)
 {
     const char *at = memmem(text.at, text.len, before.at, before.len);
@@ -138,7 +139,7 @@ bool emulated_hello(struct slice reply, struct build *out)
     return replace(reply, SLICE("$4\r\nmode\r\n$7\r\ncluster\r\n"), SLICE("$4\r\nmode\r\n$10\r\nstandalone\r\n"), out);
 }
 
-/* What a bulk or a text for people holds. False: it is neither. */
+/* Finds the content of a bulk or verbatim string. False if the reply has another type. */
 static bool read_text(struct slice reply, struct slice *text)
 {
     struct element_head head;

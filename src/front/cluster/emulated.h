@@ -1,9 +1,9 @@
 /*
- * The cluster of one master that clients in front of a Redis Cluster are told of: weir, which
- * serves all slots. So the client of a cluster stays behind weir, and the client of a single server
- * does not turn to cluster mode.
+ * The one-master cluster that weir presents to clients in front of a Redis Cluster. The one master
+ * is weir, which serves all slots. A cluster client thus keeps its connections to weir, and a
+ * client for a single server does not switch to cluster mode.
  *
- * Pure: replies are built, and replies of a node changed; nothing is sent. Any thread.
+ * Pure: the functions build replies or change replies of a node, and send nothing. Any thread.
  */
 #ifndef WEIR_FRONT_EMULATED_H
 #define WEIR_FRONT_EMULATED_H
@@ -15,26 +15,26 @@
 #include "resp/build.h"
 
 struct emulated {
-    struct slice host; /* where the client reaches weir */
+    struct slice host; /* the address at which the client reaches weir */
     uint16_t port;
-    bool is_tls;      /* that port speaks TLS */
-    bool is_before_7; /* the replies are those of Redis 6.2 */
+    bool is_tls;      /* `port` speaks TLS */
+    bool is_before_7; /* replies have the form of Redis 6.2 */
 };
 
 enum emulated_word { EMULATED_SLOTS, EMULATED_SHARDS, EMULATED_NODES, EMULATED_INFO, EMULATED_MYID };
 
-/* The reply to CLUSTER SLOTS and so on. The master's name depends on its address alone. */
+/* Builds the reply to a CLUSTER subcommand. The master's node id depends on its address alone. */
 void emulated_reply(enum emulated_word word, const struct emulated *emulated, struct build *out);
 
 /*
- * A node's reply to HELLO with `standalone` as its mode. False: it says nothing of a cluster, and
- * *out is to be ignored.
+ * Copies a node's HELLO reply with `standalone` as its mode. False if the reply names no cluster
+ * mode; *out is then invalid.
  */
 bool emulated_hello(struct slice reply, struct build *out);
 
 /*
- * A node's reply to INFO with `standalone` as redis_mode (Valkey: server_mode), and with a section
- * of weir's own, which names the node. False: it is an error, and *out is to be ignored.
+ * Copies a node's INFO reply with `standalone` as redis_mode (Valkey: server_mode). A section of
+ * weir follows, which names the node. False if the reply is an error; *out is then invalid.
  */
 bool emulated_info(struct slice reply, const char *node, struct build *out);
 

@@ -8,10 +8,11 @@
 #include "quota/splice.h"
 #include "resp/scan.h"
 
-#define GATHER_MAX (8 << 20) /* a reply of more bytes is passed on as it is */
+#define GATHER_MAX (8 << 20) /* bytes; a longer reply is passed on unchanged (chosen) */
 
 struct gather {
-    struct bytes reply; /* as far as it has come, behind pushes and messages that came before it */
+    /* push messages and messages that came first, then the reply received so far */
+    struct bytes reply;
     size_t request_len;
     char request[];
 };
@@ -54,7 +55,7 @@ bool gather_take(struct client *client, const char *data, size_t n)
     return false;
 }
 
-/* The reply is the last frame; *before: what came before it. */
+/* Returns the last frame, which is the reply. *before holds the bytes in front of the reply. */
 static struct slice last_frame(struct slice bytes, struct slice *before)
 {
     struct reply_scan scan = {0};
@@ -69,7 +70,7 @@ static struct slice last_frame(struct slice bytes, struct slice *before)
     return slice_of(bytes.at + start, bytes.len - start);
 }
 
-/* False: the reply stays as it is. */
+/* False if the reply stays unchanged. */
 static bool change(struct client *client, const struct gather *gather, enum effect effect, struct slice reply,
                    struct build *out)
 {

@@ -1,10 +1,12 @@
 /*
- * Replies of Redis that weir changes. Such a reply is gathered, and passed on once it is whole.
+ * Replies of Redis that weir changes. Such a reply is buffered, and passed on once it is complete.
  *
- * weir's own commands are added to the replies to COMMAND. In front of a Redis Cluster HELLO and INFO
- * say that the server is in no cluster, and INFO names the node (front/cluster/emulated.h). A reply is
- * gathered only while no other request is in flight, so that all bytes belong to it. The worker's
- * thread.
+ * weir adds its own commands to the replies to COMMAND. In front of a Redis Cluster, weir changes
+ * HELLO and INFO to report a standalone server, and INFO also names the node
+ * (front/cluster/emulated.h).
+ *
+ * Invariant: a reply is gathered only while no other request is in flight, hence all bytes belong
+ * to that reply. The worker's thread.
  */
 #ifndef WEIR_FRONT_GATHER_H
 #define WEIR_FRONT_GATHER_H
@@ -19,18 +21,22 @@
 bool gather_is_due(const struct client *client, enum effect effect);
 
 /*
- * Such a request has been sent. The client waits for the reply, which is gathered with a copy of
- * `request`: of COMMAND the request, else empty. Out of memory: the reply is passed on as it is.
+ * Called when a request with such an effect has been sent. The client waits for the reply. The
+ * reply is gathered with a copy of `request`, which is the request for COMMAND and empty otherwise.
+ * Out of memory, the reply is passed on unchanged.
  */
 void gather_begin(struct client *client, struct slice request);
 
-/* Keep these bytes of a reply. False: pass them on, behind what was gathered, which has been. */
+/*
+ * Buffers the next bytes of the reply. False if the caller passes these bytes on itself: the reply
+ * is too long, or memory is out. The bytes buffered before have then been passed on.
+ */
 __attribute__((warn_unused_result)) bool gather_take(struct client *client, const char *data, size_t n);
 
-/* The request with this effect has been answered: the client gets the reply, and goes on. */
+/* Called when the request with this effect is answered. The client gets the reply and resumes. */
 void gather_end(struct client *client, enum effect effect);
 
-/* Forget what was gathered. Safe when nothing is being gathered. */
+/* Frees the buffered reply. Safe when nothing is being gathered. */
 void gather_drop(struct client *client);
 
 #endif

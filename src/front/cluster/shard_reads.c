@@ -4,8 +4,10 @@
 #include "front/route/place.h"
 #include "front/client/read_side.h"
 
-#define AVOID_NS (10 * NS_PER_S) /* a replica that takes no client is left alone for so long (chosen) */
-#define HOLD_NS NS_PER_S         /* a client is held at most once in so long, for 20 ms at most (commons_wake_soon) */
+/* a replica that refuses a client is not tried for this long (chosen) */
+#define AVOID_NS (10 * NS_PER_S)
+/* least time between two waits of a client; each lasts at most 20 ms (commons_wake_soon) */
+#define HOLD_NS NS_PER_S
 #define NO_ROW SIZE_MAX
 
 static const struct topology *topology_of(const struct client *client)
@@ -42,7 +44,11 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* When the client heard of the shard last elsewhere than from this replica, or from this one before it was in doubt. */
+/*
+ * Returns the latest time (ns) at which the client received a reply of the shard from another node
+ * than this replica. The last reply of this replica counts, too, if its state has become doubtful
+ * since.
+ */
 static uint64_t heard_elsewhere(const struct client *client, size_t row, size_t master)
 {
     const struct topology *topology = topology_of(client);
@@ -59,7 +65,10 @@ static uint64_t heard_elsewhere(const struct client *client, size_t row, size_t 
     return own != NULL && own->doubts != reach_doubts(reach) ? later(heard_ns, own->heard_ns) : heard_ns;
 }
 
-/* As of when its state is, if it is in sync and takes the client; else 0. */
+/*
+ * Returns the time (ns) up to which the replica's state is known to be current. Returns 0 if the
+ * replica is not in sync, or does not accept the client.
+ */
 static uint64_t as_of(const struct client *client, size_t row)
 {
     const struct nodes_row *at = client->front->nodes.rows[row];
@@ -77,7 +86,10 @@ static bool may_read_at(const struct client *client, size_t row, size_t master)
     return as_of_ns != 0 && as_of_ns > heard_elsewhere(client, row, master);
 }
 
-/* The n-th of the master's replicas, from `first` on, that may be read from; NO_ROW: none may. */
+/*
+ * Returns the first readable replica of the master, counted cyclically from number `first`. NO_ROW
+ * if no replica is readable.
+ */
 static size_t find(const struct client *client, size_t master, size_t first, size_t n_replicas)
 {
     const struct topology *topology = topology_of(client);
@@ -102,7 +114,10 @@ static bool wants(const struct client *client, const struct request *request)
            (settings_of(client)->reads == READS_REPLICAS || reading->has_asked);
 }
 
-/* Which of the master's replicas the client takes first; false: it reads from the master. */
+/*
+ * Sets *first to the number of the replica that the client prefers. False if the client reads from
+ * the master.
+ */
 static bool choose(const struct client *client, const struct request *request, size_t master, size_t *first,
                    size_t *n_replicas)
 {
@@ -114,7 +129,8 @@ static bool choose(const struct client *client, const struct request *request, s
         *n_replicas += is_replica_of(topology, i, master);
     if (*n_replicas == 0)
         return false;
-    bool has_share = settings_of(client)->reads == READS_REPLICAS; /* the master has one, too */
+    /* the master takes a share of the reads, too */
+    bool has_share = settings_of(client)->reads == READS_REPLICAS;
     size_t choice = read_side_of(client)->number % (*n_replicas + has_share);
     *first = choice - has_share;
     return !has_share || choice > 0;

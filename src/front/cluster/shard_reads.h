@@ -1,19 +1,25 @@
 /*
- * Which reads of a cluster's client go to a replica of the slot's master (reads = asked, reads = replicas).
+ * Decides which reads of a cluster's client go to a replica of the slot's master (reads = asked,
+ * reads = replicas).
  *
- * A replica is read from while it is in sync (upstream/node/offsets.h), and while its state is as of a later time
- * than all that
- * the client has heard of this shard elsewhere: from the master, from another replica, and as weir's own replies to
- * what is
- * no plain command. So a client reads its own writes, and does not go back in time. Reads and writes of one shard are
- * never in flight at two of its nodes: the next request waits until the others are answered (shard_reads_must_wait). A
- * replica
- * that refuses the client, or lets no lane be opened, is left alone for a while. Parts of a command over several
- * slots, and
- * what needs a lane of its own, go to the masters. A client that reads on without a pause would stay at the master
- * for ever, as each answer is later than what a replica is known to have: once a second it is held for a moment.
+ * Invariant: a client reads its own writes, and never an older state than it has seen. A replica is
+ * read only while both conditions hold:
+ * - the replica is in sync (upstream/node/offsets.h);
+ * - the replica's known state is later than all replies for this shard that the client got
+ *   elsewhere. Elsewhere is the master, another replica, or weir itself for stateful commands.
  *
- * The worker's thread. Of clients with a read_side; of others, and on one server, nothing is to be called.
+ * Requests for one shard are never in flight at two of its nodes. The next request waits until the
+ * earlier ones are answered (shard_reads_must_wait).
+ *
+ * A replica that refuses the client, or to which no lane can be opened, is not tried for AVOID_NS.
+ * Parts of commands over several slots go to the masters. Requests that need a private lane do,
+ * too.
+ *
+ * A client that reads without a pause would stay at the master for ever, because each reply is
+ * later than the replica's known state. Such a client waits for a moment once a second.
+ *
+ * The worker's thread. The functions are called only for clients with a read_side, and only on a
+ * cluster.
  */
 #ifndef WEIR_FRONT_SHARD_READS_H
 #define WEIR_FRONT_SHARD_READS_H
@@ -24,26 +30,33 @@
 #include "front/route/request.h"
 #include "front/cluster/spread.h"
 
-/* Where the request goes: a replica of this master, or the master. */
+/* Returns the row that the request goes to: a replica of this master, or the master. */
 struct nodes_row *shard_reads_row(const struct client *client, const struct request *request, struct nodes_row *master);
 
 /*
- * The request goes to this row. True: that is the master, though a replica is in sync, and the client waits for a
- * moment
- * until the replica is known to have all that the client has heard; its link will be woken. At most once a second.
+ * Called for a request that goes to `row`. True if the client must wait for a moment: `row` is the
+ * master, and a replica in sync will soon be known to hold all that the client has seen. The
+ * client's link is woken then. At most once a second for a client.
  */
 bool shard_reads_hold(struct client *client, const struct request *request, const struct nodes_row *row);
 
 /*
- * True if calls of the client are in flight at another node of the row's shard, or the row is a replica's and parts
- * of a command over several slots are under way, sent or not. Of a client with a spread.
+ * True if calls of the client are in flight at another node of the row's shard. Also true if the
+ * row is a replica and parts of a command over several slots are unfinished, sent or not. The
+ * client has a spread.
  */
 bool shard_reads_must_wait(const struct client *client, const struct nodes_row *row);
 
-/* True if calls of the client are in flight at a replica: a write that goes to several shards must not overtake them. */
+/*
+ * True if calls of the client are in flight at a replica. A write to several shards must not
+ * overtake those calls.
+ */
 bool shard_reads_are_under_way(const struct client *client);
 
-/* No lane can be had at the place. True: it is at a replica, which is left alone now; the master is to be asked. */
+/*
+ * Called when no lane is available at the place. True if the place is at a replica: the replica is
+ * then avoided for AVOID_NS, and the caller asks the master.
+ */
 bool shard_reads_give_up(struct place *place);
 
 #endif

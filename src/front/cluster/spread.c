@@ -48,7 +48,7 @@ struct place *spread_place_at(const struct spread *spread, const struct node *no
     return NULL;
 }
 
-/* ---- the place that comes next ---- */
+/* ---- the order of replies ---- */
 
 static struct reply_turn *turn_at(const struct spread *spread, uint32_t position)
 {
@@ -63,7 +63,7 @@ static void shed_turns(struct spread *spread, struct pool *pool)
     spread->capacity = 0;
 }
 
-/* Room for a turn, and for the end of its stretch. False: out of memory. */
+/* Reserves room for one entry and for the end of its group. False if out of memory. */
 static bool make_room(struct spread *spread, struct pool *pool)
 {
     if (spread->tail - spread->head + 2 <= spread->capacity)
@@ -99,7 +99,7 @@ bool spread_turn_slowly(struct spread *spread, struct replies *replies, struct p
     return true;
 }
 
-/* The stretch is a run of replies, and ends with the newest turn. */
+/* Ends the open group as a run of replies; the newest entry is the last of the group. */
 static void end_run(struct spread *spread, struct replies *replies)
 {
     spread->is_open = spread->is_run = false;
@@ -143,7 +143,7 @@ static struct slice behind(struct slice bytes, size_t n)
     return slice_of(bytes.at + n, bytes.len - n);
 }
 
-/* How many replies these bytes end, which follow those that have been scanned. */
+/* Returns how many replies end in these bytes. The bytes follow those that `scan` has read. */
 static uint32_t count_replies(struct reply_scan *scan, struct slice bytes)
 {
     uint32_t n = 0;
@@ -156,7 +156,7 @@ static uint32_t count_replies(struct reply_scan *scan, struct slice bytes)
     return n;
 }
 
-/* Of those in the strand. It ends where a reply does. */
+/* Returns the number of replies in the strand. A strand ends at the end of a reply. */
 static uint32_t count_kept(const struct place *place)
 {
     struct reply_scan scan = place->scan;
@@ -192,24 +192,24 @@ uint32_t spread_order_of(const struct spread *spread, const struct place *place)
     return spread->order;
 }
 
-/* ---- what comes, and goes ---- */
+/* ---- receiving and passing on ---- */
 
-/* What is being put out, while it is. */
+/* State of passing replies on, for the duration of one call. */
 struct going {
     struct spread *spread;
     struct replies *replies;
     const struct spread_outlet *outlet;
-    bool is_over; /* nothing more can go */
+    bool is_over; /* nothing more can be passed on */
     bool is_starved;
 };
 
-/* Some bytes of replies, and how many these end. */
+/* A number of reply bytes, and the number of replies that end in those bytes. */
 struct part {
     size_t len;
     uint32_t n;
 };
 
-/* At most `most` replies. */
+/* Scans at most `most` replies. */
 static struct part scan_part(struct place *place, struct slice bytes, uint32_t most)
 {
     struct part part = {0, 0};
@@ -223,14 +223,15 @@ static struct part scan_part(struct place *place, struct slice bytes, uint32_t m
                 continue;
         }
         enum scan_result result = reply_scan(&place->scan, rest.at, rest.len, &used);
-        part.len += result == SCAN_BAD ? rest.len : used; /* never: the lane has scanned it */
+        /* SCAN_BAD is impossible: the lane has scanned these bytes */
+        part.len += result == SCAN_BAD ? rest.len : used;
         part.n += result == SCAN_FRAME;
         place->is_in_frame = result != SCAN_FRAME;
     }
     return part;
 }
 
-/* False: no more. */
+/* Passes the bytes on. False if nothing more can be passed on. */
 static bool put(struct going *going, struct slice bytes, bool is_whole)
 {
     const struct spread_outlet *outlet = going->outlet;
@@ -245,7 +246,7 @@ static bool put(struct going *going, struct slice bytes, bool is_whole)
     return !going->is_over;
 }
 
-/* What waited for the end of what has gone. */
+/* Flushes replies that waited behind the bytes just passed on. False if out of memory. */
 static bool end_going(struct going *going)
 {
     struct spread *spread = going->spread;
@@ -256,7 +257,7 @@ static bool end_going(struct going *going)
     return !going->is_starved;
 }
 
-/* The place that came next has given n replies. */
+/* Called when the first place in the order has delivered n replies. */
 static void note_given(struct spread *spread, uint32_t n)
 {
     struct reply_turn *turn = turn_at(spread, spread->head);
@@ -266,7 +267,7 @@ static void note_given(struct spread *spread, uint32_t n)
     spread->head += turn->n == 0;
 }
 
-/* The oldest stretch has been answered. False: no more. */
+/* Called when the oldest group is answered. False if nothing more can be passed on. */
 static bool end_stretch(struct going *going)
 {
     struct spread *spread = going->spread;
@@ -278,7 +279,9 @@ static bool end_stretch(struct going *going)
     return spread->head != spread->tail;
 }
 
-/* Of the strand of the place that comes next. False: no more. */
+/*
+ * Passes on a piece from the strand of the first place in the order. False if nothing more can go.
+ */
 static bool put_strand(struct going *going)
 {
     struct spread *spread = going->spread;
@@ -314,7 +317,7 @@ bool spread_go_on(struct spread *spread, struct replies *replies, const struct s
     return end_going(&going);
 }
 
-/* True if it is the turn of the place, and nothing of its has come before. */
+/* True if the place is first in the order and its strand is empty. */
 static bool may_go(const struct spread *spread, const struct place *place)
 {
     return spread->head != spread->tail && turn_at(spread, spread->head)->place == place && place->strand.first == NULL;
@@ -374,7 +377,7 @@ void spread_forget(struct spread *spread, struct replies *replies)
     spread->is_open = spread->is_run = false;
 }
 
-/* ---- all of them ---- */
+/* ---- all places ---- */
 
 static void want_idle(struct place *place)
 {

@@ -1,33 +1,33 @@
 /*
- * A client of a cluster, at all nodes that it uses: its places, and the order of what it hears.
+ * All nodes that one client of a cluster uses: the client's places, and the order of its replies.
  *
  *     client ---- spread ---- place at node 1 ---- shared lane to node 1, calls of many clients
  *                        \--- place at node 2 ---- shared lane to node 2
- *                         \-- hop                  one request by itself (front/route/hop.h)
+ *                         \-- hop                  one single request (front/route/hop.h)
  *
- * Two sides, never with calls in flight at the same time:
- *   main    client.rider: what needs a lane of its own (MULTI, WATCH, EVAL, BLPOP, SUBSCRIBE, what is large), and what
- *           changes the session (HELLO, SELECT)
- *   places  one for each node: plain commands with keys of one slot, at all nodes at the same time
- * What needs the other side waits until all calls of the client are answered
- * (client_wait_for_replies). Messages of a subscribed lane go on meanwhile.
+ * Two sides, which never have calls in flight at the same time:
+ *   main    client.rider: requests that need a private lane (MULTI, WATCH, EVAL, BLPOP, SUBSCRIBE,
+ *           large requests), and requests that change the session (HELLO, SELECT)
+ *   places  one for each node: plain commands with keys of one slot, at all nodes at once
+ * A request that needs the other side waits until all calls of the client are answered
+ * (client_wait_for_replies). Messages on a subscribed lane are passed on meanwhile.
  *
  * Order of execution, per key: requests for a slot go to one node, on one lane, in their order.
  * When the node of any slot changes (spread.version), the client's next request waits until all
- * that is in flight at places is answered. While a hop is not on its way in that order nothing
- * newer is taken: WAIT_AGAIN.
+ * requests in flight at places are answered. While a hop is not yet sent in order, no newer request
+ * is taken: WAIT_AGAIN.
  *
- * Order of replies: spread.turns says which place answers next, and how many replies in a row. What
- * another place answers meanwhile waits in its strand. To front/route/replies.h all places are one source:
- * a run for each stretch of calls at places, with a compound or what weir says in between. With
- * nothing of that kind replies are idle.
+ * Order of replies: spread.turns says which place answers next, and how many replies in a row.
+ * Early replies of another place wait in that place's strand. For front/route/replies.h all places
+ * are one source. Each group of consecutive requests at places is one run there. Compounds and
+ * weir's own replies stand between the runs. Without compounds or own replies, replies.h is idle.
  *
  *   requests   GET a   GET b   GET c   MGET d e   GET f
- *   turns      1       2 2             end        1        place and replies; `end`: of a stretch
+ *   turns      1       2 2             end        1        place and replies; `end`: of a group
  *   replies    \__ run ____________/   compound   \ run
  *
- * Owner: the client, extra.spread; its worker's thread. On one server there is none. Knows of no
- * client.
+ * Owner: the client, extra.spread; its worker's thread. On a single server no spread exists. A
+ * spread knows nothing of struct client.
  */
 #ifndef WEIR_FRONT_SPREAD_H
 #define WEIR_FRONT_SPREAD_H
@@ -46,90 +46,103 @@
 
 struct client;
 
-#define SPREAD_TURNS_KEPT 32 /* a ring of no more is kept while it is empty */
-#define WROTE_TOLD 1U        /* place.wrote_at: what it wrote there may be lost, and a WAIT has told of that */
+#define SPREAD_TURNS_KEPT 32 /* an empty ring of at most this capacity is kept (chosen) */
+/* place.wrote_at: writes there may be lost, and a WAIT has reported the loss */
+#define WROTE_TOLD 1U
 
-/* The rider of the client's requests on the shared lane to one node: front/route/place.h. */
+/* The lane user of the client's requests on the shared lane to one node: front/route/place.h. */
 struct place {
     struct rider rider;
     struct client *client;
     struct nodes_row *row;
-    struct list in_retired;       /* in spread.retired; itself while its node is in the topology */
-    struct lease shared;          /* on the shared lane there */
-    struct early strand;          /* of its replies, those that may not go yet */
-    struct reply_scan scan;       /* of those that may go, where the last of them ends */
-    uint32_t n_turns;             /* of its replies, those that the client has not got */
-    struct unanswered unanswered; /* its requests under way */
-    struct proof proof;           /* that the node takes the client's words */
-    struct question question;     /* whether it does; question.login NULL: it is not being asked */
-    char *refusal;                /* why no lane could be had, in Redis' words or weir's; heap; NULL: none */
-    uint32_t epoch;               /* of the node, when the client came there; see node_epoch */
-    uint32_t n_hops;              /* hops that are in flight there, ... */
-    const struct lane *hop_lane;  /* ... on this lane, while there are some */
-    uint32_t wrote_at;            /* when it last wrote there, as coverage_time has it; 0: it has not; WROTE_TOLD */
-    uint64_t heard_ns;            /* when the node answered last; kept of clients that read from replicas */
-    uint64_t avoided_until_ns;    /* of a replica that takes no lane of the client: it is not used until then */
-    uint32_t doubts;              /* reach.doubts of the node at that answer */
-    bool is_in_frame;             /* what has gone of its replies ends within one */
-    bool was_proven;              /* the node has taken the client's words once */
-    bool was_refused; /* the lane that it waited for could not be opened, or the login was refused; told once */
+    /* link in spread.retired; linked to itself while the node is in the topology */
+    struct list in_retired;
+    struct lease shared;          /* on the node's shared lane */
+    struct early strand;          /* replies that cannot be passed on yet */
+    struct reply_scan scan;       /* finds the end of the reply that is being passed on */
+    uint32_t n_turns;             /* replies that the client has not received yet */
+    struct unanswered unanswered; /* requests in flight at the node */
+    struct proof proof;           /* confirmation that the node accepts the client's credentials */
+    /* pending check of the client's credentials; question.login is NULL while no check runs */
+    struct question question;
+    /* why no lane was available, as text of Redis or weir; heap; NULL: no refusal */
+    char *refusal;
+    /* auth generation of the node when the client came there; see node_epoch */
+    uint32_t epoch;
+    uint32_t n_hops;             /* hops in flight at the node */
+    const struct lane *hop_lane; /* lane of the n_hops hops; valid while n_hops > 0 */
+    /* time of the client's last write at the node, a coverage_time; 0: none; or WROTE_TOLD */
+    uint32_t wrote_at;
+    uint64_t heard_ns; /* time of the node's last reply; kept for clients that read from replicas */
+    /* a replica that refused a lane to the client is not used before this time */
+    uint64_t avoided_until_ns;
+    uint32_t doubts;  /* reach.doubts of the node at heard_ns */
+    bool is_in_frame; /* the replies passed on so far end within a reply */
+    bool was_proven;  /* the node has accepted the client's credentials once */
+    bool was_refused; /* opening the awaited lane or its login failed; reported once */
 };
 
-/* Replies that come in a row. */
+/* Consecutive replies of one place. */
 struct reply_turn {
-    struct place *place; /* NULL: the end of a stretch, which is a run of replies */
+    struct place *place; /* NULL: the end of a group that is a run in replies.h */
     uint32_t n;
-    uint32_t order; /* of the first: spread.order when it was asked for */
+    uint32_t order; /* of the first reply: the value of spread.order at its request */
 };
 
 struct spread {
-    struct place **places;  /* by row of the topology that the worker has adopted; NULL: none there yet; heap */
-    size_t n_places;        /* size of that */
-    struct list retired;    /* places of nodes that have left the topology, while calls are in flight there */
-    struct list hops;       /* struct hop, oldest first: all that are not over */
-    struct list refused;    /* struct refused (front/route/overtaken.h) */
-    uint32_t n_hops;        /* how many */
-    uint32_t n_held;        /* of them, those that are not on their way in order: WAIT_AGAIN */
-    struct list *heir_next; /* hops that begin stand before it, in the place of one that is over; or NULL */
-    uint32_t heir_order;    /* and have the order of that one */
-    struct reply_turn
-        *turns; /* a ring, oldest first: the places of the replies, in the client's order; heap; NULL: none yet */
-    uint32_t capacity;          /* of the ring, a power of two */
-    uint32_t head, tail;        /* of the ring; positions count on for ever and wrap */
-    uint32_t order;             /* requests so far, which count on and wrap: of hops and compounds, too */
-    struct reply_source source; /* all places, to replies */
-    bool is_open;               /* the newest turn's stretch goes on */
-    bool is_run;                /* and is a run of replies: else these are idle */
-    uint32_t version;           /* of the slot map, when what is in flight was sent */
-    bool is_stale;              /* another topology has been adopted since then */
-    struct key_filter several;  /* keys of commands with several keys that are in flight */
-    struct nodes_row *target; /* where the client's next request goes, while it waits for a lane; NULL: the home node */
+    /* by row of the topology that the worker has adopted; NULL: no place at that node; heap */
+    struct place **places;
+    size_t n_places; /* length of `places` */
+    /* places at nodes that have left the topology, while calls are in flight there */
+    struct list retired;
+    struct list hops;    /* struct hop, oldest first: all unfinished hops */
+    struct list refused; /* struct refused (front/route/overtaken.h) */
+    uint32_t n_hops;     /* length of `hops` */
+    uint32_t n_held;     /* hops among these that are not yet sent in order: WAIT_AGAIN */
+    /* new hops are inserted before this link, to replace a finished hop; NULL: none */
+    struct list *heir_next;
+    uint32_t heir_order; /* order of that finished hop, which the new hops take over */
+    /* ring of the order of replies, oldest first; heap; NULL: no ring yet */
+    struct reply_turn *turns;
+    uint32_t capacity;          /* of the ring; a power of two */
+    uint32_t head, tail;        /* of the ring; never reset, wrap around */
+    uint32_t order;             /* requests so far, including hops and compounds; wraps around */
+    struct reply_source source; /* all places as one source of replies.h */
+    bool is_open;               /* the newest group accepts more requests */
+    bool is_run;                /* the open group is a run in replies.h; false: replies.h is idle */
+    uint32_t version;           /* version of the slot map when the requests in flight were sent */
+    bool is_stale;              /* the worker has adopted another topology since then */
+    struct key_filter several;  /* keys of multi-key commands in flight */
+    /*
+     * node of the client's next request, set while the request waits for a lane; NULL: default node
+     */
+    struct nodes_row *target;
 };
 
-/* NULL: out of memory. */
+/* Returns a new spread, NULL if out of memory. The caller owns the spread. */
 struct spread *spread_new(void);
 
-/* Calls in flight at places, and hops that are not over. 0 for NULL. */
+/* Returns the number of calls in flight at places plus unfinished hops. 0 for NULL. */
 uint32_t spread_in_flight(const struct spread *spread);
 
 /*
- * True if a slot's node has changed since what is in flight at places was sent. If not, a row that
- * was read before is the one to which the slot's calls in flight were sent: topology.h.
+ * True if a slot's node has changed since the requests in flight at places were sent. If false, a
+ * row read earlier is still the row to which the slot's calls in flight were sent: topology.h.
  */
 static inline bool spread_is_outdated(const struct spread *spread, const struct nodes *nodes)
 {
     return spread->is_stale || spread->version != slot_map_version(nodes->topology->slots);
 }
 
-/* The client's place at this node; NULL: it has none. Safe on NULL. */
+/* Returns the client's place at this node, NULL if there is none. Safe on NULL. */
 struct place *spread_place(const struct spread *spread, const struct nodes_row *row);
 
-/* The same by node. */
+/* Returns the place at this node, as spread_place does for a row. */
 struct place *spread_place_at(const struct spread *spread, const struct node *node);
 
 /*
- * The next n requests go to this place, and their replies follow all earlier ones. Not of those
- * that are not heard. False: out of memory.
+ * Appends n requests at this place to the order of replies. Requests without a reply to the client
+ * (CLIENT REPLY) are not counted. False if out of memory.
  */
 __attribute__((warn_unused_result)) bool spread_turn_slowly(struct spread *spread, struct replies *replies,
                                                             struct place *place, uint32_t n);
@@ -155,23 +168,24 @@ __attribute__((warn_unused_result)) static inline bool spread_turn(struct spread
     return true;
 }
 
-/* Where bytes go that have their turn. */
+/* Receives the bytes that are next in order. */
 struct spread_outlet {
-    bool (*put)(void *arg, const char *data, size_t n); /* false: no more, and the order is forgotten perhaps */
+    /* False if nothing more may be put; the order may have been cleared by the call */
+    bool (*put)(void *arg, const char *data, size_t n);
     void *arg;
 };
 
 /*
- * The next bytes of the place's replies; `is_whole`: they end where a reply does. What has its turn
- * is put out. False: out of memory.
+ * Takes the next bytes of the place's replies, and passes on the bytes that are next in order.
+ * `is_whole`: the bytes end at the end of a reply. False if out of memory.
  */
 __attribute__((warn_unused_result)) bool spread_take(struct spread *spread, struct replies *replies,
                                                      struct place *place, struct slice bytes, bool is_whole,
                                                      const struct spread_outlet *outlet);
 
 /*
- * The short way of spread_take, of bytes that end where a reply does. True if that reply is all that
- * the client waits for: it has been taken, and its bytes are to be put out.
+ * Fast path of spread_take for bytes that end at the end of a reply. True if the client waits for
+ * this reply alone. The reply is then marked as delivered, and the caller passes its bytes on.
  */
 static inline bool spread_take_only(struct spread *spread, const struct replies *replies, struct place *place)
 {
@@ -187,48 +201,53 @@ static inline bool spread_take_only(struct spread *spread, const struct replies 
     return true;
 }
 
-/* A reply that was held back has come: as spread_take. */
+/* Called when a delayed reply has arrived. Passes on what is next in order, as spread_take does. */
 __attribute__((warn_unused_result)) bool spread_go_on(struct spread *spread, struct replies *replies,
                                                       const struct spread_outlet *outlet);
 
 /*
- * True if a part of the place's next reply has gone to the client, and the rest can go past
- * spread_take; spread_passed: so much of it has.
+ * True if a part of the place's next reply has been passed on, and the rest may bypass spread_take.
+ * The caller reports the bypassing bytes to spread_passed.
  */
 bool spread_may_pass(const struct spread *spread, const struct replies *replies, const struct place *place);
 void spread_passed(struct place *place, size_t n);
 
-/* spread.order of the place's next reply. */
+/* Returns the value of spread.order for the place's next reply. */
 uint32_t spread_order_of(const struct spread *spread, const struct place *place);
 
-/* True if a part of a place's reply has gone to the client. */
+/* True if a reply of a place has been passed on in part. */
 bool spread_is_in_frame(const struct spread *spread);
 
-/* No reply is waited for any more. Before replies_clear. */
+/* Forgets all expected replies. Called before replies_clear. */
 void spread_forget(struct spread *spread, struct replies *replies);
 
 /*
- * What is said next comes from elsewhere, behind all that is in flight: what was asked of places
- * so far is a run that ends. False: out of memory.
+ * Called before a reply of another source. All requests at places so far become a run, which ends
+ * here. False if out of memory.
  */
 __attribute__((warn_unused_result)) bool spread_end_run(struct spread *spread, struct replies *replies);
 
-/* No more requests are taken for now: replies may fall idle once all is answered. */
+/*
+ * Called when no more requests are taken for now. replies.h may become idle once all are answered.
+ */
 void spread_end_batch(struct spread *spread, struct replies *replies);
 
-/* Have each rider that has calls in flight resumed once it has none. */
+/* Each lane user with calls in flight will be resumed when its last call is answered. */
 void spread_want_idle(struct spread *spread);
 
-/* The client's session is another; `has_logged_in`: its user, too. Safe on NULL. */
+/*
+ * Called when the client's session has changed. `has_logged_in`: its user has changed, too. Safe on
+ * NULL.
+ */
 void spread_end_session(struct spread *spread, bool has_logged_in);
 
-/* It is at each node as if it had just connected there. Safe on NULL. */
+/*
+ * Sets the auth generation of every place to the node's current one, as on a new connection. Safe
+ * on NULL.
+ */
 void spread_renew_epochs(struct spread *spread);
 
-/*
- * Whether the node takes the client's words is not waited for any more. Safe where that is not
- * being asked.
- */
+/* Cancels the wait for the node's check of the client's credentials. Safe while no check runs. */
 void spread_end_question(struct place *place);
 
 #endif

@@ -11,11 +11,11 @@
 #include "quota/splice.h"
 #include "resp/argv.h"
 
-/* ---- who it is ---- */
+/* ---- the session ---- */
 
 /*
- * What Redis would remember of the session holds for weir alone as long as the client has no lane of its own: a shared
- * one is looked for by it. Else Redis has to hear of it, too.
+ * Returns true if weir alone holds the session's state: the client has no private lane, and weir
+ * picks a shared lane by that state. With a private lane Redis must learn of a change, too.
  */
 static bool is_weirs_alone(struct client *client)
 {
@@ -23,7 +23,7 @@ static bool is_weirs_alone(struct client *client)
     return !client_has_own_lane(client);
 }
 
-/* False: out of memory, or it is leaving. */
+/* False if out of memory, or if the client is being closed. */
 static bool change(struct client *client, uint8_t protocol, bool has_name, struct slice name)
 {
     if (!session_ask(client, protocol, has_name, name)) {
@@ -35,7 +35,7 @@ static bool change(struct client *client, uint8_t protocol, bool has_name, struc
     return binding_change(client);
 }
 
-/* Names the connection as long as it lasts. */
+/* Identifies the connection while it lasts. */
 static int64_t id_of(const struct client *client)
 {
     return client->link.watch.fd;
@@ -61,7 +61,7 @@ static void greet(const struct client *client, struct build *out)
     build_array(out, 0);
 }
 
-/* With AUTH it is Redis' to say. */
+/* HELLO with AUTH is left to Redis. */
 static bool hello(struct client *client, const struct request *request, struct build *out)
 {
     char error[HELLO_ERROR_ROOM];
@@ -119,7 +119,7 @@ static bool id(struct client *client, const struct request *request, struct buil
     return true;
 }
 
-/* ---- what needs nobody ---- */
+/* ---- commands without state ---- */
 
 static bool ping(struct client *client, const struct request *request, struct build *out)
 {
@@ -150,20 +150,21 @@ static bool select_first(struct client *client, const struct request *request, s
     return true;
 }
 
-/* ---- the catalog ---- */
+/* ---- COMMAND ---- */
 
-/* COMMAND HELP, and what looks for keys, is Redis'. */
+/* COMMAND HELP and the subcommands that look for keys are left to Redis. */
 static bool catalog(struct client *client, const struct request *request, struct build *out)
 {
     splice_alone(request->bytes, client->front->rules->cell != QUOTA_CELL_OFF, out);
     return true;
 }
 
-/* ---- which is which ---- */
+/* ---- the table ---- */
 
 static const struct {
     const char *name;
-    bool (*tell)(struct client *client, const struct request *request, struct build *out); /* false: it is Redis' */
+    /* false: Redis answers */
+    bool (*tell)(struct client *client, const struct request *request, struct build *out);
 } commands[] = {
     {"hello", hello},
     {"client|setname", set_name},
@@ -201,7 +202,7 @@ static bool is_login(const struct request *request)
     return request->command->effect == EFFECT_AUTH || request->command->effect == EFFECT_HELLO;
 }
 
-/* What follows a MULTI that is refused must not run by itself. */
+/* Refuses the request. Commands after a refused MULTI must not run outside a transaction. */
 static enum route refuse(struct client *client, struct request *request, struct slice error)
 {
     if (request_effect(request) == EFFECT_MULTI)

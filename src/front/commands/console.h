@@ -1,7 +1,8 @@
 /*
- * What weir answers by itself on the operators' socket, so that the console works in every state of Redis: what
- * redis-cli and libraries say when they connect (HELLO, CLIENT SETNAME, COMMAND DOCS ...), PING, and COMMAND, which
- * there tells of weir's own commands alone. Whatever else needs Redis is refused at once while Redis does not answer.
+ * Commands that weir answers itself on the admin socket: the console works in every state of Redis.
+ * These are the commands that redis-cli and libraries send on connecting (HELLO, CLIENT SETNAME,
+ * COMMAND DOCS ...), PING, and COMMAND. COMMAND lists only weir's own commands there. Other
+ * requests that need Redis are refused at once while Redis does not answer.
  */
 #ifndef WEIR_FRONT_CONSOLE_H
 #define WEIR_FRONT_CONSOLE_H
@@ -9,7 +10,10 @@
 #include "front/client/client.h"
 #include "front/route/request.h"
 
-/* Of an operator's client. ROUTE_GOES_ON: the request goes the way that all clients' do. */
+/*
+ * Called for an operator's client on the admin socket. ROUTE_GOES_ON: the request takes the normal
+ * route.
+ */
 enum route console_answer(struct client *client, struct request *request);
 
 #endif

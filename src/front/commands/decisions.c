@@ -5,7 +5,7 @@
 #include "front/client/session.h"
 #include "front/client/timing.h"
 
-#define IN_FLIGHT_MAX 512 /* of one client: what waits in memory is bounded */
+#define IN_FLIGHT_MAX 512 /* of one client (chosen): bounds the memory of waiting decisions */
 
 static struct decision *call_of(struct list *in_client)
 {
@@ -20,7 +20,7 @@ bool decisions_can_go(struct client *client)
     }
     if (client_extra(client)->n_asked == 0)
         return true;
-    /* Who waits blocks its connection, as BLPOP does. */
+    /* A decision that waits blocks its connection, as BLPOP does. */
     if (client_extra(client)->n_asked < IN_FLIGHT_MAX && call_of(client->extra->asked.prev)->until_ns == 0)
         return true;
     client_wait(client, WAIT_DECISION);
@@ -33,7 +33,7 @@ static void note_asked(struct client *client, struct decision *decision)
     client->extra->n_asked++;
 }
 
-/* What may wait is not measured, as what blocks in Redis is not. */
+/* The time of a command that may wait is not measured, as for commands that block in Redis. */
 static void start_time(const struct client *client, const struct request *request, struct decision *decision)
 {
     decision->arrived_ns = decision->ask.wait_ns == 0 ? client->rider.arrived_ns : 0;
@@ -102,7 +102,7 @@ void decisions_answer_behind(struct client *client, struct slice reply)
     note_asked(client, decision);
 }
 
-/* In the order in which they were asked. */
+/* Answers finished decisions in the order of their requests. */
 static void answer_done(struct client *client)
 {
     while (client_extra(client)->n_asked > 0 && call_of(client->extra->asked.next)->is_done) {
@@ -110,7 +110,7 @@ static void answer_done(struct client *client)
         list_take(&decision->in_client);
         client->extra->n_asked--;
         timing_decided(client, decision);
-        read_side_note_answered(client, true); /* a key was written at the home node */
+        read_side_note_answered(client, true); /* the decision wrote a key at the default node */
         if (decision->reply.is_broken)
             client_close_starved(client);
         else if (!decision->is_muted)

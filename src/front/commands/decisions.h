@@ -1,6 +1,7 @@
 /*
- * LIMIT commands that Redis decides (LIMIT FUNNEL ..., CL.THROTTLE), on their way: a run of them flows as one, whatever
- * else the client sends waits for their answers, and they for its.
+ * LIMIT commands that Redis decides (LIMIT FUNNEL ..., CL.THROTTLE), from request to reply. A
+ * sequence of such commands is pipelined. A request of another kind waits for the replies of all
+ * decisions, and vice versa.
  */
 #ifndef WEIR_FRONT_DECISIONS_H
 #define WEIR_FRONT_DECISIONS_H
@@ -11,28 +12,36 @@
 #include "front/route/request.h"
 #include "quota/quota.h"
 
-/* Can the next one go, or must something else be answered first? Then the client's link will be woken. */
+/*
+ * True if the next decision request may go. False if earlier requests must be answered first; the
+ * client's link will be woken.
+ */
 bool decisions_can_go(struct client *client);
 
-/* Ask; the gate has let it pass. */
+/* Starts the decision. The gate has let the request pass. */
 void decisions_ask(struct client *client, const struct request *request);
 
-/* A reply of weir's own behind those of the calls that are asked now. */
+/* Queues a reply of weir behind the replies of pending decisions. */
 void decisions_answer_behind(struct client *client, struct slice reply);
 
-/* For quota_new. */
+/* Callback for quota_new. */
 void decisions_done(struct decision *decision);
 
 /*
- * The client has ended its side: no call of its waits longer. False: one is waiting now, so the client is to be
- * closed.
+ * Called when the client has half-closed: none of its decisions waits any longer. False if a
+ * decision is already waiting; the client is then to be closed.
  */
 bool decisions_hurry(struct client *client);
 
-/* The client is closed: its calls are forgotten; what is on its way is decided for nobody. */
+/*
+ * Called when the client is closed. Forgets its decisions; those sent to Redis end without a reply.
+ */
 void decisions_cancel(struct client *client);
 
-/* On a cluster: the slot of the keys of a LIMIT command, as they stand in Redis; or KEYS_NO_SLOT, KEYS_CROSSING. */
+/*
+ * On a cluster: returns the slot of the keys of a LIMIT command, as the keys are named in Redis. Or
+ * KEYS_NO_SLOT or KEYS_CROSSING.
+ */
 int32_t decisions_slot(struct client *client, const struct request *request);
 
 #endif

@@ -27,10 +27,10 @@
 #include "resp/build.h"
 #include "resp/emit.h"
 
-#define ROWS_MAX 128 /* of TOP */
+#define ROWS_MAX 128 /* of LIMIT TOP (chosen) */
 #define OUT_OF_MEMORY SLICE("ERR out of memory")
 
-/* ---- who may ---- */
+/* ---- permissions ---- */
 
 static bool is_operator(const struct client *client)
 {
@@ -104,7 +104,7 @@ size_t limit_command_check(const struct client *client, const struct request *re
     return (size_t)len;
 }
 
-/* ---- LIMIT EXPLAIN: where the request would go now, and why; nothing is sent ---- */
+/* ---- LIMIT EXPLAIN: the destination of a request and the reason; nothing is sent ---- */
 
 static int32_t slot_of_request(struct client *client, const struct request *request)
 {
@@ -148,7 +148,10 @@ static void tell_destination_on_cluster(struct client *client, const struct requ
     }
 }
 
-/* Fills in slot, server and server_why. There are none of these where there is one server. */
+/*
+ * Sets slot, server and server_why. On a single server these fields stay empty, unless reads may go
+ * to replicas.
+ */
 static void tell_destination(struct client *client, const struct request *request, struct explained_call *call)
 {
     const char *why;
@@ -163,9 +166,9 @@ static void tell_destination(struct client *client, const struct request *reques
     call->server_why = slice_str(why);
 }
 
-/* ---- answering at once ---- */
+/* ---- commands answered at once ---- */
 
-/* The client itself, or who is named behind FOR: `tell` it about that one. */
+/* Calls `tell` for the client's own subject, or for the subject `other` named behind FOR. */
 static void about(struct client *client, struct build *out, struct slice other, bool has_other,
                   void (*tell)(struct client *client, struct build *out, const struct report_subject *subject,
                                void *arg),
@@ -200,7 +203,10 @@ static void status(struct client *client, const struct limit_words *words, struc
         about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status, NULL);
 }
 
-/* NULL as well where the subject's name tells no address. */
+/*
+ * Returns why connections of the subject are refused. NULL if no connection is refused, or if the
+ * subject's name contains no address.
+ */
 static const char *refuser_of(struct client *client, const struct report_subject *subject)
 {
     char why[256];
@@ -222,7 +228,7 @@ static void tell_explained(struct client *client, struct build *out, const struc
     if (subject->account.holders[PER_SUBJECT] == client->subject)
         explained.account = payer_for(client, request);
     if (explained.account.holders[PER_SUBJECT] != subject->account.holders[PER_SUBJECT] &&
-        explained.account.holders[PER_SUBJECT] != NULL) { /* its key has named another */
+        explained.account.holders[PER_SUBJECT] != NULL) { /* the key names another subject */
         explained.name = subject_name(explained.account.holders[PER_SUBJECT]);
         explained.block = blocks_find(exceptions_blocks(front->rules->exceptions), explained.name);
     }
@@ -239,7 +245,10 @@ static void tell_explained(struct client *client, struct build *out, const struc
     report_explain(out, front->rules->policies, front->commands, &explained, &call);
 }
 
-/* FOR and a subject, where they are not the end, or all there is. False: `out` is an error. */
+/*
+ * Checks FOR and a subject that stand in front of other words, or alone. False if `out` holds an
+ * error.
+ */
 static bool is_explicable(struct client *client, const struct limit_words *words, struct build *out)
 {
     char why[256];
@@ -285,7 +294,7 @@ static void explain(struct client *client, const struct limit_words *words, stru
 static bool take_by(struct slice word, enum top_by *by)
 {
     *by = TOP_SHARE;
-    if (slice_eq_nocase(word, SLICE("turns"))) /* its old name */
+    if (slice_eq_nocase(word, SLICE("turns"))) /* old name of share */
         return true;
     for (unsigned i = 0; i < TOP_BY_COUNT; i++)
         if (slice_eq_nocase(word, slice_str(top_name((enum top_by)i)))) {
@@ -295,7 +304,7 @@ static bool take_by(struct slice word, enum top_by *by)
     return false;
 }
 
-/* What is wrong from word i on. */
+/* Appends an error for the words from i on. */
 static void refuse_top(const struct limit_words *words, size_t i, struct build *out)
 {
     const char *known[TOP_BY_COUNT + 1] = {"limited"};
@@ -342,7 +351,10 @@ static void tell_slow(struct client *client, const struct limit_words *words, st
     report_slowlog(out, client->front->settings->slowlog, words->at + 2, words->n - 2, client_waits_print);
 }
 
-/* A pattern that is a policy's name, or begins as REFUSING does, fits nothing: say what is meant. False: `out` is an error. */
+/*
+ * Rejects a pattern that is a policy's name, or a misspelt REFUSING: neither matches a limit. False
+ * if `out` holds an error, which names the likely intention.
+ */
 static bool is_name_of_limits(const struct rules *rules, const struct limit_words *words, struct build *out)
 {
     char text[160];
@@ -385,7 +397,7 @@ static void help(struct client *client, const struct limit_words *words, struct 
     report_help(out);
 }
 
-#define SHOWN 100 /* bytes of what an operator has typed */
+#define SHOWN 100 /* bytes of an operator's input in a log line */
 
 static void note_forgiven(const struct client *client, struct slice name, size_t n)
 {
@@ -409,14 +421,14 @@ static void forgive(struct client *client, const struct limit_words *words, stru
     build_int(out, (int64_t)n);
 }
 
-/* LIMIT MODE alone */
+/* LIMIT MODE without an argument */
 static void mode(struct client *client, const struct limit_words *words, struct build *out)
 {
     (void)words;
     build_bulk_str(out, policies_is_shadow(client->front->rules->policies) ? "shadow" : "enforce");
 }
 
-/* ---- carried out by the main thread ---- */
+/* ---- admin commands, carried out on the main thread ---- */
 
 /* LIMIT UNSET LIMIT name FOR key, LIMIT UNSET policy what FOR subject */
 static void unset_for(struct client *client, const struct limit_words *words, struct build *out)
@@ -428,7 +440,10 @@ static void unset_for(struct client *client, const struct limit_words *words, st
         limit_words_error(words, !limit_word_is(words, 4, "for") ? 4 : words->n < 6 ? 5 : 6, out);
 }
 
-/* LIMIT SET policy what expression ..., LIMIT SET LIMIT name line ..., each with [FOR subject] [EX time] */
+/*
+ * LIMIT SET policy what expression ..., LIMIT SET LIMIT name line ..., each with [FOR subject] [EX
+ * time]
+ */
 static void set(struct client *client, const struct limit_words *words, struct build *out)
 {
     struct limit_span span;
@@ -442,7 +457,7 @@ static void set(struct client *client, const struct limit_words *words, struct b
         orders_give(client, is_named ? ORDER_SET_LIMIT : ORDER_SET, words, out);
 }
 
-/* PERCENTILE, and the names behind EXCEPT. False: `out` is an error. */
+/* Checks PERCENTILE and the names behind EXCEPT. False if `out` holds an error. */
 static bool is_suggestible(const struct client *client, const struct limit_words *words,
                            const struct limit_suggest *found, struct build *out)
 {
@@ -475,11 +490,12 @@ static void suggest(struct client *client, const struct limit_words *words, stru
         orders_give_suggest(client, words, &found, out);
 }
 
-/* ---- which is which ---- */
+/* ---- the table ---- */
 
 static const struct {
     const char *name;
-    void (*tell)(struct client *client, const struct limit_words *words, struct build *out); /* NULL: an order */
+    /* NULL: an admin command of kind `order` */
+    void (*tell)(struct client *client, const struct limit_words *words, struct build *out);
     enum order_kind order;
 } subcommands[] = {
     {"help", help, 0},

@@ -1,6 +1,7 @@
 /*
- * weir's own commands (LIMIT ...) that no script decides: who may use them, and what weir answers at once. What the
- * main thread carries out is in front/commands/orders.h, what Redis decides in front/commands/decisions.h.
+ * weir's own commands (LIMIT ...) that no script decides: permissions, and the commands that weir
+ * answers at once. The main thread carries out the commands of front/commands/orders.h. Redis
+ * decides those of front/commands/decisions.h.
  */
 #ifndef WEIR_FRONT_LIMIT_COMMAND_H
 #define WEIR_FRONT_LIMIT_COMMAND_H
@@ -9,20 +10,32 @@
 #include "front/client/client.h"
 #include "front/route/request.h"
 
-/* Answer `request`, or hold the client until an order has come back. The gate has let it pass. */
+/*
+ * Answers `request`, or lets the client wait until an admin command returns. The gate has let the
+ * request pass.
+ */
 void limit_command_run(struct client *client, const struct request *request);
 
-/* On the operators' socket: is it INFO of weir's own sections (limits, clients, upstream), or of none? */
+/*
+ * On the admin socket: true if the request is INFO of weir's own sections (limits, clients,
+ * upstream), or INFO without a section.
+ */
 bool limit_command_is_info(const struct client *client, const struct request *request);
 
-/* Then the main thread is asked for it, and the client is held until it has answered. */
+/* Asks the main thread for the INFO text. The client waits for the reply. */
 void limit_command_info(struct client *client, const struct request *request);
 
-/* What is wrong with it, as a complete error reply in `out`; 0: nothing. */
+/*
+ * Checks the request. Returns the length of a complete error reply in `out`, 0 if the request is
+ * valid.
+ */
 #define OWN_ERROR_ROOM 512
 size_t limit_command_check(const struct client *client, const struct request *request, char *out);
 
-/* Is it an operator's, whose client is one for its user's sake? Then that must still be its user. */
+/*
+ * True if the command is for operators, and the client is an operator through its user alone. Redis
+ * must then confirm that the user is still valid.
+ */
 bool limit_command_needs_proof(const struct client *client, const struct request *request);
 
 #endif

@@ -7,7 +7,7 @@
 #include "limit/policy/named_subject.h"
 #include "limit/policy/rate.h"
 
-#define BLOCKS_TOLD 1000 /* by LIMIT BLOCKS alone */
+#define BLOCKS_TOLD 1000 /* by LIMIT BLOCKS without a number (chosen) */
 #define WHY_ROOM 512
 
 static bool refuse(struct build *out, const char *why)
@@ -32,7 +32,7 @@ bool limit_people_is_one(const struct client *client, struct slice name, struct 
     return refuse(out, why);
 }
 
-/* ---- who is blocked ---- */
+/* ---- blocks ---- */
 
 static bool is_time(struct slice text)
 {
@@ -41,7 +41,10 @@ static bool is_time(struct slice text)
     return rate_parse_time(text, &ns, why, sizeof why);
 }
 
-/* EX with a time inside the reason, or a second one: it would be taken for text. 0: there is none. */
+/*
+ * Returns the index of an EX with a time inside the reason, or of a second EX, which would count as
+ * text. 0 if there is none.
+ */
 static size_t stray_time(const struct limit_words *words, size_t reason, bool has_time)
 {
     for (size_t i = reason + 1; i + 1 < words->n; i++)
@@ -50,7 +53,9 @@ static size_t stray_time(const struct limit_words *words, size_t reason, bool ha
     return 0;
 }
 
-/* LIMIT BLOCK subject [EX time] [REASON text ...] [EX time]. False: `out` is an error. */
+/*
+ * Checks LIMIT BLOCK subject [EX time] [REASON text ...] [EX time]. False if `out` holds an error.
+ */
 static bool is_block(const struct limit_words *words, struct build *out)
 {
     bool has_time = limit_word_is(words, 3, "ex");
@@ -95,9 +100,9 @@ void limit_people_blocks(struct client *client, const struct limit_words *words,
         orders_give_report(client, ORDER_BLOCKS, &(struct report_wanted){.n = n}, SLICE(""), out);
 }
 
-/* ---- who is connected ---- */
+/* ---- connections ---- */
 
-/* One that connections have. False: `out` is an error. */
+/* True if connections can have a subject of this name. False if `out` holds an error. */
 static bool is_of_connections(const struct client *client, struct slice name, struct build *out)
 {
     char why[WHY_ROOM];
@@ -135,9 +140,9 @@ void limit_people_kick(struct client *client, const struct limit_words *words, s
         orders_give(client, ORDER_KICK, words, out);
 }
 
-/* ---- asking about others ---- */
+/* ---- the state of a subject ---- */
 
-/* Holders for all that its policy counts. False: out of memory. */
+/* Sets the holders of all limits of the policy. False if out of memory. */
 static bool make_account(struct report_subject *subject, const struct policy *policy, struct subject *holder)
 {
     subject->account = (struct account){policy, {holder, NULL, NULL}};
@@ -150,7 +155,7 @@ static bool make_account(struct report_subject *subject, const struct policy *po
     return subject->account.holders[PER_CONNECTION] != NULL;
 }
 
-/* By what its name says; its funnels are empty. */
+/* Makes a subject from its name alone, with empty funnels. False if `out` holds an error. */
 static bool imagine(struct client *client, struct slice name, struct found *found, struct build *out)
 {
     char why[WHY_ROOM];

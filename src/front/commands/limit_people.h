@@ -1,6 +1,6 @@
 /*
- * LIMIT commands about single subjects: blocks, connections, and the state of one subject, which
- * may never have come.
+ * LIMIT commands about single subjects: blocks, connections, and the state of one subject. The
+ * subject need not have connected yet.
  */
 #ifndef WEIR_FRONT_LIMIT_PEOPLE_H
 #define WEIR_FRONT_LIMIT_PEOPLE_H
@@ -10,7 +10,10 @@
 #include "quota/report.h"
 #include "resp/build.h"
 
-/* LIMIT BLOCK subject [EX time] [REASON text ...] [EX time], LIMIT UNBLOCK subject, LIMIT BLOCKS [n] */
+/*
+ * LIMIT BLOCK subject [EX time] [REASON text ...] [EX time], LIMIT UNBLOCK subject, LIMIT BLOCKS
+ * [n]
+ */
 void limit_people_block(struct client *client, const struct limit_words *words, struct build *out);
 void limit_people_unblock(struct client *client, const struct limit_words *words, struct build *out);
 void limit_people_blocks(struct client *client, const struct limit_words *words, struct build *out);
@@ -19,24 +22,34 @@ void limit_people_blocks(struct client *client, const struct limit_words *words,
 void limit_people_clients(struct client *client, const struct limit_words *words, struct build *out);
 void limit_people_kick(struct client *client, const struct limit_words *words, struct build *out);
 
-/* LIMIT command [FOR subject], and nothing else? False: `out` is an error. */
+/* True if the command has the form LIMIT command [FOR subject]. False if `out` holds an error. */
 bool limit_people_may_name(const struct limit_words *words, struct build *out);
 
-/* A subject by name, held until limit_people_forget. */
+/* A subject found by name. limit_people_forget releases the subject. */
 struct found {
     struct report_subject subject;
-    struct subjects *table; /* that has it; NULL: it has never come, and this is who would bind it */
+    /* the table that holds the subject; NULL: never seen, made for this command */
+    struct subjects *table;
 };
 
-/* False: `out` is an error: nobody could have that name, or there is no memory. */
+/*
+ * Finds or makes the subject of that name. False if `out` holds an error: no subject can have that
+ * name, or memory is out.
+ */
 __attribute__((warn_unused_result)) bool limit_people_find(struct client *client, struct slice name,
                                                            struct found *found, struct build *out);
 void limit_people_forget(struct found *found);
 
-/* Is one subject meant? A name that is written like a pattern, and that nobody bears, is an error in `out`. */
+/*
+ * True if the name means one subject. An unknown name that is written like a pattern is an error in
+ * `out`.
+ */
 bool limit_people_is_one(const struct client *client, struct slice name, struct build *out);
 
-/* Could somebody have that name? If not an error is appended that says so, and what it should be. */
+/*
+ * True if a subject can have that name. If not, an error in `out` says why, and suggests a valid
+ * name.
+ */
 bool limit_people_is_name(const struct client *client, struct slice name, struct build *out);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * The words of a LIMIT command as they came, for who answers it or makes an order of it.
+ * The words of a LIMIT command, in their order. Used to answer the command or to build an admin
+ * command.
  */
 #ifndef WEIR_FRONT_LIMIT_WORDS_H
 #define WEIR_FRONT_LIMIT_WORDS_H
@@ -11,11 +12,12 @@
 #include "resp/argv.h"
 #include "resp/build.h"
 
-#define LIMIT_WORDS_MAX 64 /* of a command to be explained, and of an expression; what follows is not seen */
+/* of a command for LIMIT EXPLAIN, and of an expression (chosen); further words are ignored */
+#define LIMIT_WORDS_MAX 64
 
-#define LIMIT_SET_SPAN 5 /* of LIMIT SET: behind at least one word of the line */
+#define LIMIT_SET_SPAN 5 /* index in LIMIT SET of the first word that may be FOR or EX */
 
-/* They lie in the request. */
+/* The words point into the request. */
 struct limit_words {
     struct slice at[LIMIT_WORDS_MAX];
     size_t n;
@@ -30,51 +32,70 @@ static inline void limit_words_read(struct limit_words *words, struct slice requ
         words->n++;
 }
 
-/* Is there an i-th, and is it that, in whatever case? */
+/* True if word i exists and equals `text`, ignoring case. */
 static inline bool limit_word_is(const struct limit_words *words, size_t i, const char *text)
 {
     return i < words->n && slice_eq_nocase(words->at[i], slice_str(text));
 }
 
-/* An error: the word that is wrong; behind the last one something is missing. */
+/* Appends a syntax error for word i. With i = words->n the error says that a word is missing. */
 void limit_words_error(const struct limit_words *words, size_t i, struct build *out);
 
-/* The same of a word in front of which `token` is missing: "unexpected '10m' (write EX 10m)". */
+/*
+ * Appends an error for a word with a missing `token` before it: "unexpected '10m' (write EX 10m)".
+ */
 void limit_words_token_missing(const struct limit_words *words, size_t i, const char *token, struct build *out);
 
-/* The same of a word that is nearly `token`: "unexpected 'REFUSED' (did you mean REFUSING?)". */
+/* Appends an error for a word close to `token`: "unexpected 'REFUSED' (did you mean REFUSING?)". */
 void limit_words_token_meant(const struct limit_words *words, size_t i, const char *token, struct build *out);
 
-/* The same of a word that should be one of n, or is unlike all of them. */
+/*
+ * Appends an error for a word that is none of the n known words. Suggests the closest one, if any.
+ */
 void limit_words_unknown(const struct limit_words *words, size_t i, const char *const *known, size_t n,
                          struct build *out);
 
-/* A positive count in its place, or `otherwise`. False: it is none, and `out` an error. */
+/*
+ * Reads word i as a positive count. Without that word *n is `otherwise`. False if `out` holds an
+ * error.
+ */
 bool limit_words_count(const struct limit_words *words, size_t i, size_t otherwise, size_t *n, struct build *out);
 
-/* [FOR subject] [EX time] at the end of a command, in either order: where the words behind FOR and EX are; 0: nowhere. */
+/*
+ * [FOR subject] [EX time] at the end of a command, in either order. Holds the indexes of subject
+ * and time, 0 if absent.
+ */
 struct limit_span {
-    size_t end; /* where they begin */
+    size_t end; /* index of the first word of FOR or EX */
     size_t subject, time;
 };
 
-/* Look for them from `first` on. Returns the word that is wrong, words->n where one is missing; 0: all is well. */
+/*
+ * Looks for FOR and EX from word `first` on. Returns the index of a wrong word, words->n if a word
+ * is missing, 0 if there is no error.
+ */
 size_t limit_words_span(const struct limit_words *words, size_t first, struct limit_span *span);
 
-/* An error about the word that is wrong. */
+/* Appends an error for the wrong word at index `fault`. */
 void limit_words_span_error(const struct limit_words *words, size_t fault, const struct limit_span *span,
                             struct build *out);
 
-/* LIMIT SUGGEST [policy] [CLASS class] [PERCENTILE n] [EXCEPT subject ...]: where each is; 0: nowhere. */
+/*
+ * Indexes of the arguments of LIMIT SUGGEST [policy] [CLASS class] [PERCENTILE n] [EXCEPT subject
+ * ...]; 0 if absent.
+ */
 struct limit_suggest {
     size_t policy, class, percentile;
-    size_t except; /* the first of the subjects, which go on to the end */
+    size_t except; /* the first subject; the subjects continue to the last word */
 };
 
-/* `is_policy`: there is a policy that is called like the third word. The word that is wrong; 0: all is well. */
+/*
+ * Finds the arguments. `is_policy`: a policy has the name of the third word. Returns the index of a
+ * wrong word, words->n if a word is missing, 0 if there is no error.
+ */
 size_t limit_words_suggest(const struct limit_words *words, bool is_policy, struct limit_suggest *found);
 
-/* Does the word begin as a time or a count does? */
+/* True if word i begins with a digit, as a time or a count does. */
 static inline bool limit_word_is_number(const struct limit_words *words, size_t i)
 {
     return i < words->n && words->at[i].len > 0 && words->at[i].at[0] >= '0' && words->at[i].at[0] <= '9';

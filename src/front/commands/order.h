@@ -1,8 +1,10 @@
 /*
- * An order: what a client asks of the whole process (LIMIT SET, LIMIT RELOAD ...). It is made on the client's worker,
- * carried out on the main thread, and comes back to the worker with its result once every worker has what it changed.
+ * An admin command: a client's command that concerns the whole process (LIMIT SET, LIMIT RELOAD
+ * ...). The client's worker makes the command, and the main thread carries it out. The command
+ * returns to the worker with its result when every worker has the change.
  *
- * Whoever holds an order owns it: the worker until it is given, the main thread until it is returned.
+ * Ownership moves with the pointer. The worker owns the command until giving it to the main thread,
+ * the main thread until returning it.
  */
 #ifndef WEIR_FRONT_ORDER_H
 #define WEIR_FRONT_ORDER_H
@@ -26,8 +28,8 @@ enum order_kind {
     ORDER_DIFF,
     ORDER_BLOCK,
     ORDER_UNBLOCK,
-    ORDER_CLIENTS, /* goes round the workers: front/commands/orders.h */
-    ORDER_KICK,    /* so does this one */
+    ORDER_CLIENTS, /* passes through all workers: front/commands/orders.h */
+    ORDER_KICK,    /* likewise */
     ORDER_SUGGEST,
     ORDER_INFO,
     ORDER_LIST,
@@ -36,17 +38,20 @@ enum order_kind {
     ORDER_UPSTREAM,
 };
 
-/* What a report is to tell. */
+/* Contents of a report. */
 struct report_wanted {
     bool is_refusing;    /* ORDER_LIST: only limits that refuse now */
-    enum top_by by;      /* ORDER_TOP; TOP_BY_COUNT: the keys of named limits */
-    size_t n;            /* ORDER_TOP, ORDER_BLOCKS: rows */
+    enum top_by by;      /* ORDER_TOP; TOP_BY_COUNT: the report is about keys of named limits */
+    size_t n;            /* ORDER_TOP, ORDER_BLOCKS: number of rows */
     unsigned percentile; /* ORDER_SUGGEST: see suggestion_make */
 };
 
-/* A line that runs otherwise than it stands in the file; "" where there is none. */
+/*
+ * A line with a running value that differs from the file. A member is "" if its side lacks the
+ * line.
+ */
 struct difference {
-    char *section; /* "policy free", "weir" */
+    char *section; /* for example "policy free" or "weir" */
     char *what;
     char *running;
     char *file;
@@ -55,46 +60,58 @@ struct difference {
 #define ORDER_BY_ROOM 256
 
 struct order {
-    struct list in_queue; /* of whoever holds it */
+    struct list in_queue; /* of its current owner */
     enum order_kind kind;
-    char by[ORDER_BY_ROOM]; /* who gives it: session_print_operator; "": nobody, but a signal */
+    /* the operator, as session_print_operator prints it; "": given by a signal */
+    char by[ORDER_BY_ROOM];
     /*
-     * ORDER_SET, ORDER_UNSET; ORDER_SET_LIMIT, ORDER_SET_KEY, ORDER_UNSET_KEY: the limit's name; ORDER_SUGGEST, where
-     * NULL means all
+     * ORDER_SET, ORDER_UNSET: the policy. ORDER_SET_LIMIT, ORDER_SET_KEY, ORDER_UNSET_KEY: the
+     * limit's name. ORDER_SUGGEST: the policy, NULL for all.
      */
     char *policy;
-    char *what; /* ORDER_SET, ORDER_UNSET; ORDER_SUGGEST: the class; ORDER_INFO: the section; NULL: all */
     /*
-     * ORDER_SET: the right side of the line; ORDER_SET_LIMIT, ORDER_SET_KEY: the line; ORDER_MODE: enforce or shadow;
-     * ORDER_BLOCK: the reason, NULL: none; ORDER_SUGGEST: the subjects that are left out, with blanks between, NULL: none
+     * ORDER_SET, ORDER_UNSET: the key; ORDER_SUGGEST: the class; ORDER_INFO: the section; NULL: all
+     */
+    char *what;
+    /*
+     * ORDER_SET: the value of the line. ORDER_SET_LIMIT, ORDER_SET_KEY: the line. ORDER_MODE:
+     * enforce or shadow. ORDER_BLOCK: the reason, NULL for none. ORDER_SUGGEST: the excluded
+     * subjects, separated by blanks, NULL for none.
      */
     char *expression;
     /*
-     * ORDER_SET_KEY, ORDER_UNSET_KEY: any bytes; ORDER_BLOCK, ORDER_UNBLOCK: the subject's name; ORDER_SET, ORDER_UNSET:
-     * the same, NULL: for all subjects of the policy; ORDER_LIST: the pattern
+     * ORDER_SET_KEY, ORDER_UNSET_KEY: the key, any bytes. ORDER_BLOCK, ORDER_UNBLOCK, ORDER_KICK:
+     * the subject's name. ORDER_SET, ORDER_UNSET, ORDER_CLIENTS: the subject's name, NULL for all.
+     * ORDER_LIST: the pattern.
      */
     char *key;
     size_t key_len;
-    char *
-        lives; /* ORDER_SET, ORDER_SET_KEY, ORDER_BLOCK: for how long, as it is written; NULL: until it is taken back */
-    uint64_t until_ns; /* the same by base/clock.h, of an order that was given to the process before; 0: see `lives` */
-    bool is_handed_over; /* it was good for the process before, and is not asked again whether it can have an effect */
-    void *worker;        /* whose client it is from; the main thread's business */
-    void *client;        /* NULL: it has gone */
+    /* ORDER_SET, ORDER_SET_KEY, ORDER_BLOCK: the duration as written; NULL: until revoked */
+    char *lives;
+    /*
+     * end of the duration (base/clock.h) of a command given to the previous process; 0: see `lives`
+     */
+    uint64_t until_ns;
+    bool is_handed_over; /* was valid in the previous process; not checked for an effect again */
+    void *worker;        /* the worker of `client`; used by the main thread */
+    void *client;        /* NULL: the client is closed */
 
-    bool is_starved;             /* the result: there was no memory for it, and it has not been carried out */
-    char *error;                 /* or why not; NULL: it has been */
-    unsigned visited;            /* ORDER_CLIENTS, ORDER_KICK: how many workers have had it, or have it now */
-    bool is_on_its_round;        /* the worker that takes it is to do its part, and to pass it on */
-    size_t n_rows;               /* how many clients `rows` tells of, or have been closed */
-    size_t n_more;               /* and how many there are besides */
-    struct build rows;           /* of a report, ORDER_DIFF and ORDER_UPSTREAM: the whole reply */
+    bool is_starved; /* result: out of memory, and the command was not carried out */
+    char *error;     /* result: why the command was not carried out; NULL: it was */
+    /* ORDER_CLIENTS, ORDER_KICK: number of workers that have received the command */
+    unsigned visited;
+    bool is_on_its_round; /* the receiving worker does its part and passes the command on */
+    size_t n_rows;        /* number of clients in `rows`, or number of closed clients */
+    size_t n_more;        /* number of matching clients that `rows` omits */
+    /* ORDER_CLIENTS: rows; reports, ORDER_DIFF and ORDER_UPSTREAM: the whole reply */
+    struct build rows;
     struct report_wanted wanted; /* ORDER_LIST, ORDER_TOP, ORDER_BLOCKS, ORDER_SUGGEST */
     struct difference *differences;
     size_t n_differences;
-    char *lines; /* ORDER_SUGGEST: each with a line feed; not NUL-terminated */
+    char *lines; /* ORDER_SUGGEST: lines, each with a line feed; not NUL-terminated */
     size_t lines_len;
-    char *text; /* ORDER_INFO, not NUL-terminated; ORDER_RELOAD: what needs a restart, NULL: nothing */
+    /* ORDER_INFO: not NUL-terminated; ORDER_RELOAD: what needs a restart, NULL: nothing */
+    char *text;
     size_t text_len;
 };
 
@@ -103,8 +120,11 @@ static inline bool order_goes_round(const struct order *order)
     return order->kind == ORDER_CLIENTS || order->kind == ORDER_KICK;
 }
 
-/* A new one, zeroed but for its kind. NULL: out of memory. */
+/*
+ * Returns a new admin command, zeroed except for its kind. NULL if out of memory. The caller owns
+ * the command.
+ */
 struct order *order_new(enum order_kind kind);
-void order_free(struct order *order); /* NULL may be freed */
+void order_free(struct order *order); /* safe on NULL */
 
 #endif

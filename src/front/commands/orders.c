@@ -18,9 +18,12 @@
 
 #define OUT_OF_MEMORY SLICE("ERR out of memory")
 
-/* ---- given ---- */
+/* ---- making admin commands ---- */
 
-/* The words from `first` to `end`, as they would stand behind the '=' of a line. NULL: out of memory. */
+/*
+ * Joins the words from `first` to `end` with blanks, like the value of a line. NULL if out of
+ * memory.
+ */
 static char *joined(const struct limit_words *words, size_t first, size_t end)
 {
     size_t len = 0;
@@ -39,7 +42,7 @@ static char *joined(const struct limit_words *words, size_t first, size_t end)
     return text;
 }
 
-/* One word alone, whatever its bytes. */
+/* Copies one word, any bytes. */
 static void take_word(struct order *order, char **to, struct slice word)
 {
     char *text = malloc(word.len + 1);
@@ -57,7 +60,10 @@ static void take_key(struct order *order, struct slice word)
     order->key_len = word.len;
 }
 
-/* Behind LIMIT SET policy what expression ..., LIMIT SET LIMIT name line ...: how many words are in front of it. */
+/*
+ * Takes FOR and EX of LIMIT SET policy what expression ... or LIMIT SET LIMIT name line ....
+ * Returns the number of words before FOR and EX.
+ */
 static size_t take_span(struct order *order, const struct limit_words *words)
 {
     struct limit_span span;
@@ -76,7 +82,7 @@ static void take_rest(struct order *order, const struct limit_words *words, size
     order->is_starved |= order->expression == NULL;
 }
 
-/* "10/s", and as the file has it "= 10/s". */
+/* Takes "10/s", or "= 10/s" as in the configuration file. */
 static void take_value(struct order *order, const struct limit_words *words, size_t end)
 {
     struct limit_words rest = *words;
@@ -102,7 +108,7 @@ static void take_block(struct order *order, const struct limit_words *words)
         take_rest(order, words, first + 1, end);
 }
 
-/* Out of memory it is starved already. */
+/* Sets the fields of `order` from the words. Out of memory, order->is_starved is set. */
 static void fill(struct order *order, const struct limit_words *words)
 {
     enum order_kind kind = order->kind;
@@ -135,7 +141,7 @@ static void fill(struct order *order, const struct limit_words *words)
         take_word(order, &order->expression, words->at[2]);
 }
 
-/* To the main thread; or an error, without memory for it. */
+/* Gives the command to the main thread. Out of memory, appends an error. */
 static void give(struct client *client, struct order *order, struct build *out)
 {
     struct extra *extra = client_need_extra(client);
@@ -187,9 +193,9 @@ void orders_give_suggest(struct client *client, const struct limit_words *words,
     give(client, order, out);
 }
 
-/* ---- carried out ---- */
+/* ---- answering ---- */
 
-/* What came of the workers' rows; behind them how many more there are. */
+/* Builds the reply of LIMIT CLIENTS: the workers' rows, and the number of omitted clients. */
 static void tell_clients(struct build *out, const struct order *order)
 {
     build_array(out, order->n_rows + (order->n_more > 0));
@@ -214,7 +220,7 @@ static void tell_lines(struct build *out, const struct order *order)
         build_bulk(out, line);
 }
 
-/* As Redis answers INFO: clients show it as it is. */
+/* Builds a verbatim string, as Redis does for INFO: client programs print it unchanged. */
 static void tell_text(struct build *out, const struct order *order)
 {
     struct slice text = slice_of(order->text, order->text_len);
@@ -236,7 +242,10 @@ static void tell_restart(struct build *out, const struct order *order)
     build_status(out, slice_of(text, (size_t)len));
 }
 
-/* A name with a slip in it is a good name, too: the answer says that no subject bears it yet. */
+/*
+ * Builds the reply of LIMIT BLOCK. A misspelt name is valid, too: the reply says if no subject of
+ * that name is known yet.
+ */
 static void tell_block(struct build *out, const struct front *front, const struct order *order)
 {
     char text[512];
@@ -251,7 +260,7 @@ static void tell_block(struct build *out, const struct front *front, const struc
     build_status(out, slice_of(text, (size_t)len));
 }
 
-/* Its reply has been made. */
+/* True if `rows` holds the complete reply. */
 static bool is_report(const struct order *order)
 {
     return order->kind == ORDER_LIST || order->kind == ORDER_TOP || order->kind == ORDER_BLOCKS ||
@@ -293,11 +302,11 @@ void front_order_done(struct front *front, struct order *order)
     order_free(order);
 }
 
-/* ---- each worker's part: LIMIT CLIENTS, LIMIT KICK ---- */
+/* ---- each worker's part of LIMIT CLIENTS and LIMIT KICK ---- */
 
 #define FIELDS 13
 
-/* Its name by what is known of it, also where it shares another's for want of room. */
+/* Returns the client's own subject name, even if the client shares the overflow subject. */
 static struct slice name_of(const struct client *client, char *text)
 {
     if (!subject_is_overflow(client->subject))
@@ -310,7 +319,7 @@ static bool is_meant(const struct client *client, const struct order *order)
 {
     char text[SUBJECT_NAME_MAX];
     if (client->subject == NULL)
-        return false; /* it has not come in yet, or has just gone */
+        return false; /* the client is not bound yet, or is just closed */
     return order->key == NULL || slice_eq(name_of(client, text), slice_of(order->key, order->key_len));
 }
 
@@ -369,7 +378,10 @@ static void list_client(struct client *client, struct order *order)
 
 /* ---- LIMIT KICK ---- */
 
-/* But not who gives the order: it is to hear the answer. (Only its own worker may look who that is.) */
+/*
+ * Closes the client, unless it gave the command: that client must receive the reply. Only the
+ * worker of order->client may compare the pointer.
+ */
 static void kick(struct client *client, struct order *order)
 {
     const void *giver = order->worker == client->front->worker ? order->client : NULL;

@@ -9,7 +9,7 @@
 
 #define US_PER_MS 1000
 
-/* The argument with this number; the command's name has 0. Empty: there is none. */
+/* Returns the argument with this number; the name is number 0. Empty: there is none. */
 static struct slice arg_at(struct slice request, uint32_t number)
 {
     struct argv_walk walk;
@@ -21,7 +21,7 @@ static struct slice arg_at(struct slice request, uint32_t number)
     return slice_of("", 0);
 }
 
-/* The argument behind the word BLOCK, which stands before STREAMS; 0: none. */
+/* Returns the number of the argument after BLOCK, which must stand before STREAMS. 0: none. */
 static uint32_t behind_block(struct slice request)
 {
     struct argv_walk walk;
@@ -33,7 +33,7 @@ static uint32_t behind_block(struct slice request)
     return 0;
 }
 
-/* Which argument is the time-out; 0: none. */
+/* Returns the number of the time-out argument; 0: none. */
 static uint32_t time_at(const struct command *command, struct slice request, uint32_t argc)
 {
     if (command->keys == KEYS_STREAMS)
@@ -41,7 +41,7 @@ static uint32_t time_at(const struct command *command, struct slice request, uin
     return command->keys == KEYS_COUNTED ? 1 : argc - 1;
 }
 
-/* Digits, and in seconds a fraction, as microseconds. False: it is written otherwise. */
+/* Reads digits, and a fraction of seconds, as microseconds. False: another format. */
 static bool read_us(struct slice text, bool is_ms, uint64_t *us)
 {
     uint64_t unit = is_ms ? US_PER_MS : US_PER_MS * 1000;
@@ -78,7 +78,7 @@ bool block_time_reduce(const struct command *command, struct slice request, uint
                              (unsigned long long)(left_ms % 1000));
     char bulk[96];
     int n_bulk = snprintf(bulk, sizeof bulk, "$%d\r\n%s", n, text);
-    const char *from = arg.at - 1; /* to the header of the bulk */
+    const char *from = arg.at - 1; /* finds the header of the bulk */
     while (*from != '$')
         from--;
     const char *behind = arg.at + arg.len;

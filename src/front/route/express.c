@@ -12,24 +12,28 @@
 #include "resp/plain.h"
 #include "upstream/lane/shared.h"
 
-/* Nothing that the client has done before bears on a plain command of its. */
+/* True if nothing in the client's state affects a plain command. */
 static inline bool is_unburdened(const struct client *client)
 {
     if (client->unbound != NULL)
-        return false; /* the command may bind it */
+        return false; /* the command may bind the client */
     const struct front *front = client->front;
     const struct extra *extra = client_extra(client);
     unsigned burdens = (unsigned)client_has_own_lane(client) | !transaction_is_none(&client->transaction) |
                        reply_mode_is_deaf(&client->reply_mode) | client->was_refused | client->is_keyed |
                        subject_is_overflow(client->subject) | client_is_operator(client);
-    /* A stranger's next read may be one of many behind which calls of others come. */
+    /*
+     * The size of a new client's reads is unknown. The client takes the full path while its first
+     * read is unanswered. While lanes are wary of huge replies, the first read takes the full path,
+     * too.
+     */
     bool is_stranger =
         client->reader != READER_KNOWN && (client->reader != READER_NEW || shared_is_wary(&front_home(front)->lanes));
     return burdens == 0 && extra->n_asked == 0 && extra->n_subscribed == 0 && extra->heavy_until_ns == 0 &&
            !is_stranger && !front->settings->lanes_private;
 }
 
-/* The lane that its commands would go to; NULL: that must be found out. */
+/* Returns the lane for the client's commands. NULL: the full path must choose a lane. */
 static inline struct lane *find_lane(const struct client *client)
 {
     const struct rider *rider = &client->rider;
@@ -41,9 +45,10 @@ static inline struct lane *find_lane(const struct client *client)
     return is_there ? lane : NULL;
 }
 
-#define NAME_ROOM ((ptrdiff_t)sizeof(uint64_t)) /* bytes that may be read from the beginning of a name */
+/* bytes that may be read from the beginning of a name */
+#define NAME_ROOM ((ptrdiff_t)sizeof(uint64_t))
 
-/* True if the command travels as plainly as can be. */
+/* True if the command needs none of the full path's checks. */
 static inline bool is_plain_command(const struct command *command)
 {
     return command->id != 0 && command->flow == FLOW_ONE && command->effect == EFFECT_NONE && command->is_shareable &&
@@ -52,8 +57,8 @@ static inline bool is_plain_command(const struct command *command)
 }
 
 /*
- * The command of that name, which lies in memory of which NAME_ROOM bytes from its beginning may be
- * read. NULL: it is not plain, or its name is too long.
+ * Returns the command of that name. NAME_ROOM bytes from the name's beginning must be readable.
+ * NULL: the command is not plain, or its name is too long.
  */
 static inline const struct command *find_command(struct front *front, struct slice name)
 {
@@ -79,9 +84,8 @@ static inline const struct command *find_command(struct front *front, struct sli
 /* ---- the gate ---- */
 
 /*
- * For a client whose limits, if it has any, are no more than a count of its commands: account_ask
- * for n requests, one after the other. Returns how many pass; the others are refused, each with
- * *verdict.
+ * As account_ask for n requests, one after the other, for a client that has at most limits on the
+ * count of commands. Returns how many pass. Each other request is refused with *verdict.
  */
 static inline uint32_t pass_gate(struct client *client, const struct command *command, uint32_t n,
                                  struct verdict *verdict)
@@ -98,7 +102,7 @@ static inline uint32_t pass_gate(struct client *client, const struct command *co
     return passed;
 }
 
-/* The same as account_ask_refusal: true if all n are refused; else nothing has been counted. */
+/* As account_ask_refusal: true if all n requests are refused. False: nothing was counted. */
 static inline bool refuse_at_gate(struct client *client, const struct command *command, uint32_t n,
                                   struct verdict *verdict)
 {
@@ -112,7 +116,7 @@ static inline bool refuse_at_gate(struct client *client, const struct command *c
     return true;
 }
 
-/* The last n requests of this command have not passed. */
+/* Answers the last n requests of this command, which did not pass. */
 static enum route refuse(struct client *client, const struct command *command, uint32_t argc, uint32_t n,
                          const struct verdict *verdict)
 {
@@ -122,20 +126,20 @@ static enum route refuse(struct client *client, const struct command *command, u
 }
 
 /*
- * Requests of one command, with as many arguments, that lie one behind the other. They come at one time and are bound
- * by the same limits, so what becomes of each can be decided for all of them at once.
+ * A run of neighbouring requests of one command with the same number of arguments. The requests
+ * come at the same time and have the same limits, so the gate decides all of them at once.
  */
 struct stretch {
-    const char *at; /* the first begins here, ... */
+    const char *at; /* beginning of the first request */
     const char *end;
     const struct command *command;
     uint32_t argc;
-    uint32_t n; /* 0: the next request must go the long way, or is not here */
+    uint32_t n; /* 0: the next request must take the full path, or is not here */
 };
 
 /*
- * Bytes of a stretch with more than one request. The questions that are asked once for a stretch (does the client
- * send more than may be under way on a shared lane?) are asked again after so many.
+ * Most bytes of a run with more than one request (chosen). The checks made once for a run, such
+ * as that of SHARED_BYTES_MAX, are repeated after so many bytes.
  */
 #define STRETCH_BYTES 4096
 
@@ -144,7 +148,7 @@ static inline bool fits(enum reads_kind kind, const struct command *command)
     return kind == READS_ANY || kind == (command->reads_keys ? READS_READS : READS_OTHERS);
 }
 
-/* The client's next requests that are alike and can go now to this lane; NULL: there is none yet. */
+/* Returns the next run that may go to this lane now. NULL as lane: no lane is known yet. */
 static inline struct stretch find_stretch(const struct client *client, const struct lane *lane, const struct pace *pace,
                                           enum reads_kind kind, const struct request_limits *limits, const char *at,
                                           const char *end)
@@ -174,7 +178,7 @@ static inline struct stretch find_stretch(const struct client *client, const str
     return stretch;
 }
 
-/* Where the first n of the stretch end, which are not all. */
+/* Returns the end of the first n requests of the run. n must be less than all. */
 static const char *end_of(const struct stretch *stretch, const struct request_limits *limits, uint32_t n)
 {
     struct slice name;
@@ -185,7 +189,10 @@ static const char *end_of(const struct stretch *stretch, const struct request_li
     return at;
 }
 
-/* The first n, which end there, have passed the gate. False: out of memory, the client is closed. */
+/*
+ * Records the first n requests, which end at `end` and passed the gate. False: out of memory, and
+ * the client is closed.
+ */
 static inline bool note(struct client *client, struct lane *lane, const struct stretch *stretch, uint32_t n,
                         const char *end)
 {
@@ -205,7 +212,10 @@ static inline bool note(struct client *client, struct lane *lane, const struct s
     return true;
 }
 
-/* What is refused needs no lane; what passes must find one before it is charged, and that is the long way. */
+/*
+ * Refuses requests while the client has no lane, since a refusal needs none. A request that would
+ * pass takes the full path, which finds a lane before it charges.
+ */
 static enum route refuse_without_lane(struct client *client, const struct request_limits *limits, struct slice bytes,
                                       size_t *used, struct pace *pace)
 {
@@ -224,12 +234,12 @@ static enum route refuse_without_lane(struct client *client, const struct reques
     return result;
 }
 
-/* To that lane: all that passes, with refusals in between. */
+/* Sends all passing requests to the lane, with refusals in between. */
 static enum route send_along(struct client *client, struct lane *lane, const struct request_limits *limits,
                              struct slice bytes, size_t *used, struct pace *pace)
 {
-    const char *from = bytes.at; /* what has passed and is not yet sent begins here, ... */
-    const char *at = bytes.at;   /* ... and ends here */
+    const char *from = bytes.at; /* beginning of the requests that passed and are not sent yet */
+    const char *at = bytes.at;   /* end of these requests */
     uint32_t n = 0;
     uint64_t work_ns = 0;
     const enum reads_kind kind = client_extra(client)->read_side == NULL ? READS_ANY : reads_kind_now(client);
@@ -243,7 +253,7 @@ static enum route send_along(struct client *client, struct lane *lane, const str
         const char *passed = n_passed == stretch.n ? stretch.end : end_of(&stretch, limits, n_passed);
         if (n_passed > 0 && !note(client, lane, &stretch, n_passed, passed)) {
             result = ROUTE_STOP;
-            break; /* they are not sent: nobody would wait for their replies */
+            break; /* nothing is sent, because no call is recorded for the replies */
         }
         work_ns += n_passed * (uint64_t)command_cost_ns(stretch.command);
         at = passed;
@@ -263,27 +273,27 @@ static enum route send_along(struct client *client, struct lane *lane, const str
 
 /* ---- on a cluster ---- */
 
-#define BATCH_MOST 64 /* requests that are charged at a time */
-#define ROWS_MOST 64  /* nodes behind these are reached the long way */
+#define BATCH_MOST 64 /* requests charged at a time (chosen) */
+#define ROWS_MOST 64  /* bits in places_seen; requests to later rows take the full path */
 
 /*
- * Requests of one command, with as many arguments, that lie one behind the other, each for a place
+ * A run of neighbouring requests of one command with the same number of arguments, each for a place
  * that is ready.
  */
 struct slot_stretch {
     const struct command *command;
     uint32_t argc;
-    uint32_t n; /* 0: the next request must go the long way, or is not here */
+    uint32_t n; /* 0: the next request must take the full path, or is not here */
     const char *ends[BATCH_MOST];
     uint8_t rows[BATCH_MOST];
 };
 
-/* Which places have been looked at, and are ready: bits by row. */
+/* Places already checked, and the ready ones among the checked. One bit per row. */
 struct places_seen {
     uint64_t looked, ready;
 };
 
-/* True if requests may go to the place as they are. */
+/* True if the place can be sent requests without any preparation. */
 static bool is_ready(const struct client *client, struct place *place)
 {
     struct rider *rider = &place->rider;
@@ -312,14 +322,14 @@ static inline bool may_go_to(const struct client *client, struct places_seen *se
     return (seen->ready & bit) != 0;
 }
 
-/* True if its second argument is its only key. */
+/* True if the first argument is the command's only key. */
 static inline bool has_one_key(const struct command *command, uint32_t argc)
 {
     int32_t last = command->last_key >= 0 ? command->last_key : (int32_t)argc + command->last_key;
     return command->keys == KEYS_POSITION && command->first_key == 1 && last >= 1 && last <= command->key_step;
 }
 
-/* The client's next requests that are alike and can go now. */
+/* Finds the next run of similar requests that can go now. */
 static inline void find_slot_stretch(const struct client *client, struct slot_stretch *stretch,
                                      struct places_seen *seen, const struct pace *pace,
                                      const struct request_limits *limits, const char *at, const char *end)
@@ -355,10 +365,10 @@ static inline void find_slot_stretch(const struct client *client, struct slot_st
         next = goes_alone ? NULL : plain_request_like(at, end, limits, begin, head, stretch->argc);
     } while (next != NULL && stretch->n < most && next - begin <= STRETCH_BYTES);
     if (slot_map_version(map) != client->extra->spread->version)
-        stretch->n = 0; /* read behind the rows: slot_map.h */
+        stretch->n = 0; /* the version is read after the rows: slot_map.h */
 }
 
-/* Neighbours that go to the same place. False: out of memory, the client is closed. */
+/* Sends n neighbouring requests of one place. False: out of memory, and the client is closed. */
 static inline bool send_some(struct client *client, struct place *place, const struct slot_stretch *stretch,
                              const char *at, uint32_t n, const char *end)
 {
@@ -379,7 +389,7 @@ static inline bool send_some(struct client *client, struct place *place, const s
     return true;
 }
 
-/* The first n, from `at` on, have passed the gate. */
+/* Sends the first n requests from `at` on, which passed the gate. */
 static bool send_all(struct client *client, const struct slot_stretch *stretch, const char *at, uint32_t n)
 {
     const char *const begin = at;
@@ -399,7 +409,7 @@ static bool send_all(struct client *client, const struct slot_stretch *stretch, 
     return true;
 }
 
-/* True if nothing that is in flight bears on where the next request goes. */
+/* True if no call in flight affects where the next request goes. */
 static bool is_settled(const struct client *client)
 {
     const struct spread *spread = client_extra(client)->spread;
@@ -407,9 +417,9 @@ static bool is_settled(const struct client *client)
 }
 
 /*
- * On a cluster: plain commands of one key go to the places of their slots, where each needs nothing
- * but to be sent: its place has a lane that is ready, no slot has changed its node since what is in
- * flight was sent, and no hop is held.
+ * On a cluster: sends plain commands of one key to the places of their slots. Each place must have
+ * a ready lane. No slot may have changed its node since the calls in flight were sent. No hop may
+ * be waiting.
  */
 static enum route run_on_cluster(struct client *client, const struct request_limits *limits, struct slice bytes,
                                  size_t *used, struct pace *pace)
@@ -442,7 +452,7 @@ static enum route run_on_cluster(struct client *client, const struct request_lim
     return result;
 }
 
-/* ---- which way ---- */
+/* ---- choosing the path ---- */
 
 enum route express_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used,
                        struct pace *pace)
@@ -451,7 +461,8 @@ enum route express_run(struct client *client, const struct request_limits *limit
     if (!is_unburdened(client) || (client->bound != NULL && !client->bound->is_plain))
         return ROUTE_TAKEN;
     if (client_is_on_cluster(client) && client_extra(client)->read_side != NULL)
-        return ROUTE_TAKEN; /* each read may go to one of several nodes: front/cluster/shard_reads.h */
+        /* each read may go to one of several nodes: front/cluster/shard_reads.h */
+        return ROUTE_TAKEN;
     account_begin(client);
     if (client_is_on_cluster(client))
         return run_on_cluster(client, limits, bytes, used, pace);

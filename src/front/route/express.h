@@ -1,8 +1,10 @@
 /*
- * The short way of most requests: plain commands of a client in no special state, to the shared lane it used last.
+ * The fast path of most requests: plain commands of a client in no special state, to the shared
+ * lane that the client used last.
  *
- * It decides nothing that the long way (route) would decide otherwise: whatever is not as plain as that is left to it.
- * What holds for all requests that lie one behind the other is looked at once.
+ * The fast path decides nothing differently from the full path (front/route/route.h). A request
+ * that is not plain is left to the full path. Checks that hold for all buffered requests are made
+ * once.
  */
 #ifndef WEIR_FRONT_EXPRESS_H
 #define WEIR_FRONT_EXPRESS_H
@@ -16,9 +18,9 @@
 #include "resp/scan.h"
 
 /*
- * Take requests from the beginning of `bytes`, which is where one begins, for as long as they can go this way, and no
- * more than pace->left of them; *used tells how many bytes that were. After ROUTE_TAKEN what follows them must go the
- * long way, or is not whole, unless pace->left is 0.
+ * Takes requests from `bytes`, which begin at a request, while they fit the fast path and
+ * pace->left allows. *used is the number of bytes taken. After ROUTE_TAKEN the next request must
+ * take the full path, or is incomplete, or pace->left is 0.
  */
 __attribute__((warn_unused_result)) enum route express_run(struct client *client, const struct request_limits *limits,
                                                            struct slice bytes, size_t *used, struct pace *pace);

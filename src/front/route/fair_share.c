@@ -31,7 +31,7 @@ static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
     return are_riders ? PACE_SAME : PACE_ALONE;
 }
 
-/* Does Redis hold back the answer that comes next, or the client its reading? Then what is behind that waits anyway. */
+/* True if Redis holds back the next reply, or the client does not read. */
 static bool is_blocked(const struct client *client)
 {
     const struct lane *lane = client->rider.lane;
@@ -50,14 +50,17 @@ static bool is_any_paused(const struct front *front, uint64_t now_ns)
     return false;
 }
 
-/* Nobody is to wait behind operators, nor where Redis holds back what some send and not what others do. */
+/*
+ * True for requests that never wait: of operators, in a transaction, and of all clients while a
+ * paused Redis holds back writes and not reads.
+ */
 static bool is_free(const struct client *client, uint64_t now_ns)
 {
     return client_entrance(client)->is_admin || client->subject == NULL || transaction_is_open(&client->transaction) ||
            is_any_paused(client->front, now_ns);
 }
 
-/* Its next request waits for its share: its replies need not hurry before those of clients that wait for nothing. */
+/* A held-up client is patient: the replies of clients without a wait are written first. */
 static void set_held_up(struct client *client, bool is_held_up)
 {
     client->link.is_patient = is_held_up;
@@ -78,7 +81,7 @@ void fair_share_begin(struct client *client, struct pace *pace)
 
 static void start_timer(struct front *front);
 
-/* Out of memory: NULL, and it is not counted. */
+/* NULL: out of memory, and the client is not counted. */
 static struct sender *need_sender(struct client *client, uint64_t now_ns)
 {
     struct sender *sender = sender_of(client);
@@ -102,7 +105,7 @@ static void hold_up(struct client *client, struct sender *sender, enum pace_kind
     start_timer(client->front);
 }
 
-/* Other clients of this worker are served first: on_wake of front/client/connection.c resumes it. */
+/* Lets other clients of this worker go first. on_wake() of front/client/connection.c resumes it. */
 static void give_way(struct client *client)
 {
     set_held_up(client, true);
@@ -110,7 +113,7 @@ static void give_way(struct client *client)
     link_wake_again(&client->link);
 }
 
-/* So that a client with many requests here does not keep other clients of this worker waiting. */
+/* True if the client has used FAIR_TURN_NS of the worker. */
 static bool has_had_its_time(struct client *client, struct pace *pace)
 {
     if (!pace->is_used) {
@@ -127,7 +130,10 @@ static bool has_had_its_time(struct client *client, struct pace *pace)
     return true;
 }
 
-/* The same for all clients of a subject: each of many has few requests here. Clients that go on have waited for that already. */
+/*
+ * True if the clients of the subject together have used FAIR_SUBJECT_NS in this iteration: each of
+ * many clients has few requests. A client that goes on after such a wait does not wait again.
+ */
 static bool has_subject_had_its_time(struct client *client, const struct sender *sender)
 {
     const struct loop *loop = client->front->loop;
@@ -156,7 +162,7 @@ bool fair_share_ask(struct client *client, struct pace *pace)
     bool is_first = !pace->is_used;
     pace->is_used = true;
     pace->left_ns = FAIR_ALL;
-    /* A few requests of a subject that is alone are not worth counting. */
+    /* A few requests of a subject that sends alone are not worth counting. */
     if (is_free(client, now_ns) || (is_first && pace->kind == PACE_SAME && client->rider.sender == 0))
         return true;
     struct sender *sender = need_sender(client, now_ns);
@@ -181,7 +187,7 @@ void fair_share_end(struct client *client)
     if (client->front->fair.are_several)
         note_time(client->front, sender->flow);
     fair_settle(sender);
-    if (!fair_share_is_held_up(client)) /* it was let go before its share allowed it */
+    if (!fair_share_is_held_up(client)) /* released before its share allowed it */
         fair_stop_waiting(sender);
 }
 
@@ -191,7 +197,7 @@ void fair_share_stop(struct client *client)
     fair_share_end(client);
 }
 
-/* What is blocked is paid for, but nothing is to wait for its answer. */
+/* A blocked request is charged, but the window does not wait for its reply. */
 void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns)
 {
     struct sender *sender = sender_of(client);
@@ -200,7 +206,7 @@ void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns)
         fair_forget(sender);
 }
 
-/* MULTI ... EXEC: Redis does at EXEC what it has queued. */
+/* Redis executes queued commands at EXEC. */
 void fair_share_count_in_transaction(struct client *client, const struct command *command, uint64_t work_ns)
 {
     struct sender *sender = sender_of(client);
@@ -278,20 +284,23 @@ void fair_share_close(struct front *front)
     uv_close((uv_handle_t *)&front->fair.timer, NULL);
 }
 
-/* Where requests wait somebody else is there, even if Redis has been at work on one request for longer than CONTENTION_NS. */
+/*
+ * True if several subjects send. Waiting requests prove it, also while Redis executes one request
+ * for longer than CONTENTION_NS.
+ */
 static bool is_shared(const struct front *front, const struct fair_queue *queue, uint64_t now_ns)
 {
     return front->rules->has_shares && !is_any_paused(front, now_ns) &&
            (mixture_is(&queue->contention->subjects, now_ns) || fair_is_shared(queue));
 }
 
-/* True: several subjects send, and clients that had to wait do not keep the others waiting. */
+/* True if several subjects send: clients that had to wait do not keep other clients waiting. */
 bool fair_share_on_turn(struct loop *loop)
 {
     struct front *front = loop->owner;
     struct fair_queue *queue = queue_of_worker(front);
     bool is_open = !is_shared(front, queue, loop->now_ns);
-    assert(queue->granted_ns == 0); /* what was granted was woken at once, and has settled */
+    assert(queue->granted_ns == 0); /* clients with grants were woken at once, and have settled */
     fair_turn(queue, is_open);
     return !is_open;
 }

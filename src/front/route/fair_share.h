@@ -1,18 +1,18 @@
 /*
- * Fair share: a client asks here before its requests are taken, and waits if its subject has had its share of Redis.
+ * Fair share of a client: the client asks here before its requests are taken, and waits while its
+ * subject has had its share of Redis.
  *
- * While no other client sends, or fair-share = off, there is nothing to ask. Else a client takes requests for as much
- * of Redis' time as upstream/fair/fair_queue.h allows, and leaves the worker to others after FAIR_TURN_NS, or all
- * clients of its
- * subject after FAIR_SUBJECT_NS. A request that waits has not been taken: no limit has been asked about it, and
- * nothing is
- * charged. It stands in the intake like any other request that cannot go yet, and its link is woken. Between MULTI
- * and EXEC nothing waits: half a transaction helps no one.
+ * While no other client sends, or with fair-share = off, there is nothing to ask. Else a client
+ * takes requests for as much of Redis' time as upstream/fair/fair_queue.h grants. A client leaves
+ * the worker to other clients after FAIR_TURN_NS, all clients of a subject after FAIR_SUBJECT_NS.
  *
- * All nodes of a cluster have one queue for each worker, though each could have its own: what a client asks next is
- * not known
- * before its request is taken, and what is asked first would be held up by what is asked next, since replies keep
- * their order.
+ * A waiting request has not been taken: no limit has decided it, nothing is charged, and its bytes
+ * stay in the intake. The fair queue wakes the link. Between MULTI and EXEC no request waits: half
+ * a transaction is of no use.
+ *
+ * Each worker has one queue for all nodes of a cluster. The node of a request is not known before
+ * the request is taken. With a queue for each node, a request at a busy node would hold up the
+ * requests behind it anyway, since replies keep their order.
  */
 #ifndef WEIR_FRONT_FAIR_SHARE_H
 #define WEIR_FRONT_FAIR_SHARE_H
@@ -24,37 +24,39 @@
 #include "front/route/request.h"
 #include "limit/command/command.h"
 
-#define FAIR_TURN_NS (50 * NS_PER_US)      /* of a worker's time for one client, while others send too */
-#define FAIR_SUBJECT_NS (4 * FAIR_TURN_NS) /* in one turn of the loop for all clients of a subject */
-#define FAIR_SLICE 256                     /* requests taken before the clock is looked at, ... */
-#define FAIR_LONG_WAY 8                    /* ... one that goes the long way as so many */
+/* Chosen. Time of a worker for one client, while other clients send too. */
+#define FAIR_TURN_NS (50 * NS_PER_US)
+/* Chosen. Time of a worker for all clients of a subject, in one iteration of the event loop. */
+#define FAIR_SUBJECT_NS (4 * FAIR_TURN_NS)
+#define FAIR_SLICE 256  /* requests between two looks at the clock */
+#define FAIR_LONG_WAY 8 /* a request off the fast path counts as so many */
 
 enum pace_kind {
     PACE_ALONE,   /* no other client sends */
-    PACE_SAME,    /* others of its subject do */
-    PACE_SEVERAL, /* other subjects do */
+    PACE_SAME,    /* other clients of its subject send */
+    PACE_SEVERAL, /* other subjects send */
 };
 
-/* For one time that requests of a client are taken. */
+/* How much of its intake a client may take in one go. */
 struct pace {
     enum pace_kind kind;
-    uint32_t left;     /* requests that may be taken before the clock is looked at, ... */
-    int64_t left_ns;   /* ... and their work before fair_share_ask is to be called again */
-    bool is_used;      /* it has been asked, and some were taken */
-    uint64_t began_ns; /* when they began to be taken */
+    uint32_t left;     /* requests until the next look at the clock */
+    int64_t left_ns;   /* work until fair_share_ask() is called again */
+    bool is_used;      /* requests have been taken after fair_share_ask() */
+    uint64_t began_ns; /* when the first of these requests was taken */
 };
 
 void fair_share_begin(struct client *client, struct pace *pace);
 
 bool fair_share_ask(struct client *client, struct pace *pace);
 
-/* May its next request be taken? False: its link will be woken. */
+/* True if the next request may be taken. False: the fair queue will wake the link. */
 static inline bool fair_share_may_go(struct client *client, struct pace *pace)
 {
     return (pace->left > 0 && pace->left_ns > 0) || fair_share_ask(client, pace);
 }
 
-/* How many requests of such a cost may be taken now? The last may exceed what is left. */
+/* Returns how many requests of this cost may be taken now. The last may exceed the work left. */
 static inline uint32_t pace_most(const struct pace *pace, uint32_t cost_ns)
 {
     int64_t most_ns = (int64_t)pace->left * cost_ns;
@@ -63,14 +65,14 @@ static inline uint32_t pace_most(const struct pace *pace, uint32_t cost_ns)
     return pace->left_ns > 0 ? (uint32_t)((pace->left_ns - 1) / cost_ns) + 1 : 0;
 }
 
-/* So many have been taken. */
+/* n requests of this cost have been taken. */
 static inline void pace_take(struct pace *pace, uint32_t n, uint32_t cost_ns)
 {
     pace->left -= n;
     pace->left_ns -= (int64_t)n * cost_ns;
 }
 
-/* One has been taken the long way: what it cost is the fair queue's to tell. */
+/* A request off the fast path has been taken. The fair queue is asked before the next one. */
 static inline void pace_take_one(struct pace *pace)
 {
     pace->left -= pace->left < FAIR_LONG_WAY ? pace->left : FAIR_LONG_WAY;
@@ -78,13 +80,13 @@ static inline void pace_take_one(struct pace *pace)
         pace->left_ns = 0;
 }
 
-/* No more is taken for now: what it was granted is for others, and if nothing of it is held up it waits for nothing. */
+/* Ends taking for now: the rest of a grant goes back. */
 void fair_share_end(struct client *client);
 
-/* No more will be taken. */
+/* Ends taking for good. */
 void fair_share_stop(struct client *client);
 
-/* What so many bytes of requests or replies cost Redis, ns. */
+/* Returns what bytes of requests or replies cost Redis, ns. */
 static inline uint64_t fair_share_bytes_ns(uint64_t bytes)
 {
     return bytes / FAIR_BYTES_PER_NS;
@@ -92,7 +94,7 @@ static inline uint64_t fair_share_bytes_ns(uint64_t bytes)
 
 void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns);
 
-/* `n` of its requests are on their way: so much work for Redis. */
+/* n requests with work_ns in all are on their way. */
 static inline void fair_share_note_sent(struct client *client, uint32_t n, uint64_t work_ns)
 {
     if (client->rider.sender != 0 && n > 0)
@@ -101,7 +103,7 @@ static inline void fair_share_note_sent(struct client *client, uint32_t n, uint6
 
 void fair_share_count_in_transaction(struct client *client, const struct command *command, uint64_t work_ns);
 
-/* The same of one, of so many bytes. */
+/* One request of `bytes` bytes is on its way. */
 static inline void fair_share_note_call(struct client *client, const struct command *command, size_t bytes)
 {
     uint64_t work_ns = command_cost_ns(command) + fair_share_bytes_ns(bytes);
@@ -113,16 +115,16 @@ static inline void fair_share_note_call(struct client *client, const struct comm
         fair_share_count(client, 1, work_ns);
 }
 
-/* Of such work nothing is under way. */
+/* Charges work that is not counted as under way. */
 void fair_share_charge(struct client *client, uint64_t work_ns);
 
-/* The same of a request with an answer that nothing waits for, as it may block. */
+/* Charges a request that may block: the window does not wait for its reply. */
 static inline void fair_share_note_blocking(struct client *client, const struct command *command, size_t bytes)
 {
     fair_share_charge(client, command_cost_ns(command) + fair_share_bytes_ns(bytes));
 }
 
-/* The same of a large request, whose last byte has passed. Its bytes are charged as they pass. */
+/* The last byte of a large request has passed. Its bytes were charged as they passed. */
 static inline void fair_share_note_passed(struct client *client, const struct command *command, bool may_block)
 {
     if (may_block)
@@ -131,7 +133,10 @@ static inline void fair_share_note_passed(struct client *client, const struct co
         fair_share_note_call(client, command, 0);
 }
 
-/* The same of a request. A large request is noted when its last byte has passed: only then Redis executes it. */
+/*
+ * A request is on its way. A large request is noted when its last byte has passed: only then Redis
+ * executes it.
+ */
 static inline void fair_share_note_request(struct client *client, const struct request *request)
 {
     if (!request->is_large)
@@ -139,16 +144,17 @@ static inline void fair_share_note_request(struct client *client, const struct r
 }
 
 /*
- * `n` of its requests at places (front/cluster/spread.h) are answered, or have come back; so many bytes of replies
- * have come there: these riders have no number of their own in the fair queue.
+ * fair_share_note_answered: n requests at places (front/cluster/spread.h) are answered, or were not
+ * run. fair_share_note_bytes: bytes of replies have come at a place. The riders of places have no
+ * sender of their own in the fair queue.
  */
 void fair_share_note_answered(struct client *client, uint64_t sent_ns, uint32_t n);
 void fair_share_note_bytes(struct client *client, size_t bytes);
 
-/* What it has under way will not be answered. */
+/* The requests under way will not be answered. */
 void fair_share_forget(struct client *client);
 
-/* It has gone, or is to be another subject's. */
+/* The client closes, or changes its subject. */
 void fair_share_leave(struct client *client);
 
 /* True if the client's next request waits for its share. */

@@ -14,14 +14,14 @@
 #define GIVEN_UP SLICE("-UPSTREAM moved\r\n")
 #define UNSERVED SLICE("-CLUSTERDOWN Hash slot not served\r\n")
 
-/* Before the next sending: doubled each time, from FIRST to MOST. */
+/* Wait before the next sending: doubles from FIRST to MOST. Chosen. */
 #define AGAIN_FIRST_NS (1 * NS_PER_MS)
 #define AGAIN_MOST_NS (50 * NS_PER_MS)
 #define AWAY_FIRST_NS (10 * NS_PER_MS)
 #define AWAY_MOST_NS (100 * NS_PER_MS)
 /*
- * Nodes that name each other for a slot agree within a few messages of theirs: from the second
- * redirect on the hop waits so long, three times as long for each.
+ * Nodes that name each other for a slot agree within a few messages between the nodes. From the
+ * second redirect on the hop waits this long, and three times as long after each further redirect.
  */
 #define REDIRECT_NS (3 * NS_PER_MS)
 
@@ -55,15 +55,15 @@ static struct upstream *upstream_of(const struct client *client)
     return client->front->nodes.commons.upstream;
 }
 
-/* False: the client is closed, or about to be. */
+/* False: the client is closed, or is being closed. */
 static bool is_going(const struct client *client)
 {
     return client->state < CLIENT_CLOSING;
 }
 
-/* ---- held ---- */
+/* ---- waiting ---- */
 
-/* Nothing newer is taken from the client until it is over. */
+/* Stops the client from sending newer requests until the hop is over. */
 static void hold(struct hop *hop)
 {
     if (hop->is_held)
@@ -94,7 +94,7 @@ static bool set_reply(struct hop *hop, struct slice reply)
     return bytes_add(&hop->reply, reply, SIZE_MAX);
 }
 
-/* It is answered so, when the client's link is woken. */
+/* Sets the hop's reply. The hop ends when the client's link is woken. */
 static void answer(struct hop *hop, struct slice reply)
 {
     if (set_reply(hop, reply))
@@ -103,7 +103,10 @@ static void answer(struct hop *hop, struct slice reply)
         client_close_starved(hop->client);
 }
 
-/* By `from`: it is looked at again once all that is in flight there is answered. */
+/*
+ * Records a refusal by `from`. The hop is handled again once all calls in flight at `from` are
+ * answered.
+ */
 static void note_refused(struct hop *hop)
 {
     hop->refused.from = hop->from;
@@ -115,7 +118,7 @@ static void note_refused(struct hop *hop)
     tell(hop, HOP_REFUSED);
 }
 
-/* ---- from its lane ---- */
+/* ---- callbacks of the lane ---- */
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
@@ -131,7 +134,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     fair_share_note_bytes(hop->client, n);
 }
 
-/* What has come of its reply is its owner's from now on, or is thrown away. */
+/* Stops counting the reply's bytes: the owner takes them, or they are discarded. */
 static void uncount(struct hop *hop)
 {
     client_note_kept_less(hop->client, hop->n_counted);
@@ -147,7 +150,7 @@ static void leave_place(struct hop *hop)
     hop->place = NULL;
 }
 
-/* Its reply is whole; of a train: that to the next request. */
+/* The reply is whole. For a train: the reply to its next request is whole. */
 static void on_run_end(struct rider *rider)
 {
     struct hop *hop = hop_of(rider);
@@ -176,7 +179,7 @@ static bool on_not_run(struct rider *rider, const struct call *call, enum not_ru
 {
     struct hop *hop = hop_of(rider);
     if ((call->flags & CALL_ENDS_RUN) == 0)
-        return false; /* ASKING's */
+        return false; /* the reply to ASKING */
     fair_share_note_answered(hop->client, call->sent_ns, 1);
     if (hop->n_train > 0) {
         hop->ops->on_not_run(hop, row, reply);
@@ -199,7 +202,7 @@ static void on_heavy(struct rider *rider)
     lane_choice_note_huge(hop_of(rider)->client);
 }
 
-/* What of the reply that stops its lane has still to come. */
+/* Bytes still to come of the reply for which the lane has stopped reading. */
 static uint64_t left_of_reply(const struct hop *hop)
 {
     const struct rider *rider = &hop->rider;
@@ -207,7 +210,7 @@ static uint64_t left_of_reply(const struct hop *hop)
     return is_stopped ? rider->lane->scan.bulk_left : 0;
 }
 
-/* Hops of one request stop a lane each: they count together. */
+/* Several hops of one request may stop a lane each. The bytes of all these hops count together. */
 static void on_unread(struct rider *rider, uint64_t bytes)
 {
     struct client *client = hop_of(rider)->client;
@@ -219,7 +222,7 @@ static void on_unread(struct rider *rider, uint64_t bytes)
     client_limit_unread(client, client->extra->kept_bytes + left);
 }
 
-/* Of its one or two calls. */
+/* The lane calls this function once for each of the hop's calls (one, or two with ASKING). */
 static void on_lost(struct rider *rider, const struct lane *lane)
 {
     struct client *client = hop_of(rider)->client;
@@ -268,7 +271,10 @@ static void on_due(struct alarm *alarm)
     link_wake(&container_of(alarm, struct hop, alarm)->client->link);
 }
 
-/* Both in one append: ASKING holds for the next command of the connection. False: out of memory. */
+/*
+ * Sends ASKING and the request in one append: ASKING holds for the connection's next command only.
+ * False: out of memory.
+ */
 static bool write_asking(struct hop *hop, struct lane *lane)
 {
     struct bytes both = {0};
@@ -299,7 +305,10 @@ static bool write_alone(struct hop *hop, struct lane *lane)
     return true;
 }
 
-/* False: out of memory, and the lane is lost: what it is asked is not what it would answer. */
+/*
+ * False: out of memory. The lane is closed, because its noted calls no longer match the bytes that
+ * would be sent.
+ */
 static bool write_train(struct hop *hop, struct lane *lane, struct slice requests)
 {
     for (uint32_t i = 0; i < hop->n_train; i++) {
@@ -314,7 +323,7 @@ static bool write_train(struct hop *hop, struct lane *lane, struct slice request
     return true;
 }
 
-/* It is in flight there from now on. */
+/* Records that the hop is in flight at this place. */
 static void note_place(struct hop *hop, struct place *place, struct lane *lane)
 {
     hop->place = place;
@@ -341,9 +350,9 @@ static void send_now(struct hop *hop, struct place *place, struct lane *lane)
         front_count_fate(client->front, FATE_AGAIN);
 }
 
-/* ---- why it was not run ---- */
+/* ---- why the request was not run ---- */
 
-/* When the slot's redirects, or its TRYAGAIN, have gone on for too long. */
+/* Time at which redirects or TRYAGAIN of this hop have lasted too long. */
 static uint64_t moving_until_ns(struct hop *hop)
 {
     if (hop->moving_ns == 0)
@@ -384,7 +393,7 @@ static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
     return SLOT_UNSERVED;
 }
 
-/* Where it was refused; the home node's row, where that has left the topology. */
+/* Row that refused the hop. The default node's row if the refusing row has left the topology. */
 static struct nodes_row *row_of_refusal(const struct hop *hop)
 {
     const struct nodes *nodes = &hop->client->front->nodes;
@@ -396,7 +405,7 @@ static struct nodes_row *target_of(const struct hop *hop, const struct redirect 
     return nodes_row_named(&hop->client->front->nodes, redirect, lanes_node(&row_of_refusal(hop)->lanes));
 }
 
-/* No redirect of its is followed any more. */
+/* Ends the hop without following another redirect. */
 static void answer_given_up(struct hop *hop)
 {
     count_add(&row_of_refusal(hop)->lanes.base.counts.redirects[REDIRECT_GIVEN_UP], 1);
@@ -426,7 +435,7 @@ static void redirect(struct hop *hop)
     uint64_t pause_ns = 0;
     for (uint8_t i = 1; i < hop->n_redirects; i++)
         pause_ns = pause_ns == 0 ? REDIRECT_NS : 3 * pause_ns;
-    hop->over_ns = 0; /* the way there takes as long as it takes */
+    hop->over_ns = 0; /* no end while the hop is on its way to the redirect's node */
     hop->look_ns = now_ns(hop) + pause_ns;
     if (row == NULL)
         wait_for_topology(hop);
@@ -440,7 +449,7 @@ static void redirect(struct hop *hop)
 static bool is_taken_over(struct hop *hop);
 static void give_up(struct hop *hop);
 
-/* False: its owner goes on without it, and its memory may be gone. */
+/* False: the owner continues without the hop, and the hop's memory may be gone. */
 static bool take_refusal(struct hop *hop)
 {
     if (hop->refused.is_overtaken) {
@@ -457,7 +466,7 @@ static bool take_refusal(struct hop *hop)
             upstream_note_redirected(upstream_of(hop->client), (uint16_t)hop->slot, now_ns(hop));
         if (hop->ops->on_try_again != NULL && is_taken_over(hop))
             return false;
-        hop->n_redirects = 0; /* the node that an ASK has named is asked again */
+        hop->n_redirects = 0; /* the node of the last ASK is asked again */
         hop->over_ns = moving_until_ns(hop);
         hop->look_ns = now_ns(hop) + next_pause_ns(hop, AGAIN_FIRST_NS, AGAIN_MOST_NS);
         return true;
@@ -468,9 +477,12 @@ static bool take_refusal(struct hop *hop)
     }
 }
 
-/* ---- looking ---- */
+/* ---- looking for a lane ---- */
 
-/* It is not sent again: the client hears why it was not run; a redirect never. */
+/*
+ * Ends the hop without another sending. The client gets the reason of the refusal, but never a
+ * redirect.
+ */
 static void give_up(struct hop *hop)
 {
     bool is_redirect = hop->why == NOT_RUN_MOVED || hop->why == NOT_RUN_ASK;
@@ -484,8 +496,8 @@ static void give_up(struct hop *hop)
 }
 
 /*
- * No lane to its node is to be had: it waits for one, or is answered with the reason, or the client
- * is closed.
+ * No lane to the place's node is available. The hop waits, or is answered with the reason, or the
+ * client is closed.
  */
 static void go_without(struct hop *hop, struct place *place)
 {
@@ -511,7 +523,7 @@ static void go_without(struct hop *hop, struct place *place)
     place_forget_refusal(place);
 }
 
-/* True if an earlier hop of its slot is not on its way in order: it goes behind that. */
+/* True if an earlier hop of the slot waits. The later hop must stay behind the earlier hop. */
 static bool must_follow(const struct hop *hop)
 {
     const struct list *hops = &spread_of(hop)->hops;
@@ -524,8 +536,8 @@ static bool must_follow(const struct hop *hop)
 }
 
 /*
- * True if an older call of its slot may be in flight at another node than `row`. What has been
- * refused has none before it. Called after the row was read: topology.h.
+ * True if an older call of the slot may be in flight at another node than `row`. A refused hop has
+ * no older call before it. Called after the row was read: topology.h.
  */
 static bool must_settle(struct hop *hop, const struct nodes_row *row)
 {
@@ -535,14 +547,14 @@ static bool must_settle(struct hop *hop, const struct nodes_row *row)
     for (struct list *at = spread->hops.next; at != &hop->in_spread; at = at->next)
         if ((hop_at(at)->slot == hop->slot || hop_at(at)->n_train > 0) && hop_at(at)->place != NULL &&
             hop_at(at)->place->row != row)
-            return true; /* its end wakes the client */
+            return true; /* the end of that hop wakes the client */
     if (!spread_is_outdated(spread, &hop->client->front->nodes) || spread_in_flight(spread) == spread->n_hops)
         return false;
     spread_want_idle(spread);
     return true;
 }
 
-/* NULL: no node serves its slot. */
+/* NULL: no node serves the slot. */
 static struct nodes_row *row_of(const struct hop *hop)
 {
     if (hop->row != NULL)
@@ -551,7 +563,7 @@ static struct nodes_row *row_of(const struct hop *hop)
                           : front_home(hop->client->front);
 }
 
-/* It is sent, or waits. */
+/* Sends the hop, or lets it wait. */
 static void find_lane(struct hop *hop)
 {
     struct client *client = hop->client;
@@ -559,7 +571,8 @@ static void find_lane(struct hop *hop)
     struct place *place = row != NULL ? place_get(client, row) : NULL;
     struct lane *lane = NULL;
     if (hop->is_fixed && hop->row == NULL) {
-        answer(hop, err_text(ERR_UPSTREAM_UNAVAILABLE)); /* its node has left the cluster */
+        /* the fan-out's node has left the cluster */
+        answer(hop, err_text(ERR_UPSTREAM_UNAVAILABLE));
         return;
     }
     if (row == NULL) {
@@ -596,9 +609,12 @@ static void look(struct hop *hop)
     }
 }
 
-/* ---- its beginning and its end ---- */
+/* ---- begin and end ---- */
 
-/* Behind the hops of requests that are as old or older; an heir stands where the one stood that it replaces. */
+/*
+ * Inserts the hop behind the hops of requests that are as old or older. A hop started by
+ * on_try_again takes the order of the hop that it replaces.
+ */
 static void put_in_order(struct hop *hop)
 {
     struct spread *spread = spread_of(hop);
@@ -633,7 +649,7 @@ static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *cli
     return true;
 }
 
-/* Neither the spread nor the alarms know it any more; its request and its reply stay. */
+/* Removes the hop from the spread and the alarms. The request and the reply stay. */
 static void end(struct hop *hop)
 {
     struct spread *spread = spread_of(hop);
@@ -650,7 +666,7 @@ static void free_texts(struct hop *hop)
     bytes_fini(&hop->reply);
 }
 
-/* TRYAGAIN: false: it is sent again. */
+/* Offers a TRYAGAIN to the owner. False: the hop sends the request again. */
 static bool is_taken_over(struct hop *hop)
 {
     struct client *client = hop->client;
@@ -675,7 +691,7 @@ static bool is_taken_over(struct hop *hop)
     return is_over;
 }
 
-/* Whatever waits for the end of calls looks again. */
+/* Wakes the client if the client waits for the end of its calls. */
 static void note_over(struct client *client)
 {
     if (client_is_closed(client))
@@ -756,9 +772,9 @@ bool hop_start_refused(struct hop *hop, const struct hop_ops *ops, struct client
     return true;
 }
 
-/* ---- all of a client ---- */
+/* ---- all hops of a client ---- */
 
-/* True if nothing of the client's is in flight at this row. */
+/* True if the client has nothing in flight at this row. */
 static bool is_idle_at(const struct spread *spread, const struct nodes_row *row)
 {
     const struct place *place = spread_place(spread, row);
@@ -772,7 +788,10 @@ static bool is_idle_at(const struct spread *spread, const struct nodes_row *row)
     return true;
 }
 
-/* Before any of them is sent, and is in flight there again. */
+/*
+ * Marks refused hops as HOP_RETURNED. Runs before any hop is sent again, because sending makes a
+ * row busy.
+ */
 static void note_returned(struct spread *spread)
 {
     struct list *next;
@@ -844,7 +863,7 @@ static void leave(struct hop *hop)
     list_take(&hop->refused.in_spread);
 }
 
-/* A lane may be telling its riders that it is lost: their memory stays until hops_free. */
+/* A lost lane may still be telling its lane users. The hops' memory stays until hops_free. */
 void hops_leave(struct client *client)
 {
     struct spread *spread = client_extra(client)->spread;

@@ -1,32 +1,41 @@
 /*
- * One request on its way by itself: sent, and sent again while a cluster says that it has not run
- * it.
+ * A hop: one request that is sent alone, and sent again while a cluster answers that the request
+ * was not run.
  *
- *   MOVED        the slot's node is another from now on: there; an unknown address: the topology is asked for, and
- *   waited for ASK          there, behind ASKING, in one append
- *   TRYAGAIN     again after 1, 2, 4 .. 50 ms; what has redirected it until then is forgotten
- *   CLUSTERDOWN, LOADING, READONLY, MASTERDOWN   the topology is asked for; again after 10 .. 100 ms
+ *   MOVED        the slot has a new node: sent there; for an unknown address the topology is polled
+ *                and awaited
+ *   ASK          sent there, behind ASKING, in one append
+ *   TRYAGAIN     sent again after 1, 2, 4 .. 50 ms; earlier redirects are forgotten
+ *   CLUSTERDOWN, LOADING, READONLY, MASTERDOWN   the topology is polled; sent again after
+ *                10 .. 100 ms
  *
- * A hop begins in two ways: as a call that came back from a place (front/route/taken.h), or as a part of a
- * compound (front/cluster/compound_parts.h).
+ * A hop begins in two ways: as a call that came back from a place (front/route/taken.h), or as a
+ * part of a compound (front/cluster/compound_parts.h).
  *
- * A request that was refused is looked at once all that was in flight behind it on that lane is
- * answered. If one of these has overtaken it (front/route/overtaken.h), the refusal is the reply,
- * `-UPSTREAM moved` for a redirect.
+ * A refusal is handled once all calls in flight behind the request on that lane are answered. If a
+ * later request has overtaken the refused one (front/route/overtaken.h), the refusal is the reply.
+ * A redirect then becomes `-UPSTREAM moved`.
  *
- * A train is a hop of several requests, each of one slot, to one node: sent once, and answered one by
- * one. What was not run of it goes on as a hop of its own.
+ * A train is a hop of several requests to one node. Each request of a train is of one slot. A train
+ * is sent once, and its requests are answered one by one. A request of the train that was not run
+ * continues as a hop of its own.
  *
- * Bounds: at most HOPS_MAX sendings for MOVED and ASK, at most redirect-timeout, then `-UPSTREAM
- * moved`; TRYAGAIN for at most redirect-timeout, the others for at most failover-wait, then the
- * reply is passed on. A node that is away, to which a redirect leads, is waited for as any other:
- * redirect-timeout begins again behind it. A MOVED or ASK for another slot than the request's own is
- * forged or wrong: `-UPSTREAM moved`. Nothing is dialled that is not in the topology.
+ * Bounds:
+ * - MOVED and ASK: at most HOPS_MAX sendings and at most redirect-timeout, then `-UPSTREAM moved`.
+ * - TRYAGAIN: at most redirect-timeout, then the reply is passed on.
+ * - The other refusals: at most failover-wait, then the reply is passed on.
+ * - A redirect that leads to a node that is away: the hop waits for the node as for any other.
+ *   redirect-timeout restarts afterwards.
+ * - A MOVED or ASK for another slot than the request's own is forged or wrong: `-UPSTREAM moved`.
+ * - weir dials no address outside the topology.
  *
- * Invariants: never sent again after a lost lane, which closes the client. Hops of one slot are
- * sent in their order, one after the other, and never to another node while older calls of the slot
- * are in flight. While a hop waits the client's newer requests do: WAIT_AGAIN. Owner: see hop_ops;
- * the worker's thread.
+ * Invariants:
+ * - A request is never sent again after a lost lane. A lost lane closes the client.
+ * - Hops of one slot are sent in their order, one after the other. No hop goes to another node
+ *   while older calls of its slot are in flight.
+ * - While a hop waits, the client's newer requests wait: WAIT_AGAIN.
+ *
+ * Owner: see hop_ops. Thread: the worker's.
  */
 #ifndef WEIR_FRONT_HOP_H
 #define WEIR_FRONT_HOP_H
@@ -46,94 +55,102 @@
 struct hop;
 
 /*
- * on_reply (of a train: on_replies) or on_lost is called, once, never from within hop_start; the hop
- * is over before that, and its memory the owner's, which may start it again.
+ * A hop ends with one call of on_reply (a train: on_replies) or on_lost, never from within
+ * hop_start. The hop is over before that call. The hop's memory belongs to the owner, which may
+ * start the hop again.
  */
 struct hop_ops {
-    /* The whole reply to its request. The slice is good for this call. */
+    /* The whole reply to the request. The slice is valid during this call. */
     void (*on_reply)(struct hop *hop, struct slice reply);
     /*
-     * TRYAGAIN to `request`: true: the owner goes on without it, the hop is over, and nothing more
-     * is called. Hops that the owner starts in this call stand in its place among those of the slot.
-     * NULL: again.
+     * The reply to `request` was TRYAGAIN. True: the owner continues without the hop; the hop is
+     * over, and no other function is called. Hops that the owner starts in this call take the order
+     * of this hop among those of the slot. NULL: the hop always sends again.
      */
     bool (*on_try_again)(struct hop *hop, struct slice request);
-    /* There will be no reply: the client is closed, and nothing calls it any more. */
+    /* No reply will come: the client is closed. The hop calls nothing afterwards. */
     void (*on_lost)(struct hop *hop);
     /*
-     * Of a train: its next request was not run, for this reply of that row: it is the owner's again.
-     * on_one follows.
+     * Trains only: the train's next request was not run, because of this reply of that row. The
+     * owner takes the request back. on_one follows.
      */
     void (*on_not_run)(struct hop *hop, enum not_run row, struct slice reply);
-    /* Of a train: all that its next request hears is in hop.reply now. */
+    /* Trains only: hop.reply now ends with the whole answer to the train's next request. */
     void (*on_one)(struct hop *hop);
-    /* Of a train: the replies to all its requests, one behind the other. The owner may take the bytes. */
+    /* Trains only: the concatenated replies to all requests. The owner may take the bytes. */
     void (*on_replies)(struct hop *hop, struct bytes *replies);
 };
 
-/* What has become of it since the client's link was woken last. */
+/* What has happened to a hop since the client's link was last woken. */
 enum hop_news {
     HOP_NO_NEWS,
-    HOP_REFUSED,  /* by `reply`, of row `why`; what was in flight behind it there is not all answered */
-    HOP_RETURNED, /* so, and now it is */
-    HOP_ANSWERED, /* by `reply` */
+    /* refused by `reply`, of row `why`; calls behind the hop on that lane are still unanswered */
+    HOP_REFUSED,
+    HOP_RETURNED, /* refused, and all calls behind the hop on that lane are answered */
+    HOP_ANSWERED, /* answered by `reply` */
 };
 
 /* Embedded in the owner's struct. */
 struct hop {
     struct rider rider;
-    struct list in_spread;  /* spread.hops */
-    struct refused refused; /* with HOP_REFUSED */
+    struct list in_spread;  /* in spread.hops */
+    struct refused refused; /* in spread.refused with HOP_REFUSED */
     struct client *client;
     const struct hop_ops *ops;
-    struct place *place;    /* where it is in flight; NULL: nowhere */
-    struct nodes_row *from; /* that has refused it last; compared alone, unless it is in the topology */
-    struct nodes_row
-        *row; /* it goes here whatever the slot map says: an ASK's target, or a fan-out's node; NULL: by slot */
+    struct place *place; /* where the request is in flight; NULL: not in flight */
+    /* the row that refused the hop last; only compared, since the row may have left the topology */
+    struct nodes_row *from;
+    /* target that overrides the slot map: an ASK's node, or a fan-out's; NULL: the slot's node */
+    struct nodes_row *row;
     struct bytes request; /* multibulk; heap */
-    struct bytes reply;   /* what has come of it, or why it was not run; heap */
-    struct alarm alarm;   /* the next look, or the end of the wait */
-    size_t n_counted;     /* bytes of the reply that are in extra.kept_bytes */
-    uint64_t tag;         /* of its call (upstream/lane/calls.h) */
-    uint64_t arrived_ns;  /* when the request came; 0: it is not timed, nor its errors counted */
-    uint64_t away_ns;     /* when no node took it first; 0: each one has */
-    uint64_t moving_ns;   /* the first MOVED, ASK or TRYAGAIN since then; 0: none */
-    uint64_t look_ns;     /* it is not sent before that */
-    uint64_t over_ns;     /* it is given up then; 0: it has no end, or that of the next redirect */
-    int32_t slot;         /* of its keys, or KEYS_NO_SLOT */
-    uint32_t order;       /* the position of its run in replies: of an older request it is less */
-    uint32_t n_train;     /* of a train, requests that have heard nothing yet; else 0 */
+    struct bytes reply;   /* the reply so far, or the reason why the request was not run; heap */
+    struct alarm alarm;   /* when the hop looks again or gives up */
+    size_t n_counted;     /* bytes of the reply that are counted in extra.kept_bytes */
+    uint64_t tag;         /* of the hop's call (upstream/lane/calls.h) */
+    /* when the request came; 0: neither its time nor its errors are counted */
+    uint64_t arrived_ns;
+    uint64_t away_ns;   /* when for the first time no node took the request; 0: not yet */
+    uint64_t moving_ns; /* time of the first MOVED, ASK or TRYAGAIN since away_ns; 0: none */
+    uint64_t look_ns;   /* the request is not sent before this time */
+    /* the hop is given up at this time; 0: no end, or set by the next redirect */
+    uint64_t over_ns;
+    int32_t slot;     /* of the request's keys, or KEYS_NO_SLOT */
+    uint32_t order;   /* position of the request's run in replies; smaller for older requests */
+    uint32_t n_train; /* trains: requests without an answer yet; else 0 */
     uint32_t waited_us;
-    uint8_t n_tries;     /* pauses so far, of one kind */
-    uint8_t n_redirects; /* MOVED and ASK, one after the other */
-    uint8_t why;         /* enum not_run: why it was refused last; NOT_RUN_ROWS: it has not been */
+    uint8_t n_tries;     /* waits so far, of one kind */
+    uint8_t n_redirects; /* consecutive MOVED and ASK */
+    uint8_t why;         /* enum not_run: reason of the last refusal; NOT_RUN_ROWS: none */
     uint8_t news;        /* enum hop_news */
-    bool is_asking;      /* ASKING goes before it */
-    bool is_fixed;       /* `row` stays: a fan-out's */
-    bool is_held;        /* counted in spread.n_held: not on its way in order */
+    bool is_asking;      /* ASKING goes before the request */
+    bool is_fixed;       /* `row` stays, because a fan-out chose it */
+    bool is_held;        /* counted in spread.n_held: the hop is not in flight in its order */
 };
 
-/* What hop_start is given. */
+/* Arguments of hop_start. */
 struct hop_request {
-    struct slice bytes;    /* multibulk; copied */
-    int32_t slot;          /* of its keys; KEYS_NO_SLOT: it goes to `row`, whatever happens */
-    struct nodes_row *row; /* NULL: to the slot's node */
+    struct slice bytes; /* multibulk; copied */
+    /* of the request's keys; KEYS_NO_SLOT: the request always goes to `row` */
+    int32_t slot;
+    struct nodes_row *row; /* NULL: the slot's node */
     uint64_t tag;          /* timing_tag */
-    uint32_t order;        /* the position of the request's run in replies */
-    bool is_held;          /* younger hops of its slot that wait stay behind it from the beginning */
+    uint32_t order;        /* position of the request's run in replies */
+    /* younger waiting hops of the slot stay behind this hop from the beginning */
+    bool is_held;
 };
 
 /*
- * Sends it, now or as soon as it can go. The client has no call of main's in flight. False: out of
- * memory, the client is closed, and nothing more is called.
+ * Starts a hop: sends the request now, or as soon as a lane is available. The client must have no
+ * call of its main side in flight. False: out of memory; the client is closed, and no function of
+ * `ops` is called.
  */
 __attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client,
                                                    const struct hop_request *request);
 
 /*
- * A train: `n` > 0 requests, one behind the other in request->bytes, that go to this lane of the place at
- * once; request->row is not used. It is never sent again: see hop_ops. No hop of the client waits.
- * False: as of hop_start.
+ * Starts a train: sends `n` > 0 concatenated requests of request->bytes on this lane at once.
+ * request->row is unused. A train is never sent again: see hop_ops. No hop of the client may be
+ * waiting. False: as for hop_start.
  */
 __attribute__((warn_unused_result)) bool hop_start_train(struct hop *hop, const struct hop_ops *ops,
                                                          struct place *place, struct lane *lane,
@@ -146,21 +163,24 @@ struct hop_refusal {
     struct slice reply;
 };
 
-/* As hop_start, of a request that was refused just now; without bytes it hears the refusal. */
+/* As hop_start, for a request that was just refused. Without bytes the client gets the refusal. */
 __attribute__((warn_unused_result)) bool hop_start_refused(struct hop *hop, const struct hop_ops *ops,
                                                            struct client *client, const struct hop_request *request,
                                                            const struct hop_refusal *refusal);
 
-/* Another topology has been adopted. */
+/* Adapts the hops to a new topology. */
 void hops_adopt(struct client *client);
 
-/* The client's link was woken: hops have news, or look again. Safe without any. */
+/* Continues the hops after the client's link was woken. Safe without hops. */
 void hops_go_on(struct client *client);
 
 /* As places_catch_up. */
 void hops_catch_up(struct client *client);
 
-/* The client is closed, or calls of its are lost. hops_free: and nothing calls it any more. */
+/*
+ * hops_leave: the client is closed, or calls of the client are lost. hops_free: frees the hops once
+ * no lane calls the client any more.
+ */
 void hops_leave(struct client *client);
 void hops_free(struct client *client);
 

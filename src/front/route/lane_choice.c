@@ -16,11 +16,15 @@
 #include "upstream/lane/shared.h"
 
 /*
- * Bytes of requests behind a command that blocks: far more than a library sends in one write. The end of the client is
- * seen only once all before it has been read.
+ * Most bytes of requests behind a command that blocks: far more than a library sends in one write
+ * (chosen). weir sees the client's half-close only once all requests before it have been read.
  */
 #define BLOCKED_BYTES (1U << 19)
-#define UNKNOWN_CALLS 64 /* of a client that is there: of values of 1 MiB as much as REMAINS_MAX_BYTES */
+/*
+ * Most calls in flight of a client with replies of unknown size. With values of 1 MiB these are
+ * REMAINS_MAX_BYTES.
+ */
+#define UNKNOWN_CALLS 64
 
 static bool is_strict(const struct client *client)
 {
@@ -33,11 +37,11 @@ static bool is_heavy(const struct client *client)
            client->front->loop->now_ns < client_extra(client)->heavy_until_ns;
 }
 
-/* ---- its own lane ---- */
+/* ---- the private lane ---- */
 
 /*
- * The lanes to the node that a request goes to: to the home node, or to the replica that the client reads from; on a
- * cluster to the node that front/route/target.h has for it.
+ * Returns the lanes to the node of a request. On a cluster: the node of front/route/target.h.
+ * Otherwise the default node, or the replica from which the client reads.
  */
 static struct lanes *lanes_for(const struct client *client, const struct request *request)
 {
@@ -45,7 +49,7 @@ static struct lanes *lanes_for(const struct client *client, const struct request
     return client_is_on_cluster(client) ? &target_row(client)->lanes : &read_side_row(client)->lanes;
 }
 
-/* Redis is there, and one more connection is not to be had: not as good as away. */
+/* Why no connection can be had. BUSY: Redis answers, but weir may open no more connections. */
 static enum err why_not(const struct lanes *lanes)
 {
     return lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_BUSY;
@@ -74,7 +78,7 @@ bool lane_choice_dress(struct client *client, struct rider *rider, struct lane *
     struct slice name = session_name(client);
     bool is_dressed = name.len == 0 && !lane->has_name;
     if (is_dressed || name.len > 4096)
-        return true; /* too long a name is not worth it */
+        return true; /* a longer name is not worth a round trip */
     struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, 0);
     if (call == NULL) {
         client_close_starved(client);
@@ -96,7 +100,7 @@ static bool dress(struct client *client, struct lane *lane)
     return lane_choice_dress(client, &client->rider, lane);
 }
 
-/* A lane that had had another owner was not clean: it is closed, and the next is a new one. */
+/* A lane of an earlier owner was not clean and is closed. The next lane must be a new one. */
 static void note_unclean(struct client *client)
 {
     if (!client_has_own_lane(client) || client->rider.lane != NULL)
@@ -104,7 +108,8 @@ static void note_unclean(struct client *client)
     client->own_lane = OWN_WANTS_NEW;
 }
 
-#define HOPES_MAX 5 /* of 20 ms each: what is only kept is given back in one turn of its worker */
+/* Retries, of 20 ms each. A worker gives back idle kept lanes within one iteration. */
+#define HOPES_MAX 5
 
 static void end_hopes(struct client *client)
 {
@@ -112,7 +117,7 @@ static void end_hopes(struct client *client)
         client->extra->hopes = 0;
 }
 
-/* True if it has waited for Redis as long as it may. */
+/* True if the client has waited for Redis for its whole time. */
 static bool is_over(const struct client *client, const struct request *request)
 {
     return outage_is_over(client, (request->command->flags & CMD_HANDSHAKE) != 0);
@@ -142,12 +147,12 @@ static bool may_give_back(const struct client *client);
 static bool must_leave(const struct client *client);
 static bool end_on_demoted(struct client *client);
 
-/* NULL: there is none. */
+/* Returns the lent lane; NULL: none. */
 static struct lane *borrow(struct client *client, const struct request *request, const struct lane_key *key)
 {
     struct lanes *lanes = lanes_for(client, request);
     if (!coverage_is_wanted(client, request)) {
-        /* One that is kept for lending is not for who will not give it back. */
+        /* a client that will not give its lane back gets a new lane, not one kept for lending */
         bool wants_new = client->own_lane == OWN_WANTS_NEW || request->command->pins;
         return lend_private(lanes, key, &client->rider, &client->extra->kept, wants_new);
     }
@@ -155,7 +160,10 @@ static struct lane *borrow(struct client *client, const struct request *request,
     return lend_covering(lanes, key, &client->rider, coverage_key(client, written), true);
 }
 
-/* Does the lane that it has not speak for what it has written, and does nothing bind it to that? */
+/*
+ * True if WAIT must cover the client's writes, the present private lane covers none, and nothing
+ * binds the client to that lane.
+ */
 static bool must_change(const struct client *client, const struct request *request)
 {
     return coverage_is_wanted(client, request) && client_has_own_lane(client) && !is_strict(client) &&
@@ -184,7 +192,7 @@ static enum finding find_private(struct client *client, const struct request *re
             give_back(client);
     }
     if (client_is_closed(client))
-        return LANE_NONE; /* what its lane still had for it was more than it may hold */
+        return LANE_NONE; /* the lane's remaining bytes exceeded what the client may hold */
     if (!client_has_own_lane(client)) {
         if (rider->in_flight > 0) {
             client_wait_for_replies(client);
@@ -210,14 +218,20 @@ static enum finding find_private(struct client *client, const struct request *re
     return LANE_FOUND;
 }
 
-/* By CLIENT PAUSE ... WRITE: it would hold back what others send on the same lane. */
+/*
+ * True if CLIENT PAUSE ... WRITE is in effect: on a shared lane Redis would also delay other
+ * clients' requests.
+ */
 static bool is_held_back(const struct client *client, const struct request *request)
 {
     return request->command->is_pausable &&
            node_is_paused(lanes_node(lanes_for(client, request)), client->front->loop->now_ns);
 }
 
-/* No lane that it could be given now would be let in as the one that it shares was. */
+/*
+ * True if a new lane would not be let in with the client's session. Redis wants a password now, and
+ * wanted none when the client came.
+ */
 static bool is_past(const struct client *client, const struct request *request)
 {
     struct lanes *lanes = lanes_for(client, request);
@@ -231,14 +245,17 @@ static bool must_be_private(const struct client *client, const struct request *r
            request->is_carried || transaction_is_open(&client->transaction);
 }
 
-/* Or for others' sake. */
+/* A request also goes to a private lane where a shared lane would delay other clients. */
 bool lane_choice_needs_private(const struct client *client, const struct request *request)
 {
     return must_be_private(client, request) ||
            (!request->is_again && (is_heavy(client) || is_held_back(client, request)) && !is_past(client, request));
 }
 
-/* What Redis would hold back waits here instead, where it can have no lane of its own to wait on. */
+/*
+ * True if the request waits in weir: Redis would delay it, and the client cannot have a private
+ * lane.
+ */
 static bool must_wait_here(const struct client *client, const struct request *request)
 {
     return is_held_back(client, request) && !must_be_private(client, request) &&
@@ -248,12 +265,12 @@ static bool must_wait_here(const struct client *client, const struct request *re
 bool lane_choice_is_at_hand(const struct client *client, const struct request *request)
 {
     if (client->was_refused)
-        return true; /* it is known that there is none */
+        return true; /* lane_choice_find is known to find none */
     return lane_choice_needs_private(client, request) ? client_has_own_lane(client) && client->rider.lane != NULL
                                                       : lease_holds(&client->shared);
 }
 
-/* It looks again. */
+/* Ends the wait for a lane. The client looks again. */
 static void stop_waiting_for_lane(struct client *client)
 {
     list_take(&client->rider.waiting);
@@ -273,10 +290,11 @@ static void give_back(struct client *client)
     stop_waiting_for_lane(client);
     struct lease *kept = &client->extra->kept;
     lend_take_back(lane, kept);
-    client->is_dressed &= lease_holds(kept) && kept->lane == lane; /* another that is kept may bear another name */
+    /* another kept lane may have another name */
+    client->is_dressed &= lease_holds(kept) && kept->lane == lane;
 }
 
-/* True if its own lane leads to a node that is not in the topology any more. */
+/* True if the private lane leads to a node that has left the topology. */
 static bool is_on_retired(const struct client *client)
 {
     return client_has_own_lane(client) && client->rider.lane != NULL && !lane_is_closed(client->rider.lane) &&
@@ -292,7 +310,7 @@ static bool may_give_back(const struct client *client)
            lane_is_clean(rider->lane);
 }
 
-/* True if nothing more may be sent on its own lane, which leads elsewhere than commands go now. */
+/* True if nothing more may be sent on the private lane, because commands go to another node now. */
 static bool must_leave(const struct client *client)
 {
     if (!is_on_retired(client))
@@ -311,7 +329,10 @@ static void leave_own_lane(struct client *client)
     read_side_note_left_lane(client);
 }
 
-/* A lane that others use too, and that nothing of its is under way on, may be gone. */
+/*
+ * A shared lane without calls of this client may have been freed already, so the lane is not
+ * touched.
+ */
 void lane_choice_abandon(struct client *client)
 {
     if (client->rider.lane != NULL && (client_has_own_lane(client) || client->rider.in_flight > 0))
@@ -327,7 +348,8 @@ void lane_choice_abandon(struct client *client)
     client->is_dressed = false;
     client_keep_nothing(client);
     if (client->extra != NULL && spread_in_flight(client->extra->spread) == 0)
-        replies_clear(&client->extra->replies); /* they stood behind answers that will not come */
+        /* these replies stood behind answers that will not come */
+        replies_clear(&client->extra->replies);
     coverage_note_elsewhere(client);
     account_calls_lost(client);
 }
@@ -354,7 +376,10 @@ void lane_choice_withdraw(struct client *client)
         lane_withdraw(&client->rider);
 }
 
-/* A lane in whatever database is for nothing else, not even for its owner. */
+/*
+ * Leaves the lane of an urgent command. The lane's database is arbitrary, so no other command may
+ * use the lane, not even the owner's.
+ */
 static void leave_urgent(struct client *client)
 {
     if (may_give_back(client))
@@ -383,13 +408,19 @@ bool lane_choice_turn(struct client *client)
     return !client_is_closed(client);
 }
 
-/* It has just been lent, for a request that is still here: it may wait until the lane has got its name. */
+/*
+ * True if a lane was just lent for a request that is still buffered. The request may be waiting
+ * until the lane's name is set.
+ */
 static bool is_about_to_use(const struct client *client)
 {
     return (client->own_lane == OWN_NEW || client->own_lane == OWN_URGENT_NEW) && client_has_more(client);
 }
 
-/* Nothing more is sent to a replica that was a master. True: the client is closed. */
+/*
+ * Closes a client on a former master that is a replica now: nothing more is sent to such a node.
+ * True: the client is closed.
+ */
 static bool end_on_demoted(struct client *client)
 {
     const struct lane *lane = client->rider.lane;
@@ -398,7 +429,7 @@ static bool end_on_demoted(struct client *client)
     if (carry_survives(client))
         return false;
     if (client->rider.in_flight > 0 && !lane_waits(lane) && !lane_is_subscribed(lane))
-        return false; /* its replies are on their way */
+        return false; /* the lane's replies are still coming */
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "the server of its own connection is a replica now");
     client_close_for(client, CLOSED_UPSTREAM);
     return true;
@@ -451,7 +482,7 @@ void lane_choice_end_refused(struct client *client)
     client->was_refused = false;
 }
 
-/* ---- lanes that others use too ---- */
+/* ---- shared lanes ---- */
 
 void lane_choice_note_huge(struct client *client)
 {
@@ -461,7 +492,10 @@ void lane_choice_note_huge(struct client *client)
     client->reader = READER_NEW;
 }
 
-/* How much it reads is not known yet, and others' calls may come behind it. */
+/*
+ * True if the size of the client's reads is unknown. Other clients' calls may be queued behind this
+ * read.
+ */
 static bool is_first_read(const struct client *client, const struct request *request)
 {
     return client->reader == READER_NEW && (request->command->flags & CMD_READONLY) != 0;
@@ -482,17 +516,24 @@ static struct lane *find_shared(struct client *client, const struct request *req
         (rider->in_flight > 0 || !shared_is_sluggish(lease->lane)))
         return lease->lane;
     const struct lane_key key = session_key(client, lanes_node(lanes));
-    /* Its own calls are what that lane waits for: to go elsewhere would be to wait for them too. */
+    /*
+     * The shared lane is busy with the client's own calls. Moving to another lane would mean
+     * waiting for these calls.
+     */
     if (rider->in_flight > 0 && rider->lane->in == LIST_SHARED && lanes_of(rider->lane) == lanes &&
         lane_key_eq(&rider->lane->key, &key))
         return rider->lane;
     struct lane *lane = shared_get(lanes, &key, rider);
-    if (lane != NULL && (!lane_is_ready(lane) || session_suits(client, lane))) /* one that opens ends its leases */
+    /* opening a lane ends its leases */
+    if (lane != NULL && (!lane_is_ready(lane) || session_suits(client, lane)))
         lease_take(lease, lane);
     return lane;
 }
 
-/* HELLO changes nothing on a lane of the protocol it asks for; whom Redis lets in nowhere it does not let in there. */
+/*
+ * Finds a lane of the protocol that HELLO asks for, where HELLO changes nothing. A client that
+ * Redis lets in nowhere is not let in on that lane either.
+ */
 static struct lane *find_for_hello(struct client *client, const struct request *request)
 {
     struct lanes *lanes = lanes_for(client, request);
@@ -503,7 +544,10 @@ static struct lane *find_for_hello(struct client *client, const struct request *
     return shared_get(lanes, &key, &client->rider);
 }
 
-/* SELECT changes nothing on a lane of that database. NULL: there is none yet. */
+/*
+ * Finds a lane of the database that SELECT names, where SELECT changes nothing. NULL: there is none
+ * yet.
+ */
 static struct lane *find_for_select(struct client *client, const struct request *request)
 {
     struct lanes *lanes = lanes_for(client, request);
@@ -516,9 +560,9 @@ static struct lane *find_for_select(struct client *client, const struct request 
 }
 
 /*
- * Whoever reads one huge value gets a lane of its own, but a pipeline of them would be on the shared one before the
- * size of the first is known, and everybody's calls behind it. So the first read of a client is answered before the
- * second goes.
+ * True if the first read of a client must be answered before the second read is sent. A client that
+ * reads huge values gets a private lane. A pipeline of such reads would occupy the shared lane, and
+ * delay all clients on it, before the first size is known.
  */
 static bool must_ask_first(struct client *client, const struct request *request)
 {
@@ -562,7 +606,10 @@ static enum finding find(struct client *client, const struct request *request, s
     return LANE_FOUND;
 }
 
-/* It got a lane of its own for others' sake, and hears NOAUTH there, which it would not on the one that it shared. */
+/*
+ * True if the client's private lane answers only NOAUTH, and the client uses it only to spare other
+ * clients. The shared lane of the client still works.
+ */
 static bool is_shut_out(const struct client *client, const struct request *request)
 {
     const struct rider *rider = &client->rider;
@@ -572,22 +619,24 @@ static bool is_shut_out(const struct client *client, const struct request *reque
            is_past(client, request);
 }
 
-/* Then it is given back at once, and what else it may be lent for comes later. */
+/*
+ * True if the lane is lent for SELECT only. The lane is given back at once, so its name is not set.
+ */
 static bool is_for_select_alone(const struct client *client, const struct request *request)
 {
     return request_effect(request) == EFFECT_SELECT && !is_strict(client) && !is_heavy(client);
 }
 
-/* Memory for what is remembered of the calls on its own lane. */
+/* Bytes of memory for the records of calls on the private lane. */
 static uint64_t calls_bytes(const struct lane *lane)
 {
     return lane->calls.capacity * sizeof(struct call) + lane->tags.capacity * sizeof *lane->tags.ring;
 }
 
 /*
- * Behind a command that blocks, Redis only stores requests: in memory of its own, up to
- * client-query-buffer-limit. Few are sent there; the rest waits with the client. A large request goes there piece by
- * piece: weir keeps nothing of it, and reads the end of the client behind it.
+ * True if enough bytes are queued behind a command that blocks. Redis stores such requests in its
+ * own memory, up to client-query-buffer-limit. A large request is passed on piece by piece: weir
+ * buffers nothing of such a request, and can read the client's half-close behind it.
  */
 static bool is_far_behind_blocking(const struct client *client)
 {
@@ -595,8 +644,8 @@ static bool is_far_behind_blocking(const struct client *client)
 }
 
 /*
- * Has the client been sent nothing yet, or huge values lately? On a shared lane its first read is
- * answered alone.
+ * True if the client has been sent nothing yet, or huge values lately. On a shared lane the first
+ * read of such a client is answered alone.
  */
 static bool may_read_huge(const struct client *client)
 {
@@ -605,10 +654,10 @@ static bool may_read_huge(const struct client *client)
 }
 
 /*
- * Replies cannot be taken back once they are asked for, and how large they are is known when they
- * come. So of a client that pays for them, or may read huge values, few are asked for at a time.
- * A client that does not read may be writing a whole pipeline first: its requests go on, since a
- * library that writes before it reads would wait for ever.
+ * True if the client has as many calls in flight as it may. A reply cannot be cancelled, and its
+ * size is known only when it comes. A client that pays for replies, or may read huge values,
+ * therefore gets few calls in flight. A slow client is exempt: a library may write a whole pipeline
+ * before it reads, and would wait for ever.
  */
 static bool has_many_replies_coming(const struct client *client, const struct lane *lane)
 {
@@ -629,13 +678,19 @@ static bool is_far_ahead(const struct client *client, const struct lane *lane)
     return is_own_full || is_many;
 }
 
-/* Its time to wait for Redis is over, and Redis has not taken the connection that is being opened. */
+/*
+ * True if the client's time to wait for Redis is over, and Redis has not accepted the connection
+ * that is being opened.
+ */
 static bool is_out_of_time(const struct client *client, const struct request *request, const struct lane *lane)
 {
     return lane->state == LANE_CONNECTING && !lane_is_taken(lane) && is_over(client, request);
 }
 
-/* Private lanes are the home node's: at a replica a flood has no more under way than others have on a shared lane. */
+/*
+ * True if the client must wait for replies of the replica. A client has no private lane at a
+ * replica, so its bytes in flight there are limited to SHARED_BYTES_MAX.
+ */
 static bool must_wait_at_replica(const struct client *client)
 {
     return read_side_is_at_replica(client) && client->rider.in_flight > 0 &&
@@ -654,7 +709,10 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
-    /* That lane may be in another database than the client; what it still has to answer comes first. */
+    /*
+     * The urgent lane may be in another database than the client. The lane's calls are answered
+     * first.
+     */
     if (client_is_urgent(client) && !request->command->is_urgent) {
         if (client->rider.in_flight > 0) {
             client_wait_for_replies(client);

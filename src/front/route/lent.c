@@ -22,9 +22,9 @@ static struct lent *lent_of(struct rider *rider)
     return container_of(rider, struct lent, rider);
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
-/* Nothing of it is anywhere any more. */
+/* Frees all but the reply, and marks the request as over. */
 static void lent_end(struct lent *lent)
 {
     prober_cancel(&lent->probe);
@@ -62,7 +62,7 @@ void lent_leave(struct lent *lent)
     lent_end(lent);
 }
 
-/* ---- from the lane ---- */
+/* ---- callbacks of the lane ---- */
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
@@ -84,7 +84,7 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     link_wake(&lent->link);
 }
 
-/* What it has sent may have been run. */
+/* The lane is lost. A request that was sent may have run, so its client is closed. */
 static void on_lost(struct rider *rider, const struct lane *lane)
 {
     struct lent *lent = lent_of(rider);
@@ -128,9 +128,9 @@ static const struct rider_ops rider_ops = {
     .to_link = (ptrdiff_t)offsetof(struct lent, link) - (ptrdiff_t)offsetof(struct lent, rider),
 };
 
-/* ---- its way ---- */
+/* ---- from start to reply ---- */
 
-/* True if its node is still one of the topology's. */
+/* True if the request's node is still in the topology. */
 static bool has_row(const struct lent *lent)
 {
     const struct nodes *nodes = &lent->client->front->nodes;
@@ -140,7 +140,7 @@ static bool has_row(const struct lent *lent)
     return false;
 }
 
-/* There is no lane now: it is looked for again in a moment, or weir's error is the reply. */
+/* Without a lane: repeats the search in a moment, or replies with weir's error. */
 static void look_again(struct lent *lent)
 {
     struct lanes *lanes = &lent->row->lanes;
@@ -160,7 +160,10 @@ static void look_again(struct lent *lent)
     lent_answer(lent, err_text(lanes_why_none(lanes)));
 }
 
-/* True if the node has taken the client's words. Else the client's link, or its own, will be woken; or it is over. */
+/*
+ * True if the node has accepted the client's login. False: the client's link or the request's link
+ * will be woken, or the request is over.
+ */
 static bool is_let_in(struct lent *lent)
 {
     struct place *place = place_get(lent->client, lent->row);
@@ -186,9 +189,10 @@ static bool is_let_in(struct lent *lent)
     return false;
 }
 
-#define TAGS_MAX 65536 /* tags that are tried: one in as many as there are masters leads to each of them */
+/* Hash tags that are tried. With N masters one tag in N leads to a given master. */
+#define TAGS_MAX 65536
 
-/* A key that weir may write, of a slot that the node serves. False: none is found. */
+/* Finds a key that weir may write, of a slot of this node. False: none found. */
 static bool find_cover(const struct lent *lent, char *out, size_t room)
 {
     char key[COVERAGE_KEY_ROOM];
@@ -212,7 +216,7 @@ static bool borrow(struct lent *lent)
     return lend_private(lanes, &key, &lent->rider, NULL, false) != NULL;
 }
 
-/* Redis has had time to answer: it blocks. */
+/* Redis has answered the probe but not the request: the request blocks. */
 static void on_probe_over(struct probe *probe)
 {
     struct lent *lent = container_of(probe, struct lent, probe);
@@ -263,8 +267,9 @@ static bool starts(struct slice text, struct slice with)
 }
 
 /*
- * What WAIT says where it cannot speak for the client's writes: that no replica has them. So it is where the node is a
- * replica by now, which weir has not heard of; other errors stay.
+ * Returns WAIT's reply. Where WAIT cannot cover the client's writes, the reply says that no replica
+ * has them. The error of a node that has become a replica is replaced by that reply, too. Other
+ * errors stay.
  */
 static struct slice uncovered(const struct lent *lent)
 {
@@ -281,11 +286,12 @@ static struct slice uncovered(const struct lent *lent)
     return is_list ? SLICE("*2\r\n:0\r\n:0\r\n") : SLICE(":0\r\n");
 }
 
-/* The reply has come: the lane is reset, and kept for another. */
+/* The reply is whole: the lane is reset and kept for another owner. */
 static void give_back(struct lent *lent)
 {
     struct lane *lane = lent->rider.lane;
-    bool is_redirect = redirect_is(bytes_slice(&lent->reply)); /* it has no slot, so nothing is followed */
+    /* the request has no slot, so a redirect is not followed */
+    bool is_redirect = redirect_is(bytes_slice(&lent->reply));
     if (is_redirect)
         count_add(&lane->base->counts.redirects[REDIRECT_GIVEN_UP], 1);
     lent->rider.lane = NULL;

@@ -8,17 +8,18 @@
 #include "front/route/target.h"
 #include "upstream/lane/lanes.h"
 
-#define LOOK_NS (100 * NS_PER_MS) /* while Redis is there, and one more connection is not to be had */
+/* between two looks while Redis answers, but no more connections may be opened (chosen) */
+#define LOOK_NS (100 * NS_PER_MS)
 
-/* Those that its next request waits for. */
+/* Returns the lanes to the node of the client's next request. */
 static struct lanes *lanes_of_client(const struct client *client)
 {
     return client_is_on_cluster(client) ? &target_row(client)->lanes : &front_home(client->front)->lanes;
 }
 
 /*
- * The time begins when the request is the next of its connection; or when Redis was missed, if that is later: what a
- * limit has delayed the request for is not counted.
+ * Returns when the wait began: when the request was the next of its connection, or when Redis was
+ * missed, if later. Time spent in a limit's delay does not count.
  */
 static uint64_t begin_ns(const struct client *client)
 {
@@ -28,7 +29,7 @@ static uint64_t begin_ns(const struct client *client)
     return missed_ns > client->rider.arrived_ns ? missed_ns : client->rider.arrived_ns;
 }
 
-/* A connection that it waits for may take as long again. */
+/* Ends all waits of the client for a connection: opening one may take as long again. */
 static void on_over(struct alarm *alarm)
 {
     struct client *client = container_of(alarm, struct outage, over)->client;
@@ -38,7 +39,7 @@ static void on_over(struct alarm *alarm)
     client_resume(client, WAIT_UPSTREAM);
 }
 
-/* NULL: there was no memory, and the client is closed. */
+/* NULL: out of memory, and the client is closed. */
 static struct outage *begin(struct client *client)
 {
     struct alarms *alarms = &client->front->timeouts.alarms;
@@ -59,8 +60,9 @@ static struct outage *begin(struct client *client)
 }
 
 /*
- * When the wait ends; UINT64_MAX: when Redis answers. An outage neither closes nor answers an operator's handshake; a
- * Redis that turns connections away is there, and may do so for ever.
+ * Returns when the wait ends; UINT64_MAX: when Redis answers. An outage neither closes nor answers
+ * an operator's handshake. Exception: a Redis that turns connections away may do that for ever, so
+ * the wait has an end.
  */
 static uint64_t end_ns(const struct client *client, const struct outage *outage, enum err why, bool is_handshake)
 {
@@ -102,7 +104,7 @@ void outage_watch(struct client *client, bool is_handshake)
     set_alarm(client, outage, end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake));
 }
 
-/* A connection that is not to be had though Redis is there tells nothing when it could be: the client looks again. */
+/* Sets an alarm: nothing tells when weir may open more connections, so the clients look again. */
 static void look_later(struct front *front)
 {
     struct alarm *look = &front->timeouts.look;
@@ -110,7 +112,10 @@ static void look_later(struct front *front)
         alarm_set(&front->timeouts.alarms, look, front->loop->now_ns + LOOK_NS);
 }
 
-/* True if the request came with one that was told after its wait: what stands behind it in a pipeline has waited as long. */
+/*
+ * True if the request arrived no later than a request that got the error after its wait. Requests
+ * behind that request in a pipeline have waited as long.
+ */
 static bool has_waited_along(const struct client *client)
 {
     uint64_t told_ns = client_extra(client)->told_ns;
@@ -185,7 +190,8 @@ bool outage_wake(struct front *front, unsigned most)
         list_push(&front->outages, &outage->in_front);
         client_resume(outage->client, WAIT_UPSTREAM);
     }
-    while (!list_is_empty(&now)) { /* these are the first to be woken next */
+    /* the remaining clients are the first to be woken next */
+    while (!list_is_empty(&now)) {
         struct list *last = now.prev;
         list_take(last);
         list_push(front->outages.next, last);

@@ -4,7 +4,7 @@
 #include "front/route/request.h"
 #include "limit/command/keys.h"
 
-/* False: it cannot be told. */
+/* False: the bytes are empty or no request. */
 static bool describe(const struct client *client, struct slice bytes, struct request *request)
 {
     struct request_scan scan = {0};

@@ -1,13 +1,14 @@
 /*
- * Which refused requests must not be sent again: those behind which a later one for the same key has
- * been run.
+ * Which refused requests must not be sent again: those after which a later request for the same key
+ * has run.
  *
  *   sent      SET k 1, SET k 2          on one lane, to one node
- *   answered  -CLUSTERDOWN, +OK         the node was content again in between
- *   heard     -CLUSTERDOWN, +OK         SET k 1 behind SET k 2 would leave k as it never was
+ *   answered  -CLUSTERDOWN, +OK         the node recovered in between
+ *   heard     -CLUSTERDOWN, +OK         SET k 1 after SET k 2 would leave k as it never was
  *
- * Two that read are in no order. What was refused is in spread.refused until all that was in flight
- * behind it at that node is answered. The worker's thread; price: nothing while nothing is there.
+ * Two reads are in no order. A refused request is in spread.refused until all calls in flight
+ * behind it at that node are answered. Thread: the worker's. Price: nothing while spread.refused is
+ * empty.
  */
 #ifndef WEIR_FRONT_OVERTAKEN_H
 #define WEIR_FRONT_OVERTAKEN_H
@@ -20,17 +21,17 @@
 #include "front/cluster/spread.h"
 
 struct refused {
-    struct list in_spread;        /* spread.refused; else itself */
-    const struct nodes_row *from; /* by which node; compared alone */
-    int32_t slot;                 /* of its keys, or KEYS_NO_SLOT */
-    struct slice request;         /* its owner's */
+    struct list in_spread;        /* in spread.refused, else in no list */
+    const struct nodes_row *from; /* the node that refused the request; only compared */
+    int32_t slot;                 /* of the request's keys, or KEYS_NO_SLOT */
+    struct slice request;         /* owned by the hop */
     bool is_overtaken;
 };
 
-/* This request has been run there while spread.refused is not empty. */
+/* Records that the node has run this request while spread.refused is not empty. */
 void overtaken_note_run(const struct place *place, struct slice request);
 
-/* The slot of its keys; KEYS_NO_SLOT also of no bytes. */
+/* Returns the slot of the request's keys. KEYS_NO_SLOT also for empty bytes. */
 int32_t overtaken_slot_of(const struct client *client, struct slice request);
 
 #endif

@@ -16,7 +16,8 @@
 #include "upstream/lane/shared.h"
 #include "upstream/lane/stall.h"
 
-#define UNKNOWN_CALLS 64 /* as in lane_choice.c: of a client that pays for replies by size */
+/* most calls in flight of a client that pays for replies by size; as in lane_choice.c */
+#define UNKNOWN_CALLS 64
 
 static struct place *place_of(struct rider *rider)
 {
@@ -33,9 +34,9 @@ static struct lanes *lanes_of_place(const struct place *place)
     return &place->row->lanes;
 }
 
-/* ---- from its lane ---- */
+/* ---- callbacks of the lane ---- */
 
-/* False: nobody hears of these bytes. */
+/* False: the bytes reach no client. */
 static bool note_bytes(struct place *place, size_t n)
 {
     struct client *client = place->client;
@@ -49,8 +50,8 @@ static bool note_bytes(struct place *place, size_t n)
 }
 
 /*
- * A shared lane is not stopped for one client, but where a large reply comes that no other client
- * waits behind.
+ * Lets a shared lane stop reading for a client in debt by a limit on bytes. The lane stops only for
+ * a large reply with no other client's call behind it.
  */
 static void note_paying(struct place *place)
 {
@@ -120,7 +121,11 @@ void place_keep_heard(const struct place *place)
         reading->seen_ns = place->heard_ns;
 }
 
-/* For front/cluster/shard_reads.h. The loop's time is that of its turn: the master may have told an offset since, and then answered. */
+/*
+ * Records the time of the answer, for front/cluster/shard_reads.h. The loop's time is that of the
+ * iteration's start and would be too early: the master may have reported an offset since, and
+ * answered then.
+ */
 static void note_heard(struct place *place)
 {
     place->heard_ns = clock_ns();
@@ -159,13 +164,14 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
 {
     struct place *place = place_of(rider);
     if (end == END_LOGIN_REFUSED && place->proof.generation != 0) {
-        proof_void(&place->proof); /* the client's own words are asked again */
+        proof_void(&place->proof); /* the client's login is asked again */
         lease_drop(&place->shared);
         return;
     }
     place_forget_refusal(place);
     place->was_refused = true;
-    place->refusal = client_copy_refusal(end, reply); /* without memory weir's own words do */
+    /* NULL when out of memory: the client gets weir's own words */
+    place->refusal = client_copy_refusal(end, reply);
 }
 
 static void on_heavy(struct rider *rider)
@@ -187,7 +193,7 @@ static void on_blocking(struct rider *rider)
     client_close_for(client, CLOSED_BUFFER);
 }
 
-/* Called for each of its calls on that lane. */
+/* The lane calls this function once for each of the place's calls. */
 static void on_lost(struct rider *rider, const struct lane *lane)
 {
     struct client *client = place_of(rider)->client;
@@ -250,7 +256,7 @@ static const struct rider_ops rider_ops = {
     .link = link_of,
 };
 
-/* ---- it comes and goes ---- */
+/* ---- making and closing ---- */
 
 static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
 {
@@ -326,7 +332,7 @@ void place_free(struct place *place)
     free(place);
 }
 
-/* ---- why there is none ---- */
+/* ---- why there is no lane ---- */
 
 void place_forget_refusal(struct place *place)
 {
@@ -354,11 +360,11 @@ struct slice place_why_none(const struct place *place)
     return place->refusal != NULL ? slice_str(place->refusal) : err_text(lanes_why_none(lanes_of_place(place)));
 }
 
-/* ---- the user of the client ---- */
+/* ---- the client's user ---- */
 
 /*
- * True if the node has said, in the present generation of the client's user, that it takes the
- * client's words.
+ * True if the node has accepted the client's login in the present auth generation of the client's
+ * user.
  */
 static bool is_proven(const struct place *place)
 {
@@ -368,8 +374,8 @@ static bool is_proven(const struct place *place)
 }
 
 /*
- * A node that has taken the client's words before, and does not now, would have closed the client's
- * connection.
+ * The node refuses the client's login. If the node accepted the login before, the client is closed:
+ * the node itself would have closed the client's connection.
  */
 static void refuse(struct place *place, struct slice reply)
 {
@@ -393,7 +399,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
         proof_copy(&place->proof, &question->proof);
         place->was_proven = true;
     } else {
-        place->was_refused = true; /* JUDGED_LOST, JUDGED_NOT: by nobody */
+        place->was_refused = true; /* JUDGED_LOST, JUDGED_NOT: the node gave no answer */
     }
     login_put(question->login);
     question->login = NULL;
@@ -414,7 +420,10 @@ static void ask(struct place *place, struct login *login)
     client_wait(place->client, WAIT_LOGIN);
 }
 
-/* True if the node takes the client's words; else it is being asked. */
+/*
+ * True if the node accepts the client's login. False: the node is being asked, and the client
+ * waits.
+ */
 static bool prove(struct place *place)
 {
     struct login *login = session_login(place->client);
@@ -422,7 +431,8 @@ static bool prove(struct place *place)
         return true;
     const struct proof *proof = session_proof(place->client);
     if (proof_holds((struct proof *)(uintptr_t)proof, &lanes_of_place(place)->base.users, login)) {
-        proof_copy(&place->proof, proof); /* of the home node, where the client has logged in */
+        /* the proof of the default node, where the client has logged in */
+        proof_copy(&place->proof, proof);
         place->was_proven = true;
         return true;
     }
@@ -431,7 +441,7 @@ static bool prove(struct place *place)
 }
 
 /*
- * True if a connection of the client's user is open, and the lane may carry what the client sends.
+ * True if a connection of the client's user is open, and the lane may carry the client's requests.
  */
 static bool suits(struct place *place, const struct lane *lane)
 {
@@ -440,7 +450,7 @@ static bool suits(struct place *place, const struct lane *lane)
            (proof_is_witnessed(&place->proof, &lane->base->users, login) && witness_suits(lane, &place->proof, login));
 }
 
-/* ---- its lane ---- */
+/* ---- the lane ---- */
 
 static enum finding wait_for(struct place *place, enum client_wait reason)
 {
@@ -456,7 +466,10 @@ static enum finding find_none(struct place *place)
     return LANE_NONE;
 }
 
-/* True if a read of a client of which nothing is known may be a huge one. A hop's is asked for already. */
+/*
+ * True if a read may have a huge reply because nothing is known of the client yet. For a hop (no
+ * command) the reader's state has moved on already.
+ */
 static bool is_first_read(const struct client *client, const struct command *command)
 {
     if (command == NULL)
@@ -486,7 +499,7 @@ static struct lane *find_shared(struct place *place, const struct command *comma
     return lane;
 }
 
-/* True if the first read of the client is to be answered before the next one goes. */
+/* True if the client's first read must be answered before the next read is sent. */
 static bool must_ask_first(struct client *client, const struct command *command)
 {
     if (client->reader != READER_ASKS || command == NULL || (command->flags & CMD_READONLY) == 0)
@@ -497,8 +510,8 @@ static bool must_ask_first(struct client *client, const struct command *command)
 }
 
 /*
- * True if calls of the client are under way to this node on another lane: what follows must not
- * overtake them.
+ * True if the client has calls in flight to this node on another lane. New requests must not
+ * overtake these calls.
  */
 static bool is_elsewhere(const struct place *place, const struct lane *lane)
 {
@@ -513,7 +526,7 @@ static bool is_far_ahead(const struct place *place)
             (client_counts(place->client, UNIT_BYTES_OUT) && rider->in_flight >= UNKNOWN_CALLS));
 }
 
-/* For a hop nothing but the lane's own calls is waited for: the client waits for the hop. */
+/* A hop waits only for the calls of its lane, because the client already waits for the hop. */
 static enum finding wait_for_replies(struct place *place, const struct command *command)
 {
     if (command != NULL)

@@ -18,7 +18,7 @@ static struct place *retired_at(const struct list *at)
     return container_of((struct list *)(uintptr_t)at, struct place, in_retired);
 }
 
-/* ---- which requests ---- */
+/* ---- which requests go by places ---- */
 
 static bool is_plain(const struct request *request)
 {
@@ -28,8 +28,8 @@ static bool is_plain(const struct request *request)
 }
 
 /*
- * True if the lane of the client's own there watches keys, or Redis would hold the write back for
- * others to wait behind.
+ * True if the client's own lane at that node watches keys. Also true if Redis pauses writes at that
+ * node, and would delay the clients behind the write.
  */
 static bool needs_main_at(const struct client *client, const struct request *request, const struct nodes_row *row)
 {
@@ -43,7 +43,8 @@ bool places_take(const struct client *client, const struct request *request)
 {
     if (!client_is_on_cluster(client) || !is_plain(request) || !transaction_is_none(&client->transaction) ||
         pin_has(client, PIN_PASSTHROUGH) || session_may_only_subscribe(client) || lane_choice_reads_huge(client))
-        return false; /* one that sends much stays: each place holds it to SHARED_BYTES_MAX */
+        /* a client that sends much stays: each place limits its bytes to SHARED_BYTES_MAX */
+        return false;
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     if (slot < 0 && slot != KEYS_NO_SLOT)
         return false;
@@ -51,7 +52,10 @@ bool places_take(const struct client *client, const struct request *request)
     return row == NULL || !needs_main_at(client, request, row);
 }
 
-/* The slot of which CLUSTER COUNTKEYSINSLOT asks; KEYS_NO_SLOT: the request is none. */
+/*
+ * Returns the slot that CLUSTER COUNTKEYSINSLOT names. KEYS_NO_SLOT: the request is another
+ * command.
+ */
 static int32_t slot_asked_of(const struct request *request)
 {
     int64_t slot;
@@ -60,7 +64,10 @@ static int32_t slot_asked_of(const struct request *request)
     return is_one && slot >= 0 && slot < SLOT_COUNT ? (int32_t)slot : KEYS_NO_SLOT;
 }
 
-/* The home node's; any other master's while that is away, since each answers as well. */
+/*
+ * Returns the default node's row, or another master's row while the default node is away: any
+ * master answers equally well.
+ */
 static struct nodes_row *row_without_keys(const struct nodes *nodes)
 {
     for (size_t i = 0; i < nodes->topology->n_masters; i++)
@@ -69,7 +76,7 @@ static struct nodes_row *row_without_keys(const struct nodes *nodes)
     return nodes_home(nodes);
 }
 
-/* True if the slot of these keys is on its way, or was redirected lately. */
+/* True if the slot is being migrated, or was redirected lately. */
 static bool is_moving(const struct client *client, int32_t slot)
 {
     const struct front *front = client->front;
@@ -85,7 +92,7 @@ struct nodes_row *places_row_for(const struct client *client, const struct reque
         slot = slot_asked_of(request);
     if (slot >= 0) {
         struct nodes_row *row = nodes_slot_row(&client->front->nodes, (uint16_t)slot);
-        /* a replica does not know which keys of a slot on its way have gone: it would answer that there are none */
+        /* A replica does not know which keys of a moving slot have left, and would answer nil. */
         bool may_be_replica = row != NULL && read_side_of(client) != NULL && !is_moving(client, slot);
         return may_be_replica ? shard_reads_row(client, request, row) : row;
     }
@@ -102,7 +109,7 @@ bool places_must_settle(struct client *client)
         return true;
     for (size_t i = 0; has_changed && i < spread->n_places; i++)
         if (spread->places[i] != NULL)
-            place_keep_heard(spread->places[i]); /* of slots that are another shard's now */
+            place_keep_heard(spread->places[i]); /* some slots may belong to another shard now */
     spread->version = version;
     spread->is_stale = false;
     return false;
@@ -157,12 +164,9 @@ void places_note_keys(const struct client *client, const struct request *request
         (void)keys_each(request->command, request->bytes, request->argc, note_key, &note);
 }
 
-/* ---- another topology ---- */
+/* ---- a new topology ---- */
 
-/*
- * True if something still refers to the place: a call, a hop, or a run of replies that
- * follows others.
- */
+/* True if a call, a hop, or a queued run of replies still refers to the place. */
 static bool is_needed(const struct place *place)
 {
     return place->rider.in_flight > 0 || place->n_hops > 0 || place->n_turns > 0;
@@ -177,7 +181,7 @@ static void retire(struct spread *spread, struct place *place)
         if (place->rider.in_flight > 0 || place->n_hops > 0)
             place->rider.wants_idle = true;
         else
-            place_leave(place); /* its row may end before it */
+            place_leave(place); /* the row may be freed before the place */
         list_push(&spread->retired, &place->in_retired);
         return;
     }
@@ -219,7 +223,7 @@ void places_adopt(struct client *client)
     hops_adopt(client);
 }
 
-/* ---- the client's link ---- */
+/* ---- continuing when the link is woken ---- */
 
 static void free_retired(struct spread *spread)
 {
@@ -267,7 +271,7 @@ void places_catch_up(struct client *client)
         catch_up(client, retired_at(at));
 }
 
-/* ---- its end ---- */
+/* ---- closing ---- */
 
 void places_leave(struct client *client)
 {
@@ -311,7 +315,8 @@ void places_note_write(struct client *client, const struct lane *lane)
     bool is_new = is_there && spread_place(client_extra(client)->spread, nodes_row_of(lane)) == NULL;
     struct place *place = is_there ? place_get(client, nodes_row_of(lane)) : NULL;
     if (place != NULL && is_new && session_login(client) != NULL)
-        proof_copy(&place->proof, session_proof(client)); /* with which the lane was found */
+        /* the proof with which the lane was found */
+        proof_copy(&place->proof, session_proof(client));
     if (place != NULL)
         place->wrote_at = coverage_time(client);
 }

@@ -1,6 +1,6 @@
 /*
- * All places of a client, and which requests travel by them. On one server nothing of it is called
- * but places_take. The worker's thread.
+ * All places of a client, and which requests travel by places. On one server a client has no
+ * places, and places_take returns false. Thread: the worker's.
  */
 #ifndef WEIR_FRONT_PLACES_H
 #define WEIR_FRONT_PLACES_H
@@ -9,55 +9,60 @@
 #include "front/route/request.h"
 #include "front/cluster/spread.h"
 
-/* True if the request goes by a place, or is a compound; else by main. False on one server. */
+/*
+ * True if the request goes by a place, or is a compound. False: the request goes by the client's
+ * main side. Always false on one server.
+ */
 bool places_take(const struct client *client, const struct request *request);
 
 /*
- * Where a request goes: the row that serves the slot of its keys, without keys the home node's, or
- * another's while that is away. NULL: no node serves the slot. Not of keys in several slots.
+ * Returns the row to which a request goes: the row that serves the slot of the request's keys. A
+ * request without keys goes to the default node, or to another master while the default node is
+ * away. NULL: no node serves the slot. The keys must be in one slot.
  */
 struct nodes_row *places_row_for(const struct client *client, const struct request *request);
 
 /*
- * True if the next request is to wait until all that is in flight at places is answered:
- * spread_is_outdated. Of a client that has a spread.
+ * True if the next request must wait until all calls at places are answered: spread_is_outdated.
+ * The client must have a spread.
  */
 bool places_must_settle(struct client *client);
 
 /*
- * True if the request names a key of a command with several keys that is in flight, and one of both
- * writes: Redis may refuse that one, and run this one (limit/command/key_filter.h). So this one waits until
- * all that is in flight at places is answered.
+ * True if this request shares a key with an in-flight command of several keys, and at least one of
+ * the two writes. Redis may refuse the earlier command and run this request
+ * (limit/command/key_filter.h). The request then waits until all calls at places are answered.
  */
 bool places_must_not_overtake(const struct client *client, const struct request *request);
 
 /*
- * The client may write on this lane, which it has alone. For WAIT, which speaks for all that the
- * client has written, node by node.
+ * Records that the client may write on this private lane. WAIT covers the client's writes node by
+ * node.
  */
 void places_note_write(struct client *client, const struct lane *lane);
 
-/* The request is sent. */
+/* Records the keys of a request that was sent. */
 void places_note_keys(const struct client *client, const struct request *request);
 
 /*
- * Another topology has been adopted: rows have other numbers, and some are retired. Safe without a
- * spread.
+ * Adapts the places to a new topology: rows have new numbers, and some rows are retired. Safe
+ * without a spread.
  */
 void places_adopt(struct client *client);
 
-/* The client's link was woken. Safe without a spread. */
+/* Continues places and hops after the client's link was woken. Safe without a spread. */
 void places_go_on(struct client *client);
 
 /*
- * The client reads on, or need pay no more: lanes that have stopped reading for its sake go on.
+ * Resumes lanes that stopped reading because the client was slow or in debt by a limit on bytes.
  * Safe without a spread.
  */
 void places_catch_up(struct client *client);
 
 /*
- * The client is closed, or calls of its are lost: nothing that is in flight is waited for.
- * places_free: and nothing calls it any more. Both are safe without a spread.
+ * places_leave: the client is closed, or calls of the client are lost. Replies in flight are
+ * ignored from now on. places_free: frees all places and the spread once no lane calls the client
+ * any more. Both are safe without a spread.
  */
 void places_leave(struct client *client);
 void places_free(struct client *client);

@@ -5,11 +5,17 @@
 #include "front/client/session.h"
 #include "upstream/lane/shared.h"
 
-#define LOOK_NS (5 * NS_PER_MS) /* at the home node a replica is looked for so often, not before each read */
-#define HOLD_NS NS_PER_S        /* a client is held at most once in so long, for 20 ms at most (commons_wake_soon) */
-#define ASK_AGAIN_NS (NS_PER_S) /* a replica that gave no answer to a login is asked again after so long, ... */
-#define ASK_REFUSED_NS (10 * NS_PER_S) /* ... one that refused it after so long, doubled each time, ... */
-#define REFUSALS_MOST 6                /* ... so many times */
+/*
+ * between two searches for a replica, so that not every read at the default node searches (chosen)
+ */
+#define LOOK_NS (5 * NS_PER_MS)
+/* between two waits of a client, of at most 20 ms each: commons_wake_soon (chosen) */
+#define HOLD_NS NS_PER_S
+/* before a replica that did not answer a login is asked again (chosen) */
+#define ASK_AGAIN_NS (NS_PER_S)
+/* before a replica that refused the login is asked again; doubles each time (chosen) */
+#define ASK_REFUSED_NS (10 * NS_PER_S)
+#define REFUSALS_MOST 6 /* most doublings */
 
 static uint64_t now_ns(const struct client *client)
 {
@@ -35,9 +41,12 @@ bool reads_open(struct client *client)
     return extra->read_side != NULL;
 }
 
-/* ---- does it want to? ---- */
+/* ---- which row a client prefers ---- */
 
-/* Which row it takes first; TOPOLOGY_HOME: the client reads from the home node. In a cluster: front/cluster/shard_reads.h. */
+/*
+ * Returns the row that the client prefers. TOPOLOGY_HOME: the client reads from the default node.
+ * On a cluster: see front/cluster/shard_reads.h.
+ */
 static size_t preferred_row(const struct client *client)
 {
     const struct read_side *reading = read_side_of(client);
@@ -61,7 +70,7 @@ static uint64_t as_of(const struct client *client, const struct nodes_row *row)
     return reach_as_of(reach_of(row), now_ns(client), settings_of(client)->lag_max_ns);
 }
 
-/* Still the process that it was when the client came, as far as is known, and in sync. */
+/* True if the replica is in sync, and no connection to it was lost since the client came. */
 static bool is_as_before(const struct client *client, const struct nodes_row *row)
 {
     return as_of(client, row) != 0 && reach_doubts(reach_of(row)) == read_side_of(client)->doubts;
@@ -99,7 +108,7 @@ static void ask(struct client *client, struct nodes_row *row)
     doors_ask(&row->doors, &reading->question);
 }
 
-/* Has Redis there taken its words? If not, it is asked. */
+/* True if Redis at the replica has accepted the client's login. Otherwise Redis is asked. */
 static bool is_let_in(struct client *client, struct nodes_row *row)
 {
     struct login *login = session_login(client);
@@ -116,7 +125,9 @@ static bool is_free(const struct lane *lane)
     return lane_is_ready(lane) && !lane_is_congested(lane) && !shared_is_sluggish(lane);
 }
 
-/* A lane that is ready for it there. One that is being opened is not waited for. */
+/*
+ * True if the lease is on a ready lane to the row. A lane that is being opened is not waited for.
+ */
 static bool get_lane(struct client *client, struct nodes_row *row, struct lease *lease)
 {
     struct node *node = lanes_node(&row->lanes);
@@ -134,7 +145,10 @@ static bool get_lane(struct client *client, struct nodes_row *row, struct lease 
     return true;
 }
 
-/* May that lane carry what it sends? If not, another lane of its user is asked. */
+/*
+ * True if the lane may carry the client's requests. Otherwise another lane of the client's user is
+ * asked.
+ */
 static bool suits(struct client *client, struct lane *lane)
 {
     struct read_side *reading = read_side_of(client);
@@ -146,23 +160,23 @@ static bool suits(struct client *client, struct lane *lane)
     return false;
 }
 
-/* All that the client needs there, but for the time as of which the replica is. */
+/* True if the client can be served at the row, apart from how recent the replica's state is. */
 static bool is_ready_for(struct client *client, struct nodes_row *row, struct lease *lease)
 {
     return session_is_proven(client) && session_is_witnessed(client) && is_let_in(client, row) &&
            get_lane(client, row, lease) && suits(client, lease->lane);
 }
 
-/* ---- which replica ---- */
+/* ---- choosing the replica ---- */
 
-/* True if it did not take the client's login not long ago. */
+/* True if the node refused the client's login lately. */
 static bool has_refused(const struct client *client, const struct node *node)
 {
     const struct read_side *reading = read_side_of(client);
     return node == reading->refused && now_ns(client) < reading->refused_until_ns;
 }
 
-/* NULL: it does not follow, or does not take the client's login. */
+/* NULL: the node does not follow the master, or refused the client's login. */
 static struct nodes_row *candidate(const struct client *client, size_t i)
 {
     struct nodes_row *row = client->front->nodes.rows[i];
@@ -189,7 +203,10 @@ static struct nodes_row *find_replica(const struct client *client)
     return NULL;
 }
 
-/* True: master and replicas are asked now, and the client's link is woken in a moment. */
+/*
+ * Lets the client wait while master and replicas are polled. True: the client's link is woken
+ * within 20 ms.
+ */
 static bool hold(struct client *client)
 {
     struct read_side *reading = read_side_of(client);
@@ -204,14 +221,17 @@ static bool hold(struct client *client)
     return true;
 }
 
-/* All that it has been told anywhere else is in what a replica has as of a later time. */
+/*
+ * The replica's state must be later than this time. Then the state includes all that the client has
+ * read elsewhere.
+ */
 static uint64_t must_be_as_of(const struct read_side *reading, uint32_t doubts)
 {
     bool is_same = reading->was_there && reading->doubts == doubts;
     return is_same || reading->there_ns < reading->seen_ns ? reading->seen_ns : reading->there_ns;
 }
 
-/* It is at the home node, with nothing in flight, and wants to read from a replica. */
+/* Looks for a replica for a client that is at the default node with nothing in flight. */
 static enum reads_step look(struct client *client)
 {
     struct read_side *reading = read_side_of(client);
@@ -220,7 +240,11 @@ static enum reads_step look(struct client *client)
     if (row == NULL)
         return READS_GO;
     read_side_choose(client, lanes_node(&row->lanes));
-    uint32_t doubts = reach_doubts(reach_of(row)); /* before the time, which is of this process or of an earlier one */
+    /*
+     * read before the time: the time then belongs to this process of the replica, or to an earlier
+     * one
+     */
+    uint32_t doubts = reach_doubts(reach_of(row));
     uint64_t as_of_ns = as_of(client, row);
     if (as_of_ns == 0 || as_of_ns <= reading->wrote_ns || !is_ready_for(client, row, &reading->other))
         return READS_GO;
@@ -231,7 +255,7 @@ static enum reads_step look(struct client *client)
     return READS_GO;
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 static bool may_read(const struct client *client, const struct request *request)
 {
@@ -240,7 +264,7 @@ static bool may_read(const struct client *client, const struct request *request)
            !lane_choice_needs_private(client, request);
 }
 
-/* It is at a replica. */
+/* True if a client at a replica may stay there. */
 static bool may_stay(struct client *client)
 {
     struct nodes_row *row = read_side_find_row(client->front, read_side_of(client)->node);
@@ -266,7 +290,7 @@ enum reads_step reads_settle(struct client *client, const struct request *reques
         return READS_GO;
     if (client->rider.in_flight == 0)
         return look(client);
-    /* A client that never lets its lane fall idle is let change all the same. */
+    /* A client that is never idle must still be able to change sides. */
     bool is_due = find_replica(client) != NULL && now_ns(client) >= reading->drained_ns + HOLD_NS;
     reading->look_ns = now_ns(client) + LOOK_NS;
     if (!is_due)
@@ -294,7 +318,10 @@ void reads_note_refused(const struct client *client)
         reach_end(&read_side_of(client)->node->reach);
 }
 
-/* As Redis has it, for a node of a cluster: the words need no more arguments, and a login where one is wanted. */
+/*
+ * As in Redis on a cluster node: the commands take no arguments, and need a login where one is
+ * required.
+ */
 bool reads_take_word(struct client *client, const struct request *request)
 {
     if (settings_of(client)->reads == READS_MASTER || request->argc != 1 || session_is_anonymous(client))
@@ -303,14 +330,17 @@ bool reads_take_word(struct client *client, const struct request *request)
     if (!is_on && !slice_is_word(request->name, SLICE("readwrite")))
         return false;
     struct read_side *reading = read_side_of(client);
-    if (reading != NULL) { /* with private lanes there is none: all goes to the home node */
+    /* with private lanes there is no read_side: all goes to the default node */
+    if (reading != NULL) {
         reading->has_asked = is_on;
         reading->look_ns = 0;
     }
     return true;
 }
 
-/* Why a read of the client goes to the home node, as far as that is no matter of a replica; NULL: it does not. */
+/*
+ * Returns why a read goes to the default node, whatever the replicas' state. NULL: no such reason.
+ */
 static const char *why_home(const struct client *client, const struct command *command)
 {
     if (!command->reads_keys)
@@ -325,7 +355,10 @@ static const char *why_home(const struct client *client, const struct command *c
                                                      : "the master answers a share of the clients";
 }
 
-/* The same, as far as it is one; NULL: the read goes to the replica. */
+/*
+ * Returns why a read goes to the default node because of the replicas' state. NULL: the read goes
+ * to the replica.
+ */
 static const char *why_not_there(const struct client *client, const struct nodes_row *row)
 {
     struct read_side *reading = read_side_of(client);

@@ -1,21 +1,23 @@
 /*
  * Which of a client's requests are read from a replica.
  *
- * Problem: reads could be spread over replicas, which are behind the master by a time that nobody knows; a client would
- * miss its own writes, or read what is older than what it has read before. Mechanism: each replica's state is as of a
- * time, known by offsets (upstream/node/offsets.h).
- *   - A client stays with one replica while that is in sync, and its connections to weir have not been lost.
- *   - It comes to a replica, again or for the first time, only if the replica's state is as of a later time than the
- *   last
- *     answer that the client has had elsewhere. After a write its reads go to the master until then.
- *   - A client that reads on without a pause would be at the master for ever: each answer is later. So once in a
- *   while it
- *     is held for a moment, in which master and replicas are asked.
- *   - Redis at the replica must have taken the client's words, too; and its user must be proven at the master, with a
- *     connection there that would tell of its end: ACL DELUSER is not replicated.
- * Nothing waits for a replica: whatever is missing there, the request goes to the master meanwhile.
+ * Problem: replicas lag behind the master by an unknown time. A client could miss its own writes,
+ * or read older data than it has read before.
  *
- * The worker's thread.
+ * Mechanism: offsets tell as of what time each replica has the master's state
+ * (upstream/node/offsets.h).
+ * - A client stays with one replica while the replica is in sync and weir has lost no connection to
+ *   the replica.
+ * - A client moves to a replica only if the replica's state is later than the client's last answer
+ *   from elsewhere. After a write the client's reads go to the master until then.
+ * - A client that reads without a break would stay at the master for ever, since each answer is
+ *   later. Once in HOLD_NS the client therefore waits for a moment, in which master and replicas
+ *   are polled.
+ * - Redis at the replica must accept the client's login. The client's user must also be confirmed
+ *   at the master, with a connection that tells when the user ends: ACL DELUSER is not replicated.
+ *
+ * No request waits for a replica: if anything is missing there, the request goes to the master.
+ * Thread: the worker's.
  */
 #ifndef WEIR_FRONT_READS_H
 #define WEIR_FRONT_READS_H
@@ -27,34 +29,42 @@
 #include "front/route/request.h"
 #include "limit/command/command.h"
 
-/* A client has come. False: out of memory, and it is closed. */
+/* Prepares a new client. False: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) bool reads_open(struct client *client);
 
 enum reads_step {
     READS_GO,   /* the client is on the side where the request goes */
-    READS_WAIT, /* its link will be woken */
+    READS_WAIT, /* the client's link will be woken */
 };
 
-/* Bring the client to the side where the request goes. Only of a client with a read_side. */
+/* Moves the client to the side where the request goes. The client must have a read_side. */
 __attribute__((warn_unused_result)) enum reads_step reads_settle(struct client *client, const struct request *request);
 
-/* The client can have no lane where it is. True: it is at the home node now, where one may be found. */
+/*
+ * The client cannot have a lane on its present side. True: the client is on the default node's side
+ * now, where a lane may be found.
+ */
 bool reads_give_up(struct client *client);
 
-/* The replica that the client is at refuses to answer: nothing is read from it for a moment. */
+/* The client's replica refuses to answer. For a moment no client reads from the replica. */
 void reads_note_refused(const struct client *client);
 
-/* Is the request READONLY or READWRITE, to which weir answers +OK? Then it holds for the client from now on. */
+/*
+ * True if the request is READONLY or READWRITE, and takes effect for the client. weir answers +OK.
+ */
 bool reads_take_word(struct client *client, const struct request *request);
 
-/* The node to which the command of a client with a read_side would go now, and why, for people. */
+/*
+ * Returns the node for a command of a client with a read_side now. *why is the reason, in words for
+ * operators.
+ */
 const struct node *reads_explain(const struct client *client, const struct command *command, const char **why);
 
-/* Which commands go the short way (express.h) on the lane that the client is on. */
+/* Which commands take the fast path (express.h) on the client's present lane. */
 enum reads_kind {
     READS_ANY,
-    READS_READS,  /* those that a replica may answer */
-    READS_OTHERS, /* those that it may not */
+    READS_READS,  /* commands that a replica may answer */
+    READS_OTHERS, /* commands that only the master may answer */
     READS_NONE,
 };
 

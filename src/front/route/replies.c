@@ -5,21 +5,22 @@
 #include <string.h>
 
 #define FIRST_CAPACITY 4
-#define CAPACITY_KEPT 32 /* runs: a ring of no more is kept while it is empty */
-#define PIECE_MIN ((uint32_t)(CELL_BYTES - sizeof(struct early_piece))) /* bytes: most replies are short */
-#define PIECE_MORE 4096 /* what follows in the same run is seldom the last */
+#define CAPACITY_KEPT 32 /* runs; an empty ring of at most this capacity is kept */
+/* bytes; most replies are short, so a piece fits a pool cell */
+#define PIECE_MIN ((uint32_t)(CELL_BYTES - sizeof(struct early_piece)))
+#define PIECE_MORE 4096 /* bytes; more pieces usually follow in the same run */
 
 struct early_piece {
     struct early_piece *next;
     uint32_t filled;
     uint32_t room;
-    char *held;     /* in place of `data`: a reply that was held back; heap */
-    bool is_open;   /* that reply has not come */
-    uint32_t taken; /* bytes of `data` that have gone */
+    char *held;     /* a reply for a reserved position, instead of `data`; heap */
+    bool is_open;   /* the reply of this reserved position has not come */
+    uint32_t taken; /* bytes of `data` that were sent */
     char data[];
 };
 
-/* ---- what came early ---- */
+/* ---- early bytes ---- */
 
 static bool early_is_empty(const struct early *early)
 {
@@ -44,7 +45,7 @@ static bool add_piece(struct replies *replies, struct early *early, size_t n, si
     return true;
 }
 
-/* A reply that was held back fills its piece, whatever follows. */
+/* True if bytes can be added. A piece with a reserved reply takes no other bytes. */
 static bool has_room(const struct early_piece *piece)
 {
     return piece->held == NULL && piece->filled < piece->room;
@@ -136,7 +137,7 @@ void strand_clear(struct replies *replies, struct early *strand)
     drop_early(replies, strand);
 }
 
-/* ---- the runs ---- */
+/* ---- runs ---- */
 
 static struct run *run_at(const struct replies *replies, uint32_t position)
 {
@@ -256,7 +257,7 @@ bool replies_say(struct replies *replies, struct slice reply)
     return chain_append(&replies->own, replies->pool, reply.at, reply.len);
 }
 
-/* Where a call ends, a frame does. */
+/* The end of a call is the end of a frame. */
 void replies_end(struct replies *replies, struct reply_source *source)
 {
     assert(source->n_runs > 0);
@@ -270,17 +271,18 @@ void replies_end(struct replies *replies, struct reply_source *source)
     source->is_cut = false;
 }
 
-/* ---- what comes ---- */
+/* ---- bytes that come ---- */
 
-/* Is a run of the source's there, be it one that has ended? */
+/* True if the position is a run of the source, ended or not. */
 static bool is_here(const struct replies *replies, const struct reply_source *source, uint32_t position)
 {
     return position - replies->head < replies->tail - replies->head && run_at(replies, position)->source == source;
 }
 
 /*
- * Where its next frame belongs: to its oldest run. What answers nothing must not overtake what came from the same lane
- * before: while that waits it joins the run, though it has ended. Else it goes aside.
+ * Chooses where the source's next frame belongs: to the source's oldest run. An unsolicited frame
+ * must not overtake earlier bytes of its lane. While such bytes wait, the frame joins their run,
+ * even an ended one. Otherwise the frame is kept outside the runs.
  */
 static void choose_place(const struct replies *replies, struct reply_source *source)
 {
@@ -346,10 +348,10 @@ bool replies_fill(struct replies *replies, struct early_piece *piece, struct sli
     return true;
 }
 
-/* ---- what goes ---- */
+/* ---- bytes that go ---- */
 
 struct outlet {
-    bool (*put)(void *arg, const char *data, size_t n); /* false: no more */
+    bool (*put)(void *arg, const char *data, size_t n); /* false: stop */
     void *arg;
 };
 
@@ -372,7 +374,7 @@ static bool put_own(struct replies *replies, uint32_t *bytes, const struct outle
     while (*bytes > 0) {
         struct slice piece;
         if (chain_peek(&replies->own, &piece, 1) == 0)
-            return false; /* out of memory, as replies_say has told */
+            return false; /* out of memory; replies_say has returned false already */
         size_t part = piece.len < *bytes ? piece.len : *bytes;
         if (!outlet->put(outlet->arg, piece.at, part))
             return false;
@@ -389,7 +391,7 @@ static bool put_aside(struct replies *replies, struct reply_source *source, cons
     return put_early(replies, &source->aside, outlet);
 }
 
-/* Of the run whose turn it is. False: no more can go. */
+/* Sends what the oldest run has. False: nothing more can be sent. */
 static bool put_run(struct replies *replies, const struct outlet *outlet)
 {
     struct run *run = run_at(replies, replies->head);

@@ -3,20 +3,21 @@
  *
  *   requests   GET a   GET b   SET c   PING    GET d     the client's, in its order
  *   answered   lane 1  lane 1  lane 2  weir    lane 1
- *              \__ run _____/  \_ run _______/ \ run     requests beside one another that one lane answers are a run;
- *               ^ its turn           what weir says      weir's own replies stand behind the run before them
+ *              \__ run _____/  \_ run _______/ \ run     neighbours that one lane answers
+ *               ^ oldest           own reply of weir     an own reply follows the run before it
  *
- * A queue of runs. What comes for the first of them, whose turn it is, passes to the client without being copied,
- * however large it is; what comes for another is kept with it until its turn: early. Frames that answer nothing
- * (messages, pushes) of a lane without a run pass as soon as no frame of another lane is half sent.
+ * A queue of runs. Bytes for the oldest run pass to the client without a copy, however large they
+ * are. Bytes for a later run are kept with that run ("early") until the run is the oldest.
+ * Unsolicited frames (messages, pushes) of a lane without a run pass as soon as no frame of another
+ * lane is half sent.
  *
- * How many replies a run has is not counted here. The lane's queue knows it: the last call of a run is marked there
- * (CALL_ENDS_RUN), and replies_end follows its answer. A lane that is lost takes the client with it, so no run ends
- * otherwise.
+ * The number of replies of a run is not counted here but in the lane's queue. The last call of a
+ * run is marked there (CALL_ENDS_RUN), and replies_end follows its answer. A lost lane closes the
+ * client, so a run ends in no other way.
  *
- * With nothing to be put in order there are no runs at all, and nothing of this is called: see replies_are_idle.
- * Memory is the pool's (base/chain.h), and counts there; its owner holds replies_bytes to what a client may leave
- * unread.
+ * Without anything to order there are no runs, and no function here is called: see
+ * replies_are_idle. Memory comes from the pool (base/chain.h) and is counted there. The owner
+ * limits replies_bytes to what a client may leave unread.
  */
 #ifndef WEIR_FRONT_REPLIES_H
 #define WEIR_FRONT_REPLIES_H
@@ -31,51 +32,61 @@
 
 struct early_piece;
 
-/* What has come before its turn, oldest first. Zeroed: nothing. */
+/* Bytes that came early, oldest first. Zeroed: none. */
 struct early {
-    struct early_piece *first; /* NULL: nothing */
+    struct early_piece *first; /* NULL: none */
     struct early_piece *last;
 };
 
-/* One lane, to the client that it answers. Zeroed memory of the lane's user; it lives until replies_clear. */
+/*
+ * One lane that answers the client. Zeroed memory of the lane's user. The memory must stay valid
+ * until replies_clear.
+ */
 struct reply_source {
     uint32_t oldest,
-        newest;         /* positions of those of its runs that have not ended, while there are some; newest: of any */
-    uint32_t n_runs;    /* how many have not ended */
-    uint32_t place;     /* position of the run in which it is within a frame */
-    bool is_cut;        /* what has come of it ends within a frame: the rest goes where the beginning is */
-    bool is_aside;      /* and that is aside, not in a run */
-    struct early aside; /* frames that answer nothing, and could not pass at once */
-    struct list in_asides; /* in replies.asides while something is kept aside */
+        /*
+         * positions of its oldest and newest run without an end, if n_runs > 0; newest: also of an
+         * ended run
+         */
+        newest;
+    uint32_t n_runs; /* runs that have not ended */
+    uint32_t place;  /* position of the run to which the present frame belongs */
+    /* the last bytes ended within a frame; the rest goes where the frame's beginning went */
+    bool is_cut;
+    bool is_aside;         /* the present frame is unsolicited, so it belongs to no run */
+    struct early aside;    /* unsolicited frames that could not pass at once */
+    struct list in_asides; /* in replies.asides while `aside` is not empty */
 };
 
 struct run {
     struct reply_source *source;
     struct early early;
-    uint32_t own_bytes; /* of replies.own: what weir says behind it */
-    uint32_t next;      /* position of the next run of its source, if there is one */
-    bool is_ended;      /* everything of its has come */
-    bool is_closed;     /* what its source is asked next is another run */
+    uint32_t own_bytes; /* bytes of replies.own that follow this run */
+    uint32_t next;      /* position of the source's next run, if any */
+    bool is_ended;      /* all replies of the run have come */
+    bool is_closed;     /* the source's next request begins another run */
 };
 
 struct replies {
     struct pool *pool;
-    struct run *ring; /* a power of two; NULL: none yet */
+    struct run *ring; /* capacity is a power of two; NULL: none yet */
     uint32_t capacity;
-    uint32_t head; /* positions count on for ever and wrap */
+    uint32_t head; /* positions only grow, and wrap */
     uint32_t tail;
     struct chain own;              /* weir's own replies, of all runs */
-    uint64_t early_bytes;          /* kept with runs, and aside */
-    struct reply_source *speaking; /* of whose frame a part has been sent; NULL: of none */
-    struct list asides;            /* struct reply_source, in the order in which their frames came */
+    uint64_t early_bytes;          /* bytes kept with runs, and unsolicited bytes kept */
+    struct reply_source *speaking; /* the source of a frame that is sent in part; NULL: none */
+    struct list asides;            /* struct reply_source, in the order of their first kept frame */
 };
 
 void replies_init(struct replies *replies, struct pool *pool);
 
-/* Forget everything, of all sources, and give the memory back. As after replies_init. */
+/*
+ * Discards all kept bytes of all sources, and frees the memory. The state is as after replies_init.
+ */
 void replies_clear(struct replies *replies);
 
-/* Is there nothing to be put in order, so that whatever comes can pass as it comes? */
+/* True if nothing has to be ordered: bytes can pass as they come. */
 static inline bool replies_are_idle(const struct replies *replies)
 {
     return replies->head == replies->tail && replies->speaking == NULL;
@@ -88,79 +99,94 @@ static inline uint64_t replies_bytes(const struct replies *replies)
 }
 
 /*
- * What is asked from here on `source` answers: a new run, unless the newest is its already and nothing stands behind
- * that. If all was idle, `is_in_frame` tells that a part of a frame of the source's has been sent. False: out of
- * memory.
+ * The next requests are answered by `source`. Begins a new run, unless the newest run is the
+ * source's and no own reply follows it. `is_in_frame`: with nothing to order before, a part of a
+ * frame of the source was already sent. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool replies_begin(struct replies *replies, struct reply_source *source,
                                                        bool is_in_frame);
 
-/* The newest run of the source's has not ended, and what the source is asked next is another run. */
+/*
+ * Closes the source's newest run, which has not ended. The source's next request begins another
+ * run.
+ */
 void replies_close(struct replies *replies, const struct reply_source *source);
 
-/* A reply of weir's own behind all that has been asked; there is a run. False: out of memory. */
+/*
+ * Appends a reply of weir's own behind all requests so far. There must be a run. False: out of
+ * memory.
+ */
 __attribute__((warn_unused_result)) bool replies_say(struct replies *replies, struct slice reply);
 
-/* The oldest run of the source's has been answered, or needs no answer any more. */
+/* The oldest run of the source was answered, or needs no answer any more. */
 void replies_end(struct replies *replies, struct reply_source *source);
 
 /*
- * The reply that comes next of the source's is held back: it is given later, by replies_fill, and has its position
- * here. All
- * that comes from the source behind it is kept. The source has a run, and is between two frames. The piece is the
- * replies' own until it has been filled; replies_clear frees it. NULL: out of memory.
+ * Reserves the position of the source's next reply, which replies_fill provides later. All later
+ * bytes of the source are kept. The source must have a run and be between two frames. The piece
+ * belongs to `replies` until it is filled; replies_clear frees the piece. NULL: out of memory.
  */
 struct early_piece *replies_hold(struct replies *replies, const struct reply_source *source);
 
-/* The reply that was held back, whole; empty: there is none. False: out of memory. */
+/*
+ * Provides the whole reply for a reserved position. Empty: there is no reply. False: out of memory.
+ */
 __attribute__((warn_unused_result)) bool replies_fill(struct replies *replies, struct early_piece *piece,
                                                       struct slice reply);
 
 /*
- * ---- strands: what has come early from one of several lanes that are one source (front/cluster/spread.h) ----
+ * ---- strands: early bytes of one of several lanes that together are one source
+ * (front/cluster/spread.h) ----
  *
- * Its bytes are counted as replies_bytes. A strand is its owner's, and zeroed when it is empty.
+ * The bytes are counted in replies_bytes. A strand belongs to its owner, and is zeroed when empty.
  */
 
-/* A copy of these bytes is kept. False: out of memory. */
+/* Keeps a copy of these bytes. False: out of memory. */
 __attribute__((warn_unused_result)) bool strand_keep(struct replies *replies, struct early *strand, const char *data,
                                                      size_t n);
 
-/* As replies_hold, of the strand's next reply. */
+/* As replies_hold, for the strand's next reply. */
 struct early_piece *strand_hold(struct replies *replies, struct early *strand);
 
 enum strand_next {
     STRAND_EMPTY,
     STRAND_BYTES, /* some bytes of its replies */
-    STRAND_REPLY, /* one whole reply, that was held back; or none, which has its place */
-    STRAND_OPEN,  /* a reply that is held back */
+    STRAND_REPLY, /* a whole reply of a reserved position, possibly empty */
+    STRAND_OPEN,  /* a reserved position without its reply */
 };
 
-/* What is in it: from the first piece on, `at` NULL, or behind the piece `at`, which is moved. */
+/*
+ * Returns what is in the strand: in its first piece if `at` is NULL, else in the piece behind `at`,
+ * which is moved.
+ */
 enum strand_next strand_look(const struct early *strand, const struct early_piece **at, struct slice *bytes);
 
-/* The first n bytes have gone, which are all of one piece or a part of it. */
+/*
+ * Removes the first n bytes, which were sent. The n bytes are a part of one piece or the whole
+ * piece.
+ */
 void strand_drop(struct replies *replies, struct early *strand, size_t n);
 
 void strand_clear(struct replies *replies, struct early *strand);
 
 enum replies_verdict {
-    REPLIES_PASS, /* they are to be sent now */
-    REPLIES_KEPT, /* a copy is kept until their turn */
-    REPLIES_FULL, /* out of memory: good only to clear */
+    REPLIES_PASS, /* send the bytes now */
+    REPLIES_KEPT, /* a copy is kept until the run is the oldest */
+    REPLIES_FULL, /* out of memory: only replies_clear may follow */
 };
 
 /*
- * `n` bytes have come from the source: a piece of its stream that ends where a frame does if `is_whole`, and does not
- * reach beyond the end of a frame that answers nothing.
+ * Takes n bytes of the source. `is_whole`: the bytes end at the end of a frame. The bytes must not
+ * reach beyond the end of an unsolicited frame.
  */
 __attribute__((warn_unused_result)) enum replies_verdict replies_take(struct replies *replies,
                                                                       struct reply_source *source, const char *data,
                                                                       size_t n, bool is_whole);
 
 /*
- * Hand out all that has its turn now; to be called after each of the four above, and after what was to pass has been
- * sent. `out` may not come back here, but for replies_clear after it has said false, which ends it.
+ * Sends all bytes that are next in order. To be called after replies_end, replies_fill and
+ * replies_take, once bytes with REPLIES_PASS were sent. `out` may call no function here, except
+ * replies_clear before it returns false, which ends the flush.
  */
 void replies_flush(struct replies *replies, bool (*out)(void *arg, const char *data, size_t n), void *arg);
 

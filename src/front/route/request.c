@@ -50,9 +50,9 @@ struct slice request_kept_bytes(const struct request *request)
     return is_plain ? request->bytes : slice_of("", 0);
 }
 
-/* ---- what Redis answers to a name that it does not know ---- */
+/* ---- Redis' answers to unknown names ---- */
 
-/* How Redis quotes what it repeats. */
+/* The quotation marks around names and arguments that Redis repeats. */
 struct marks {
     struct slice before, after;
 };
@@ -66,7 +66,7 @@ static size_t append(char *out, struct slice text)
     return text.len;
 }
 
-/* At most `max` bytes, up to a NUL. */
+/* Appends at most `max` bytes, up to a NUL. */
 static size_t append_printable(char *out, struct slice text, size_t max)
 {
     size_t n = text.len < max ? text.len : max;
@@ -76,7 +76,7 @@ static size_t append_printable(char *out, struct slice text, size_t max)
     return len;
 }
 
-/* "'one' 'two' ": each in quotation marks, until UNKNOWN_SHOWN bytes are shown. */
+/* Appends "'one' 'two' ": quoted arguments, until UNKNOWN_SHOWN bytes are shown. */
 static size_t append_args(char *out, const struct request *request, const struct marks *marks)
 {
     struct argv_walk walk;

@@ -48,7 +48,8 @@ static bool note_call(struct client *client, struct lane *lane, const struct req
     if (lane->keeps && !client_keep(client, request->command, request->bytes, 1))
         return false;
     if (request->counted == 0 && client->rider.waited_us == 0 && client_counts(client, UNIT_BYTES_OUT))
-        return lane_call_apart(lane, &client->rider, tag, 1); /* they are counted one by one */
+        /* replies charged by size are counted one by one */
+        return lane_call_apart(lane, &client->rider, tag, 1);
     if (request->counted == 0 && client->rider.waited_us == 0)
         return lane_call(lane, &client->rider, tag, 1);
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
@@ -57,7 +58,10 @@ static bool note_call(struct client *client, struct lane *lane, const struct req
     return call != NULL;
 }
 
-/* What is true of its lane from here on: it may forge replies; nobody else may ever have it. */
+/*
+ * Marks the lane for what the request may do: forge replies, or make the lane not reusable for
+ * other clients.
+ */
 static void note_lane(struct client *client, struct lane *lane, const struct request *request)
 {
     const struct command *command = request->command;
@@ -75,13 +79,16 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
         lane_distrust(lane);
 }
 
-/* EXEC carries out what has been queued; who may forge may do anything. */
+/*
+ * True if the command may write. EXEC runs what was queued. A command that may forge replies may
+ * run anything.
+ */
 static bool may_write(const struct command *command)
 {
     return command->is_pausable || command->may_forge || command->effect == EFFECT_EXEC;
 }
 
-/* It has been sent on the client's own lane to a node of a cluster. */
+/* Records a request that was sent on the client's own lane to a node of a cluster. */
 static enum route note_carried(struct client *client, const struct request *request)
 {
     if (transaction_is_open(&client->transaction))
@@ -127,7 +134,7 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
 
 /* ---- weir's own commands ---- */
 
-/* By row of own.def. */
+/* Counted by row of own.def. */
 static void count_own(struct client *client, const struct request *request, bool is_error)
 {
     size_t row = request->command->own - 1U;
@@ -142,7 +149,7 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
     return answer_error(client, lane, request, slice_of(text, limit_command_check(client, request, text)));
 }
 
-/* ROUTE_GOES_ON: it is still who it says. */
+/* Asks Redis to confirm the client's login. ROUTE_GOES_ON: confirmed. */
 static enum route prove(struct client *client)
 {
     enum login_result result = login_prove(client, false);
@@ -163,7 +170,7 @@ static enum route run_own(struct client *client, struct request *request)
     if (is_decision && !decisions_can_go(client))
         return ROUTE_WAIT;
     if (client_has_own_lane(client) && client->rider.in_flight > 0) {
-        client_wait_for_replies(client); /* what is on its way may end its subscriptions, or begin them */
+        client_wait_for_replies(client); /* requests in flight may begin or end subscriptions */
         return ROUTE_WAIT;
     }
     if (limit_command_check(client, request, text) > 0)
@@ -193,7 +200,7 @@ static enum route run_own(struct client *client, struct request *request)
 
 /* ---- the gate ---- */
 
-/* ROUTE_GOES_ON: it has passed, and counts as sent. */
+/* ROUTE_GOES_ON: the request passed and is counted as sent. */
 static enum route ask_gate(struct client *client, struct lane *lane, struct request *request)
 {
     struct verdict verdict;
@@ -206,9 +213,9 @@ static enum route ask_gate(struct client *client, struct lane *lane, struct requ
     return ROUTE_GOES_ON;
 }
 
-/* ---- who it says it is ---- */
+/* ---- login ---- */
 
-/* ROUTE_GOES_ON: HELLO has its answer from a lane. */
+/* ROUTE_GOES_ON: HELLO will be answered by a lane. */
 static enum route end_login(struct client *client, const struct request *request, enum login_result result)
 {
     enum route route = ROUTE_TAKEN;
@@ -233,7 +240,10 @@ static enum route end_login(struct client *client, const struct request *request
     return route;
 }
 
-/* AUTH and HELLO never travel as they came. Inside MULTI only a HELLO that neither logs in nor changes the protocol does. */
+/*
+ * AUTH and HELLO are never sent as they came. Exception: inside MULTI, a HELLO that neither logs in
+ * nor changes the protocol is sent.
+ */
 static enum route log_in(struct client *client, struct request *request, struct hello *hello)
 {
     char error[HELLO_ERROR_ROOM];
@@ -246,7 +256,7 @@ static enum route log_in(struct client *client, struct request *request, struct 
         bool is_subscribed = session_may_only_subscribe(client);
         if (client_has_own_lane(client) && client->rider.in_flight > 0 &&
             (is_subscribed || hello->has_auth || !is_read)) {
-            client_wait_for_replies(client); /* what is on its way may end its subscriptions, or begin them */
+            client_wait_for_replies(client); /* requests in flight may begin or end subscriptions */
             return ROUTE_WAIT;
         }
         if (answer_is_barred(client, request))
@@ -271,7 +281,7 @@ static enum route log_in(struct client *client, struct request *request, struct 
     return end_login(client, request, login_ask(client, hello));
 }
 
-/* ---- the whole way ---- */
+/* ---- the full path ---- */
 
 static bool has_subcommands(const struct front *front, struct slice name)
 {
@@ -290,9 +300,13 @@ static enum route refuse_placeless(struct client *client, struct request *reques
 }
 
 /*
- * An error is not enough for who has passed the door, as it would not know who it is; nor for who does not hear it, and
- * would take a lost command for one that was carried out, or wait for CLIENT REPLY ON for ever; nor for who asks not to
- * hear, and would take it for the reply to what follows.
+ * Refuses a request for which no lane was found. The client is closed as well where an error
+ * reply would mislead it:
+ * - Redis has accepted the client's new login, so the client would not know its user.
+ * - The client does not hear replies. Such a client would take a lost command for one that ran, or
+ *   wait for CLIENT REPLY ON for ever.
+ * - The request asks for silence. The client would take the error for the reply to the next
+ *   request.
  */
 static enum route refuse_lane(struct client *client, struct request *request)
 {
@@ -307,7 +321,7 @@ static enum route refuse_lane(struct client *client, struct request *request)
     return ROUTE_STOP;
 }
 
-/* No connection to Redis is to be had for it. */
+/* No connection to Redis is available for the request. */
 static enum route go_without(struct client *client, struct request *request, enum err why, bool is_handshake)
 {
     switch (outage_meet(client, why, is_handshake)) {
@@ -327,7 +341,7 @@ static enum route go_without(struct client *client, struct request *request, enu
     return ROUTE_STOP;
 }
 
-/* No lane was found for it. */
+/* No lane was found for the request. */
 static enum route end_search(struct client *client, struct request *request)
 {
     enum err why = lane_choice_lack(client, request);
@@ -335,7 +349,10 @@ static enum route end_search(struct client *client, struct request *request)
     return why == ERR_NONE ? refuse_lane(client, request) : go_without(client, request, why, is_handshake);
 }
 
-/* An auth lane may be the first that is refused: Redis is away then, though nothing else has missed it yet. */
+/*
+ * Why no auth lane was available. An auth lane may be the first connection to fail: Redis is away
+ * then, though no other connection has failed yet.
+ */
 static enum err why_unasked(const struct lanes *lanes)
 {
     if (lanes->down != ERR_NONE)
@@ -344,12 +361,13 @@ static enum err why_unasked(const struct lanes *lanes)
 }
 
 /*
- * No auth lane has told whether the client is still its user. On a lane of its own nothing may be sent then, not even
- * what voids a transaction.
+ * No auth lane has confirmed the client's user. Until an auth lane does, weir sends nothing on the
+ * client's own lane, not even to void a transaction.
  */
 static enum route refuse_unproven(struct client *client, struct request *request)
 {
-    if (login_is_refused(client)) { /* by another node of the cluster than the home node */
+    /* refused by another node of the cluster than the default node */
+    if (login_is_refused(client)) {
         enum route result = answer_error(client, NULL, request, login_reply(client));
         login_end(client);
         return result;
@@ -405,7 +423,7 @@ static enum route find_lane(struct client *client, struct request *request, stru
 
 #define UNSERVED SLICE("-CLUSTERDOWN Hash slot not served\r\n")
 
-/* An error is not enough for a client that does not hear it: refuse_lane says why. */
+/* Answers with an error. A client that does not hear replies is closed: see refuse_lane. */
 static enum route refuse_at_place(struct client *client, struct request *request, struct slice reply)
 {
     bool is_unheard = reply_mode_is_deaf(&client->reply_mode);
@@ -416,7 +434,7 @@ static enum route refuse_at_place(struct client *client, struct request *request
     return ROUTE_STOP;
 }
 
-/* No node serves its slot: one may, when the topology is known anew. */
+/* No node serves the slot. The request waits for a new topology. */
 static enum route await_slot(struct client *client, struct request *request)
 {
     upstream_ask_topology(client->front->nodes.commons.upstream);
@@ -431,7 +449,7 @@ static enum route await_slot(struct client *client, struct request *request)
     }
 }
 
-/* No lane is to be had at the place. */
+/* No lane to the place's node is available. */
 static enum route go_without_place(struct client *client, struct place *place, struct request *request)
 {
     enum err why = place_lack(place);
@@ -453,7 +471,10 @@ static enum route go_without_place(struct client *client, struct place *place, s
     return result;
 }
 
-/* ROUTE_GOES_ON: *row serves the request, NULL: no node does; what is in flight went where the same slots are. */
+/*
+ * ROUTE_GOES_ON: *row serves the request (NULL: no node does), and calls in flight were sent by the
+ * same slot map.
+ */
 static enum route find_row(struct client *client, const struct request *request, struct nodes_row **row)
 {
     do {
@@ -466,7 +487,10 @@ static enum route find_row(struct client *client, const struct request *request,
     return ROUTE_GOES_ON;
 }
 
-/* ROUTE_GOES_ON: the lane at the place may be sent the request. A replica that has none is given up for the master. */
+/*
+ * ROUTE_GOES_ON: the lane at the place may be sent the request. If a replica has no lane, the
+ * master is used.
+ */
 static enum route find_place(struct client *client, struct request *request, struct place **place, struct lane **lane)
 {
     if (client_need_spread(client) == NULL)
@@ -500,7 +524,7 @@ static enum route find_place(struct client *client, struct request *request, str
     }
 }
 
-/* True if the client's last calls to the node of the request went on a lane that is there still. */
+/* True if the client's last lane to the request's node is still open. */
 static bool is_place_at_hand(const struct client *client, const struct request *request)
 {
     const struct nodes_row *row = places_row_for(client, request);
@@ -509,8 +533,9 @@ static bool is_place_at_hand(const struct client *client, const struct request *
 }
 
 /*
- * Limits depend on the client's user, which only an auth lane says; and how replies are read depends on the protocol.
- * Returns the error for a request inside MULTI that would change them there; empty: there is none.
+ * Returns the error for a request inside MULTI that would change the user or the protocol. Limits
+ * depend on the user, which only an auth lane confirms. How replies are parsed depends on the
+ * protocol. Empty: no error.
  */
 static struct slice refusal_in_multi(const struct client *client, const struct request *request)
 {
@@ -530,8 +555,8 @@ static struct slice refusal_in_multi(const struct client *client, const struct r
 }
 
 /*
- * True if the request is CLIENT MAINT_NOTIFICATIONS and weir refuses it: a server that knows it would send the client
- * to other addresses, past weir.
+ * True if the request is CLIENT MAINT_NOTIFICATIONS and weir refuses it. A server with that command
+ * would send the client to other addresses, past weir.
  */
 static bool asks_for_maintenance(const struct client *client, const struct request *request)
 {
@@ -539,7 +564,7 @@ static bool asks_for_maintenance(const struct client *client, const struct reque
            slice_is_word(request->name, SLICE("client"));
 }
 
-/* The gate counts it as any CLIENT. */
+/* The gate counts the request as any CLIENT command. */
 static enum route refuse_maintenance(struct client *client, struct lane *lane, struct request *request,
                                      struct slice reply)
 {
@@ -562,7 +587,10 @@ static struct slice unknown_of_container(const struct client *client, const stru
     return unknown_subcommand(request, front_is_before_7(client->front), out);
 }
 
-/* What Redis is not asked about. Inside MULTI the lane must hear of it, so that EXEC carries out nothing. */
+/*
+ * Answers requests that Redis must not see. Inside MULTI the lane must receive an invalid command,
+ * so that EXEC runs nothing.
+ */
 static enum route refuse(struct client *client, struct lane *lane, struct request *request)
 {
     char unknown[UNKNOWN_ROOM];
@@ -612,20 +640,22 @@ static enum route forward_by_place(struct client *client, struct request *reques
 static enum route aim(struct client *client, const struct request *request)
 {
     struct nodes_row *row = target_for(client, request);
-    bool needs_place = row != front_home(client->front) && session_login(client) != NULL; /* which has the proof */
+    /* the place holds the proof of the login */
+    bool needs_place = row != front_home(client->front) && session_login(client) != NULL;
     bool is_set = target_set(client, row) && (!needs_place || place_get(client, row) != NULL);
     return is_set ? ROUTE_GOES_ON : ROUTE_STOP;
 }
 
 /*
- * The gate comes first: what is refused opens no connection. It charges when a lane is there, so that what passes
- * goes at
- * that moment, and a connection that is long in opening lets no more go at once than the limits do. Inside MULTI
- * there is a lane, and what is refused must void the transaction there.
+ * Sends one request by the client's main side. The gate first checks for a refusal, so that a
+ * refused request opens no connection. The gate charges once a lane is there, so that a request
+ * passes at the moment of its charge. A slow connect can therefore not release more requests at
+ * once than the limits allow. Inside MULTI there is a lane, and a refusal must void the transaction
+ * on it.
  */
 static enum route forward(struct client *client, struct request *request)
 {
-    bool is_asked = login_has_begun(client); /* before the door */
+    bool is_asked = login_has_begun(client); /* the gate decided before the login was asked */
     if (client_is_on_cluster(client)) {
         bool may_probe = request->is_large && !target_is_held(client);
         enum route aimed = may_probe ? carry_probe(client, request) : ROUTE_GOES_ON;
@@ -666,14 +696,14 @@ static enum route forward(struct client *client, struct request *request)
         enum route result = ask_gate(client, lane, request);
         if (result != ROUTE_GOES_ON) {
             if (result == ROUTE_TAKEN && client_has_own_lane(client) && client->rider.in_flight == 0)
-                link_wake(&client->link); /* it does not need that lane after all */
+                link_wake(&client->link); /* the client does not need that lane after all */
             return result;
         }
     }
     return send_on(client, lane, request);
 }
 
-/* INFO of an operator, which weir answers for itself. */
+/* Answers INFO of an operator, which weir does itself. */
 static enum route tell_info(struct client *client, struct request *request)
 {
     if (client_has_own_lane(client) && client->rider.in_flight > 0) {
@@ -685,7 +715,10 @@ static enum route tell_info(struct client *client, struct request *request)
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
-/* Redis is told on a lane of the client's own, where it may be that nothing of the client's may be sent. */
+/*
+ * Answers RESET. On a private lane Redis is told too, if something of the client may still be sent
+ * there.
+ */
 static enum route reset(struct client *client, struct request *request)
 {
     enum route result = subscribe_reset(client);
@@ -704,8 +737,8 @@ static enum route reset(struct client *client, struct request *request)
 }
 
 /*
- * True if the request would end the client's session, or make it another, before requests that may come back are
- * answered: those are sent again in the session in which they came.
+ * True if the request would end or change the client's session before requests that may come back
+ * are answered. Such requests are sent again in the session in which they came.
  */
 static bool must_wait_for_kept(const struct client *client, const struct request *request)
 {
@@ -722,7 +755,7 @@ static bool must_wait_for_places(const struct client *client, const struct reque
            !compound_takes(client, request);
 }
 
-/* On a cluster: by a place, as several calls, or as on one server. */
+/* On a cluster: sends the request by a place, as several calls, or as on one server. */
 static enum route forward_by_slot(struct client *client, struct request *request)
 {
     if (compound_takes(client, request)) {
@@ -736,12 +769,15 @@ static enum route forward_by_slot(struct client *client, struct request *request
     return places_take(client, request) ? forward_by_place(client, request) : forward(client, request);
 }
 
-/* True if the call on the client's own lane to a node of a cluster is not over: it may come back. */
+/*
+ * True if the call on the client's own lane to a node of a cluster is not over: the call may come
+ * back.
+ */
 static bool must_wait_for_carried(struct client *client)
 {
     if (!carry_is_busy(client))
         return false;
-    carry_go_on(client); /* it may have been answered just now */
+    carry_go_on(client); /* the call may just have been answered */
     if (client_is_closed(client) || !carry_is_busy(client))
         return client_is_closed(client);
     if (client->rider.in_flight > 0)
@@ -816,7 +852,7 @@ static enum route route(struct client *client, struct request *request)
     return result;
 }
 
-/* Of what is refused no byte is counted. */
+/* Bytes of refused requests are not counted. */
 static enum route route_counted(struct client *client, struct request *request, size_t n_bytes)
 {
     request->n_bytes = n_bytes;
@@ -830,7 +866,7 @@ static enum route route_counted(struct client *client, struct request *request, 
     return result;
 }
 
-/* It asks for nothing and is answered by nothing, but its bytes count. */
+/* An empty request asks for nothing and gets no reply, but its bytes count. */
 static enum route route_nothing(struct client *client, size_t n_bytes)
 {
     enum gate gate = account_ask_idly(client, n_bytes);
@@ -862,7 +898,8 @@ static enum route route_inline(struct client *client, struct slice line)
         describe_request(&request, client->front, &scan, slice_of(out, len));
         result = route_counted(client, &request, line.len);
     }
-    outbox_flush(&client->front->nodes.commons.outbox); /* `out` goes */
+    /* sends the gathered bytes before `out` is freed */
+    outbox_flush(&client->front->nodes.commons.outbox);
     free(out);
     return result;
 }
@@ -873,7 +910,8 @@ enum route route_request(struct client *client, const struct request_scan *scan,
         return route_inline(client, bytes);
     if (scan->argc == 0)
         return route_nothing(client, bytes.len);
-    if (bytes.len > LARGE_REQUEST) /* it has come whole, and others should not wait behind it all the same */
+    /* the request came whole, but other clients must not wait behind it */
+    if (bytes.len > LARGE_REQUEST)
         client_note_heavy(client);
     struct request request = {0};
     describe_request(&request, client->front, scan, bytes);

@@ -8,10 +8,10 @@
 #include "front/route/overtaken.h"
 #include "front/client/timing.h"
 
-/* Its reply has its position in the strand of the place. */
+/* The reply has its position in the place's strand. */
 struct taken {
     struct hop hop;
-    struct early_piece *position; /* NULL: it is not heard */
+    struct early_piece *position; /* NULL: the reply is muted */
     uint8_t counted;
     bool is_muted;
 };
@@ -43,7 +43,7 @@ static void on_lost(struct hop *hop)
     free(container_of(hop, struct taken, hop));
 }
 
-/* Its keys have gone on one by one. */
+/* The keys were sent as requests of their own. */
 static void on_keys(void *arg, struct slice reply)
 {
     struct taken *taken = arg;

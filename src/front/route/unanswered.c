@@ -86,7 +86,10 @@ void unanswered_drop(struct unanswered *unanswered, struct pool *pool, uint32_t 
     }
 }
 
-/* The requests of an entry were found whole when they were sent: they are found again in the same way. */
+/*
+ * The requests of an entry were found by this parser when they were sent, so the parser finds them
+ * again.
+ */
 struct slice unanswered_oldest(const struct unanswered *unanswered)
 {
     const struct kept *kept = unanswered->first;
@@ -107,7 +110,7 @@ void unanswered_clear(struct unanswered *unanswered, struct pool *pool)
         drop_first(unanswered, pool);
 }
 
-/* ---- calls that came back ---- */
+/* ---- returned calls ---- */
 
 struct returned_call *returned_add(struct returned *returned, struct pool *pool, struct slice request)
 {

@@ -1,10 +1,11 @@
 /*
- * The names that a client has subscribed to and weir must know again: each channel of shards, and
- * what is subscribed to at all masters of a cluster.
+ * The names of a client's subscriptions that weir must remember: shard channels, and names
+ * subscribed at all masters of a cluster.
  *
- *   place in the list     slot % CHANNELS_BUCKETS; owner: struct subscriptions
+ *   bucket     slot % CHANNELS_BUCKETS; owner: struct subscriptions
  *
- * A name is there once for each kind. Bounded by CHANNELS_BYTES_MAX of names. Knows of no client.
+ * Each kind has a name at most once. The names have at most CHANNELS_BYTES_MAX bytes together.
+ * Independent of struct client.
  */
 #ifndef WEIR_FRONT_CHANNELS_H
 #define WEIR_FRONT_CHANNELS_H
@@ -16,7 +17,7 @@
 #include "base/slice.h"
 
 #define CHANNELS_BUCKETS 64
-#define CHANNELS_BYTES_MAX (8U << 20) /* chosen: as many as 100,000 names of 40 bytes */
+#define CHANNELS_BYTES_MAX (8U << 20) /* chosen: about 100,000 names of 40 bytes */
 
 enum channel_kind {
     CHANNEL_SHARD,   /* of SSUBSCRIBE */
@@ -26,45 +27,45 @@ enum channel_kind {
 
 struct channel {
     struct list in_bucket;
-    const void *tap; /* by which it is subscribed; NULL: by none now */
+    const void *tap; /* the tap with the subscription; NULL: none now */
     uint32_t len;
     uint16_t slot;
     uint8_t kind;  /* enum channel_kind */
-    bool is_asked; /* it is being subscribed to again */
+    bool is_asked; /* being subscribed again */
     char name[];
 };
 
-/* Zeroed: channels_init is to follow. */
+/* Zeroed memory; channels_init must follow. */
 struct channels {
     struct list buckets[CHANNELS_BUCKETS];
     uint64_t bytes;
-    uint32_t n;         /* of CHANNEL_SHARD */
-    uint32_t n_orphans; /* of those, the ones without a tap */
-    uint32_t n_wide;    /* of the other kinds */
+    uint32_t n;         /* names of CHANNEL_SHARD */
+    uint32_t n_orphans; /* names of CHANNEL_SHARD without a tap */
+    uint32_t n_wide;    /* names of the other kinds */
 };
 
 void channels_init(struct channels *channels);
 void channels_fini(struct channels *channels);
 
-/* NULL: it is not there. */
+/* NULL: not found. */
 struct channel *channels_find(const struct channels *channels, enum channel_kind kind, struct slice name);
 
-/* It is there from now on, by this tap. False: out of memory, or there is no room. */
+/* Adds a name, or moves it to this tap. False: out of memory, or more than CHANNELS_BYTES_MAX. */
 __attribute__((warn_unused_result)) bool channels_add(struct channels *channels, enum channel_kind kind,
                                                       struct slice name, const void *tap);
 
-/* From now on by this tap, or by none. */
+/* Moves a name to this tap; NULL: to none. */
 void channels_move(struct channels *channels, struct channel *channel, const void *tap);
 
 void channels_drop(struct channels *channels, struct channel *channel);
 
-/* All of this kind. */
+/* Removes all names of this kind. */
 void channels_drop_all(struct channels *channels, enum channel_kind kind);
 
-/* Those of a tap have none now. */
+/* Leaves the tap's shard channels without a tap. */
 void channels_orphan(struct channels *channels, const void *tap);
 
-/* The next of this kind behind `channel`, NULL: the first. NULL: there is no more. */
+/* Returns the next name of this kind after `channel`; after NULL the first. NULL: no more. */
 struct channel *channels_next(const struct channels *channels, enum channel_kind kind, const struct channel *channel);
 
 static inline struct slice channel_name(const struct channel *channel)

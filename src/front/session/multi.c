@@ -23,9 +23,9 @@ static struct pool *pool_of(const struct client *client)
     return &client->front->loop->pool;
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
-/* Redis ends what it knows of the transaction, and of watched keys, with the session on that lane. */
+/* Gives the lane back. Redis ends the transaction and the watches with the session on that lane. */
 static void leave_lane(struct client *client)
 {
     struct carry *carry = carry_of(client);
@@ -59,7 +59,7 @@ static struct carry *need(struct client *client)
 
 /* ---- requests ---- */
 
-/* Charged, and answered by weir. */
+/* Charges the request and answers it in weir. */
 static enum route answer_here(struct client *client, struct request *request, struct slice reply)
 {
     struct verdict verdict;
@@ -145,7 +145,10 @@ static enum route exec(struct client *client, struct request *request)
         return result;
     answer_count(client, request, RESULT_FORWARDED);
     account_answered(client, verdict.counted);
-    /* What a redirect has told of the queue goes on; its time begins now, however long the client has queued. */
+    /*
+     * A redirect seen while queueing stays in force. The time-out of the redirect begins now,
+     * however long the client has queued.
+     */
     struct nodes_row *there = carry->there;
     enum carry_why why = (enum carry_why)carry->why;
     uint64_t over_ns = carry->over_ns;
@@ -171,7 +174,10 @@ static bool changes_counting(const struct request *request)
            flow == FLOW_REPLY;
 }
 
-/* True if Redis would queue the request, as far as the command table says: a lost race must not hide its errors from EXEC. */
+/*
+ * True if Redis would queue the request, judged by the command table. After a lost watch weir
+ * answers +QUEUED itself, and EXEC must still report the errors of bad requests.
+ */
 static bool is_sound(const struct request *request)
 {
     const struct command *command = request->command;
@@ -194,7 +200,7 @@ static enum route queue(struct client *client, struct request *request)
     return is_answered ? answer_here(client, request, SLICE("+QUEUED\r\n")) : ROUTE_GOES_ON;
 }
 
-/* Keys that are watched decide the node: those of one slot are. */
+/* Watched keys decide the node, so all must be of one slot. */
 static enum route watch(struct client *client, struct request *request)
 {
     struct carry *carry = need(client);
@@ -236,7 +242,7 @@ enum route multi_take(struct client *client, struct request *request)
 
 /* ---- on the lane ---- */
 
-/* MULTI in weir's words. False: out of memory, and the client is closed. */
+/* Sends weir's own MULTI. False: out of memory, and the client is closed. */
 static bool send_multi(struct client *client, struct lane *lane, bool asks)
 {
     struct call *call = lane_vouch(lane, &client->rider) && (!asks || carry_ask(client, lane))
@@ -272,7 +278,10 @@ void multi_note_queued(struct client *client, const struct request *request)
               slot >= 0 ? slot : KEYS_NO_SLOT);
 }
 
-/* What is sent together is refused together: the first refusal counts, the others say the same. */
+/*
+ * Requests sent together are refused together: the first refusal counts, and the later refusals
+ * say the same.
+ */
 static bool take_refusal(struct client *client, struct slice reply)
 {
     struct carry *carry = carry_of(client);
@@ -327,7 +336,7 @@ static void send_exec(struct client *client)
     client_wait_for_replies(client);
 }
 
-/* All that is queued; its replies are dropped. */
+/* Sends all queued requests again, and discards their replies. */
 static void send_queue(struct client *client)
 {
     struct carry *carry = carry_of(client);
@@ -350,7 +359,7 @@ static void send_queue(struct client *client)
     lane_send(lane, &client->rider, carry->queue.requests.at, carry->queue.requests.len);
 }
 
-/* MULTI is under way on this lane. */
+/* Begins the transaction on this lane. */
 static void begin_on(struct client *client, struct lane *lane, bool asks)
 {
     if (!send_multi(client, lane, asks))
@@ -359,7 +368,7 @@ static void begin_on(struct client *client, struct lane *lane, bool asks)
     client->rider.wants_idle = true;
 }
 
-/* Keys are watched on one lane alone: EXEC goes there, or is a lost race. */
+/* Watched keys are known on one lane only. EXEC goes to that lane, or answers nil. */
 static void begin_where_watched(struct client *client)
 {
     const struct carry *carry = carry_of(client);
@@ -371,7 +380,7 @@ static void begin_where_watched(struct client *client)
     carry_answer(client, nil(client));
 }
 
-/* MULTI on a lane to the right node. */
+/* Begins the transaction on a lane to the right node. */
 static void begin_again(struct client *client)
 {
     struct carry *carry = carry_of(client);
@@ -433,7 +442,7 @@ static void go_on(struct client *client)
         break;
     default:
         if (carry->queue.is_cut && !carry->is_begun)
-            abort_exec(client); /* it has come back, and cannot be sent again */
+            abort_exec(client); /* EXEC was refused, and the queue cannot be sent again */
         else if (carry->is_begun && !carry->must_move)
             send_exec(client);
         else

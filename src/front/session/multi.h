@@ -1,23 +1,23 @@
 /*
- * MULTI on a cluster: weir answers it, and the first command with a key decides the node.
+ * MULTI on a cluster: weir answers MULTI, and the first command with a key decides the node.
  *
  *   MULTI              +OK, and nothing is sent
- *   SET k 1            MULTI, then SET go to the node of k's slot, on a lane of the client's own: +QUEUED. Without a
- *   key: to
- *                      the home node
- *   SET k 2, PING ...  the same node. A redirect in place of +QUEUED is +QUEUED to the client, and is remembered
- *   EXEC               to that node. After a redirect MULTI and all that is queued go first, to the node that the
- *                      redirect names; their replies are dropped
+ *   SET k 1            MULTI, then SET go to the node of k's slot, on a private lane: +QUEUED.
+ *                      Without a key: to the default node
+ *   SET k 2, PING ...  to the same node. The client gets +QUEUED also for a redirect, which is
+ *                      remembered
+ *   EXEC               to that node. After a redirect, MULTI and the queued requests go first to
+ *                      the redirect's node; their replies are discarded
  *
- * A key of another slot hears CROSSSLOT, and EXEC runs nothing. Keys that are watched before MULTI decide the node;
- * if their
- * slot has gone from there, EXEC answers nil, as after any change of a watched key. More than QUEUE_MAX bytes cannot
- * be sent
- * to another node: after a redirect EXEC answers EXECABORT. What changes how replies are counted (SUBSCRIBE, MONITOR,
- * CLIENT REPLY) is refused inside MULTI.
+ * A key of another slot is answered with CROSSSLOT, and EXEC then runs nothing. Keys watched before
+ * MULTI decide the node. If their slot has left that node, EXEC answers nil, as after any change of
+ * a watched key. More than QUEUE_MAX bytes cannot be sent to another node: after a redirect EXEC
+ * answers EXECABORT. Commands that change how replies are counted (SUBSCRIBE, MONITOR, CLIENT
+ * REPLY) are refused inside MULTI.
  *
- * MULTI is answered before what follows is sent, so that a user that may not use MULTI runs nothing; and EXEC goes
- * when all that is queued has been answered. The lane is given back after EXEC. The worker's thread.
+ * Redis answers MULTI before the next request is sent, so that a user without the right to MULTI
+ * runs nothing. EXEC is sent when all queued requests are answered. The lane is given back after
+ * EXEC. Thread: the worker's.
  */
 #ifndef WEIR_FRONT_MULTI_H
 #define WEIR_FRONT_MULTI_H
@@ -31,10 +31,13 @@
 /* As a step of route, before the gate. ROUTE_GOES_ON: the request is forwarded. */
 __attribute__((warn_unused_result)) enum route multi_take(struct client *client, struct request *request);
 
-/* In MULTI, and `lane` is there for the next request. ROUTE_GOES_ON: Redis has answered MULTI on it. */
+/*
+ * Begins the transaction on `lane`, which is ready for the next request. ROUTE_GOES_ON: Redis has
+ * answered MULTI on it.
+ */
 __attribute__((warn_unused_result)) enum route multi_begin_on(struct client *client, struct lane *lane);
 
-/* A request has been queued. */
+/* Records that a request was queued. */
 void multi_note_queued(struct client *client, const struct request *request);
 
 #endif

@@ -5,11 +5,13 @@
 #include "front/client/session.h"
 #include "front/session/subscriptions.h"
 
-#define AGAIN_BYTES 32768 /* of names in one request that subscribes again */
+#define AGAIN_BYTES 32768 /* bytes of names in one request that subscribes again (chosen) */
 
-/* ---- what moves ---- */
+/* ---- subscribing again ---- */
 
-/* The names of one slot's orphans, behind the command; heap. *n: how many words. */
+/*
+ * Returns SSUBSCRIBE and the names of one slot's orphans, on the heap. *n is the number of words.
+ */
 static struct slice *orphans_of(struct subscriptions *subs, uint16_t slot, size_t *n)
 {
     struct slice *words = malloc((subs->channels.n_orphans + 1) * sizeof *words);
@@ -29,7 +31,7 @@ static struct slice *orphans_of(struct subscriptions *subs, uint16_t slot, size_
     return words;
 }
 
-/* NULL: there is none, or some are being subscribed to. */
+/* NULL: there is no orphan, or some are being subscribed. */
 static const struct channel *next_orphan(const struct subscriptions *subs)
 {
     const struct channel *found = NULL;
@@ -74,7 +76,7 @@ static void look_at_orphans(struct subscriptions *subs)
     uint64_t now_ns = client->front->loop->now_ns;
     if (subs->channels.n_orphans == 0) {
         if (subs->orphaned_ns != 0 && subs->stage != STAGE_ASKED)
-            client_resume(client, WAIT_ANSWER); /* SUNSUBSCRIBE may wait for it */
+            client_resume(client, WAIT_ANSWER); /* SUNSUBSCRIBE may wait for the last orphan */
         subs->orphaned_ns = 0;
         return;
     }
@@ -105,7 +107,7 @@ static bool send_wide(struct subscriptions *subs, struct tap *tap, enum channel_
     return is_sent;
 }
 
-/* Masters that have come since are told what is subscribed to at all of them. */
+/* Subscribes at masters that have joined since. */
 static void tell_new_masters(struct subscriptions *subs)
 {
     const struct nodes *nodes = subscriptions_nodes(subs);

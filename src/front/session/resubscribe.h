@@ -1,16 +1,19 @@
 /*
- * What a client of a cluster has subscribed to, when its node is another: channels of shards that
- * moved with their slot, and masters that have come where it has subscribed at all of them.
+ * Moves a cluster client's subscriptions when their nodes change. Shard channels follow their slot.
+ * New masters get the names that the client has subscribed at all masters.
  *
- * Nothing of it is heard by the client but that messages may be missing, or, where no node takes
- * the channels, its end. The worker's thread.
+ * The client notices only that messages may be missing. If no node accepts the channels, the client
+ * is closed. Thread: the worker's.
  */
 #ifndef WEIR_FRONT_RESUBSCRIBE_H
 #define WEIR_FRONT_RESUBSCRIBE_H
 
 #include "front/client/client.h"
 
-/* The client's link was woken; another topology has been adopted. Safe on all clients. */
+/*
+ * resubscribe_go_on: the client's link was woken. resubscribe_adopt: there is a new topology. Both
+ * are safe on all clients.
+ */
 void resubscribe_go_on(struct client *client);
 void resubscribe_adopt(struct client *client);
 

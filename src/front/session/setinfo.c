@@ -16,7 +16,7 @@ static enum word word_of(struct slice word)
     return slice_is_word(word, SLICE("lib-ver")) ? WORD_VERSION : WORD_NEITHER;
 }
 
-/* As Redis would take it. */
+/* True if Redis would accept the text. */
 static bool is_text(struct slice value)
 {
     for (size_t i = 0; i < value.len; i++)
@@ -25,7 +25,7 @@ static bool is_text(struct slice value)
     return value.len <= LIBRARY_TEXT_MAX;
 }
 
-/* `client` is how CLIENT is spelled: as weir's own word, or as the client's. */
+/* `client` is the spelling of CLIENT, which differs for weir's own commands. */
 static void send_setinfo(struct lane *lane, const struct rider *rider, struct slice client, struct slice word,
                          struct slice value)
 {
@@ -34,21 +34,24 @@ static void send_setinfo(struct lane *lane, const struct rider *rider, struct sl
     lane_send(lane, rider, out, emit_array(out, words, 4));
 }
 
-/* Does the lane stay the client's, or may nobody else have it in any case? */
+/* True if the lane stays the client's, or may not be lent to another client anyway. */
 static bool is_for_good(const struct client *client, const struct lane *lane)
 {
     return client_has_own_lane(client) &&
            (lane->is_spent || transaction_is_open(&client->transaction) || client->front->settings->lanes_private);
 }
 
-/* Redis says whether the client may, and whether it is well put; the lane is left as nobody's. */
+/*
+ * Sends CLIENT SETINFO with a text of weir's: Redis decides whether the client may use the command,
+ * and checks the word. The lane keeps nothing of the client's.
+ */
 static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
 {
     struct slice ours = word_of(word) == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION);
     send_setinfo(lane, &client->rider, SLICE("CLIENT"), word, client_has_own_lane(client) ? SLICE("") : ours);
 }
 
-/* The words of CLIENT SETINFO; is it well put? */
+/* Reads the words of CLIENT SETINFO. True if the words are valid. */
 static bool read_setinfo(const struct request *request, struct slice words[4], enum word *word)
 {
     struct argv_walk walk;
@@ -76,7 +79,8 @@ bool setinfo_send(struct client *client, struct lane *lane, const struct request
     bool is_queued = transaction_is_open(&client->transaction);
     if (is_queued && is_good && !session_ask_library(client, word == WORD_VERSION, words[3]))
         return false;
-    calls_newest(&lane->calls)->argument = is_good; /* if it is refused all the same, no lane is told */
+    /* if Redis refuses the command, no lane is told */
+    calls_newest(&lane->calls)->argument = is_good;
     if (is_as_it_is && client_has_own_lane(client))
         lane_spend(lane);
     if (!is_as_it_is)

@@ -1,10 +1,12 @@
 /*
- * CLIENT SETINFO LIB-NAME and LIB-VER, which most libraries send when they connect: how it travels, and who is told.
+ * CLIENT SETINFO LIB-NAME and LIB-VER, which most libraries send when they connect: what is sent,
+ * on which lanes.
  *
- * A shared lane bears weir's own name in their place, since the lane is nobody's. A lane of a client's own is told
- * before the client asks what Redis shows of it (CLIENT ID, INFO, LIST ...), and then it is for nobody else: RESET does
- * not take that away. A lane that bore one of the two as the client sent it is told both all the same: the client may
- * have said the other on another lane.
+ * On a shared lane weir sets its own name instead, since the lane belongs to no client. A private
+ * lane is told the client's library before a command that shows it (CLIENT ID, INFO, LIST ...).
+ * Afterwards the lane is not reusable for other clients, because RESET does not clear the library.
+ * A lane that has one of the two from the client itself is told both: the client may have sent the
+ * other on another lane.
  */
 #ifndef WEIR_FRONT_SETINFO_H
 #define WEIR_FRONT_SETINFO_H
@@ -14,20 +16,23 @@
 #include "front/client/client.h"
 #include "front/route/request.h"
 
-/* CLIENT SETINFO is about to be sent: what it says is remembered. False: out of memory. */
+/* Remembers the library of a CLIENT SETINFO that is about to be sent. False: out of memory. */
 bool setinfo_note(struct client *client, const struct request *request);
 
 /*
- * Send it; its call is the lane's newest. Inside MULTI what it says is remembered until EXEC is answered. False: out of
- * memory.
+ * Sends CLIENT SETINFO. Its call must be the lane's newest. Inside MULTI the library is remembered
+ * until EXEC is answered. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool setinfo_send(struct client *client, struct lane *lane,
                                                       const struct request *request);
 
-/* Does this request show what Redis knows of its connection? Then its lane must be told before. */
+/*
+ * True if the request shows what Redis knows of its connection. The lane must be told the library
+ * first.
+ */
 bool setinfo_is_asked(const struct request *request);
 
-/* Tell the client's own lane. False: out of memory. */
+/* Sends the library to the client's own lane. False: out of memory. */
 bool setinfo_tell(struct client *client, struct lane *lane);
 
 #endif

@@ -18,8 +18,9 @@ static const char refused_request[] = "*1\r\n$12\r\nWEIR.REFUSED\r\n";
 static const char reply_on_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n";
 
 /*
- * Who monitors already, and may, gets no answer to another MONITOR, and whoever may not an error: whether there is
- * one only Redis can tell. Where it is always an error it is like any other.
+ * True if the request is MONITOR on a lane that monitors already. Redis does not answer a permitted
+ * second MONITOR, and refuses one without permission. weir cannot know which. A MONITOR that always
+ * gets an error is counted like any other request.
  */
 static bool is_monitor_again(const struct client *client, const struct request *request)
 {
@@ -55,7 +56,7 @@ static bool must_gather(const struct client *client, const struct request *reque
     return gather_is_due(client, request_effect(request)) && hears(client);
 }
 
-/* Is something concluded from its answer? */
+/* True if weir draws conclusions from the answer. */
 static bool is_looked_at(const struct client *client, const struct request *request)
 {
     return !transaction_is_open(&client->transaction) &&
@@ -71,7 +72,7 @@ bool special_must_wait(const struct client *client, const struct request *reques
     if (client_has_own_lane(client) && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
         return true;
     if (request->command->flow == FLOW_MONITOR && !transaction_is_open(&client->transaction))
-        return true; /* a second one may not be answered */
+        return true; /* a second MONITOR may not be answered */
     enum effect effect = request_effect(request);
     bool is_special = request->command->flow != FLOW_ONE || effect != EFFECT_NONE;
     return makes_raw(client, request) || (is_special && transaction_must_settle(&client->transaction, effect));
@@ -99,8 +100,9 @@ bool special_break_multi(struct client *client, struct lane *lane)
 }
 
 /*
- * From here on replies are not counted: of what a replica is sent, and of what EXEC answers if SUBSCRIBE, MONITOR,
- * CLIENT REPLY or SYNC was queued. Nobody points at another's lane there either.
+ * Sends a request on a passthrough lane. From here on replies are not counted: of a replica's
+ * stream, and of an EXEC with SUBSCRIBE, MONITOR, CLIENT REPLY or SYNC. CLIENT TRACKING cannot
+ * point at another application's lane here either.
  */
 static bool send_raw(struct client *client, struct lane *lane, const struct request *request)
 {
@@ -116,8 +118,9 @@ static bool send_raw(struct client *client, struct lane *lane, const struct requ
 }
 
 /*
- * CLIENT REPLY is kept here: on a lane every request is answered, and what the client does not want to hear is thrown
- * away. Redis still says whether the client may use the command, through CLIENT REPLY ON, which changes nothing.
+ * weir keeps the state of CLIENT REPLY. Redis answers every request on a lane, and weir discards
+ * what the client does not want to hear. Redis still decides whether the client may use the
+ * command: weir sends CLIENT REPLY ON, which changes nothing.
  */
 static bool send_client_reply(struct client *client, struct lane *lane, const struct request *request)
 {
@@ -139,12 +142,13 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     call->flags |= CALL_LOOK | flags[reply_mode_hears(&client->reply_mode, word)];
     call->effect = EFFECT_REPLY;
     call->argument = word;
-    client_wait(client, WAIT_ANSWER); /* Redis may refuse it, and then what follows is heard */
+    /* Redis may refuse CLIENT REPLY, and the client then hears the next replies */
+    client_wait(client, WAIT_ANSWER);
     lane_send(lane, &client->rider, REQUEST(reply_on_request));
     return true;
 }
 
-/* True if Redis' replies can no longer be counted once EXEC has carried the request out. */
+/* True if Redis' replies can no longer be counted after EXEC has run the request. */
 static bool ends_counting(const struct request *request)
 {
     enum flow flow = (enum flow)request->command->flow;
@@ -152,7 +156,7 @@ static bool ends_counting(const struct request *request)
            request_reply_word(request) != REPLY_NONE;
 }
 
-/* What comes back, as far as it is more than one reply. */
+/* Returns the kind of reply; FLOW_ONE: one frame. */
 static enum flow flow_of(const struct request *request)
 {
     enum flow flow = (enum flow)request->command->flow;
@@ -163,15 +167,19 @@ static enum flow flow_of(const struct request *request)
 static uint32_t frames_of(const struct request *request, enum flow flow)
 {
     bool is_list = flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE;
-    return is_list ? request->argc - 1 : 1; /* UNSUBSCRIBE alone: 0, as many as there are subscriptions */
+    /* UNSUBSCRIBE alone: 0, for as many as there are subscriptions */
+    return is_list ? request->argc - 1 : 1;
 }
 
-/* EXEC's reply is not followed: what changes the session there pins the client, what cannot be counted the lane. */
+/*
+ * Records a queued request. EXEC's reply is not parsed. A queued command that changes the session
+ * pins the client. A queued command with uncountable replies makes the lane passthrough at EXEC.
+ */
 static void note_queued(const struct sending *s, const struct stateful *row)
 {
     const struct command *command = s->request->command;
     if (command->id == 0)
-        s->call->flags |= CALL_LOOK; /* is it there? */
+        s->call->flags |= CALL_LOOK; /* the answer tells whether Redis knows the command */
     if (command->pins)
         pin_add(s->client, PIN_ID);
     if (row->pin != 0)
@@ -200,7 +208,8 @@ static void note_sent(const struct sending *s)
     const struct stateful *row = stateful_row((enum effect)call->effect);
     if (row->sent != NULL)
         row->sent(s);
-    if (client_is_urgent(client)) /* what follows belongs to its own database */
+    /* the next request belongs to the client's own database */
+    if (client_is_urgent(client))
         client_wait(client, WAIT_ANSWER);
 }
 
@@ -225,7 +234,10 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         return false;
     s.call = call;
     call->counted = request->counted;
-    /* Confirmations are pushes to Redis, and come even to the silenced; an error in their place does not. */
+    /*
+     * Redis sends confirmations as pushes, even with CLIENT REPLY OFF. An error in place of a
+     * confirmation is not sent.
+     */
     if (reply_mode_take(&client->reply_mode))
         call->flags |= flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE ? CALL_MUTE : CALL_MUTE_ERROR;
     bool may_block = request_may_block(request) && !is_queued;
@@ -245,7 +257,10 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     return true;
 }
 
-/* A client whose replies are not counted cannot be answered by weir; a silent one must not wait for what is not heard. */
+/*
+ * Returns why the client must be closed; NULL: no reason. weir cannot answer a login where replies
+ * are not counted. A silent client must not queue a command with uncountable replies.
+ */
 static const char *why_not(const struct client *client, const struct request *request)
 {
     if (pin_has(client, PIN_PASSTHROUGH))
@@ -267,6 +282,7 @@ bool special_send(struct client *client, struct lane *lane, const struct request
         request->command->flow == FLOW_REPLY && !transaction_is_open(&client->transaction) && !request->is_large;
     if (!is_raw && !is_reply)
         return send_call(client, lane, request);
-    account_answered(client, request->counted); /* no call of its own that would be answered */
+    /* the request gets no call of its own, so its count ends here */
+    account_answered(client, request->counted);
     return is_raw ? send_raw(client, lane, request) : send_client_reply(client, lane, request);
 }

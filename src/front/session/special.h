@@ -1,6 +1,6 @@
 /*
- * Requests that are more than one plain reply, or leave something behind: how they are sent. What each stateful command
- * does is a row of stateful.c.
+ * Sends requests that have more than one plain reply, or that change the session. The stateful
+ * commands are rows of stateful.c.
  */
 #ifndef WEIR_FRONT_SPECIAL_H
 #define WEIR_FRONT_SPECIAL_H
@@ -12,19 +12,22 @@
 #include "front/route/request.h"
 #include "upstream/lane/lane.h"
 
-/* Can it travel as one plain call, with nothing to follow up? */
+/* True if the request can be sent as one plain call, without follow-up. */
 bool special_is_plain(const struct client *client, const struct request *request);
 
-/* Must all earlier calls be answered first, so that its replies can be told apart, or because they no longer can? */
+/*
+ * True if all earlier calls must be answered before the request is sent. Otherwise the replies of
+ * both could not be told apart, or the request ends the counting of replies.
+ */
 bool special_must_wait(const struct client *client, const struct request *request);
 
-/* Send it. False: out of memory. */
+/* Sends the request. False: out of memory. */
 __attribute__((warn_unused_result)) bool special_send(struct client *client, struct lane *lane,
                                                       const struct request *request);
 
 /*
- * Send something that Redis is sure to refuse, which marks an open transaction as broken; its reply is thrown away.
- * False: out of memory.
+ * Sends a request that Redis certainly refuses, which voids the open transaction. The reply is
+ * discarded. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool special_break_multi(struct client *client, struct lane *lane);
 

@@ -28,14 +28,14 @@ static bool has_word(const struct request *request, struct slice wanted)
     return false;
 }
 
-/* ---- COMMAND, INFO, and HELLO in front of a cluster: weir changes the answer ---- */
+/* ---- COMMAND, INFO, and HELLO before a cluster: weir changes the answer ---- */
 
 static bool is_gathered(const struct client *client, const struct call *call)
 {
     return gather_is_due(client, (enum effect)call->effect) && (call->flags & CALL_MUTE) == 0;
 }
 
-/* HELLO may hold a password, of which no copy is kept. */
+/* HELLO may hold a password, so its bytes are not copied. */
 static void gathered_sent(const struct sending *s)
 {
     if (is_gathered(s->client, s->call))
@@ -48,12 +48,9 @@ static void gathered_answered(const struct answer *a)
         gather_end(a->client, (enum effect)a->call->effect);
 }
 
-/* ---- HELLO, CLIENT SETNAME, SELECT: the answer decides how the client goes on, so nothing is taken before it ---- */
+/* ---- HELLO, CLIENT SETNAME, SELECT: the next request waits for the answer ---- */
 
-/*
- * The protocol that HELLO is sent with; 0: none. On a shared lane no client may ask for another
- * one.
- */
+/* Returns the protocol for HELLO; 0: none. On a shared lane HELLO must not change the protocol. */
 static uint8_t protocol_for(const struct lane *lane, const struct hello *hello)
 {
     return lane->role == LANE_SHARED && hello->protocol != 0 ? lane->key.protocol : hello->protocol;
@@ -73,9 +70,9 @@ static void hello_sent(const struct sending *s)
 }
 
 /*
- * Sent in weir's own words, and without a login, so that HELLO cannot do more than weir has read of
- * it. A name is on no lane but its owner's. Inside MULTI only what is well put, without a login and
- * of the client's protocol, goes as it came.
+ * Sends HELLO in weir's own words and without a login, so that HELLO does no more than weir has
+ * read of it. A name is set on private lanes only. Inside MULTI a correct HELLO without a login, in
+ * the client's protocol, is sent as it came.
  */
 static bool send_hello(const struct sending *s)
 {
@@ -87,7 +84,8 @@ static bool send_hello(const struct sending *s)
     const bool has_name = hello->has_name && client_has_own_lane(s->client);
     uint8_t protocol = protocol_for(s->lane, hello);
     char small[4 * EMIT_HEADER_MAX + 64];
-    char *out = has_name ? malloc(sizeof small + hello->name.len) : small; /* a shared lane waits for it for certain */
+    /* a shared lane already expects the bytes, so nothing may fail there */
+    char *out = has_name ? malloc(sizeof small + hello->name.len) : small;
     if (out == NULL)
         return false;
     const struct slice words[] = {SLICE("HELLO"), protocol == 3 ? SLICE("3") : SLICE("2"), SLICE("SETNAME"),
@@ -110,7 +108,9 @@ static void name_sent(const struct sending *s)
     client_wait(s->client, WAIT_ANSWER);
 }
 
-/* A shared lane bears no client's name. Redis still says whether the client may have one. */
+/*
+ * No client's name is set on a shared lane. Redis still decides whether the client may have a name.
+ */
 static bool send_name(const struct sending *s)
 {
     static const char no_name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n";
@@ -156,7 +156,7 @@ static void select_answered(const struct answer *a)
         client_close_starved(a->client);
 }
 
-/* ---- RESET: weir's own on the client's lane, before its answer to the client (answer.c) ---- */
+/* ---- RESET: weir resets the client's lane before it answers the client (answer.c) ---- */
 
 static void reset_answered(const struct answer *a)
 {
@@ -187,17 +187,21 @@ static void exec_sent(const struct sending *s)
     if (s->client->transaction.forges)
         lane_distrust(s->lane);
     if (session_has_asked_library(s->client))
-        client_wait(s->client, WAIT_ANSWER); /* what the lane must be told depends on the answer */
+        /* the answer decides which library the lane must be told */
+        client_wait(s->client, WAIT_ANSWER);
 }
 
-/* CLIENT PAUSE ms WRITE has been carried out. */
+/* CLIENT PAUSE ms WRITE has run. */
 static void pause_answered(const struct answer *a)
 {
     if (!a->is_error && a->call->argument > 0)
         node_pause(lane_node(a->client->rider.lane), clock_ns() + a->call->argument * NS_PER_MS);
 }
 
-/* EXEC answers an array if the queued commands have run, and a null array if a watched key has changed. */
+/*
+ * EXEC answers an array if the queued commands have run, and a null array if a watched key has
+ * changed.
+ */
 static void library_decided(const struct answer *a)
 {
     if (!session_has_asked_library(a->client))
@@ -210,7 +214,7 @@ static void library_decided(const struct answer *a)
 static void exec_answered(const struct answer *a)
 {
     library_decided(a);
-    pin_end(a->client, PIN_WATCH); /* whatever the answer is */
+    pin_end(a->client, PIN_WATCH); /* for any answer */
     pause_answered(a);
 }
 
@@ -264,7 +268,9 @@ static void switch_answered(const struct answer *a)
 
 #define NOBODYS_ID "9223372036854775807"
 
-/* CLIENT TRACKING on|off {REDIRECT id | PREFIX prefix | word}: which words are ids. */
+/*
+ * True if the word is an id. Syntax: CLIENT TRACKING on|off {REDIRECT id | PREFIX prefix | word}.
+ */
 static bool is_id(const struct slice *words, uint32_t i)
 {
     uint32_t at = 3;
@@ -305,7 +311,7 @@ static bool send_tracking(const struct sending *s)
 
 /* ---- CLIENT PAUSE, CLIENT UNPAUSE ---- */
 
-/* Of CLIENT PAUSE ms WRITE; 0 of ALL, which holds back everything on whatever lane. */
+/* Returns the time of CLIENT PAUSE ms WRITE. 0 for ALL, which delays all commands on any lane. */
 static uint32_t pause_ms(const struct request *request)
 {
     int64_t ms;
@@ -337,7 +343,7 @@ static void unpause_answered(const struct answer *a)
     end_urgent(a->client);
 }
 
-/* ---- ACL LOAD, ACL SETUSER default ..., CONFIG SET requirepass ...: what a connection without a login may do ---- */
+/* ---- ACL LOAD, ACL SETUSER, CONFIG SET: the rights of connections without a login ---- */
 
 bool stateful_admits(const struct request *request)
 {
@@ -359,7 +365,10 @@ static void admit_queued(const struct sending *s)
 
 /* ---- CLIENT GETNAME, CLIENT SETINFO, CLIENT REPLY: weir answers, or changes the answer ---- */
 
-/* A shared lane bears no name: Redis says whether the client may ask for its own, and weir which that is. */
+/*
+ * A shared lane has no client's name. Redis decides whether the client may ask, and weir answers
+ * the name.
+ */
 static void getname_sent(const struct sending *s)
 {
     if (s->lane->role != LANE_SHARED || session_name(s->client).len == 0 || (s->call->flags & CALL_MUTE) != 0)
@@ -410,7 +419,7 @@ static void reply_answered(const struct answer *a)
     client_resume(a->client, WAIT_ANSWER);
 }
 
-/* ---- weir's own words on a client's lane ---- */
+/* ---- weir's own commands on a client's lane ---- */
 
 static void login_answered(const struct answer *a)
 {
@@ -422,7 +431,7 @@ static void id_answered(const struct answer *a)
     lend_list(a->client->rider.lane);
 }
 
-/* ---- WAIT, and a write that it may count from (wait_coverage.h) ---- */
+/* ---- WAIT, and writes that WAIT can count from (wait_coverage.h) ---- */
 
 static void wait_answered(const struct answer *a)
 {
@@ -434,9 +443,9 @@ static void write_answered(const struct answer *a)
     coverage_write_answered(a->client, a->reply);
 }
 
-/* ---- what weir does not know ---- */
+/* ---- unknown commands ---- */
 
-/* True if Redis does not know the command, which then has done nothing. */
+/* True if Redis does not know the command or refuses it, so that the command has done nothing. */
 static bool is_harmless(const struct glimpse *reply)
 {
     static const struct slice harmless[] = {
@@ -508,9 +517,10 @@ const struct stateful *stateful_row(enum effect effect)
 }
 
 /*
- * True if Redis wants a password of a client that does not hear that. Redis had let the client in before: the
- * connection that it had there is gone. The client would lose command after command, or wait for CLIENT REPLY ON.
- * weir's own RESET says nothing of that: before 7.0 Redis wants a login for RESET too.
+ * True if Redis wants a password from a client that does not hear the error. Redis had let the
+ * client in before, and that connection is gone. The client would lose command after command, or
+ * wait for CLIENT REPLY ON. weir's own RESET proves nothing: before 7.0 Redis wants a login for
+ * RESET too.
  */
 static bool is_shut_out_unheard(const struct call *call, const struct glimpse *reply)
 {

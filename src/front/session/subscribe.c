@@ -16,11 +16,11 @@
 #include "upstream/lane/own_words.h"
 #include "upstream/node/not_run.h"
 
-#define WIDE SLICE("__key") /* what begins so is subscribed to at all masters */
+#define WIDE SLICE("__key") /* prefix of names that are subscribed at all masters */
 #define MOVED SLICE("-UPSTREAM moved\r\n")
 #define UNSERVED SLICE("-CLUSTERDOWN Hash slot not served\r\n")
 
-/* ---- what a request is ---- */
+/* ---- kinds of requests ---- */
 
 static bool is_shard(const struct command *command)
 {
@@ -51,7 +51,7 @@ bool subscribe_is_under_way(const struct client *client)
     return subs != NULL && subs->stage != STAGE_NONE;
 }
 
-/* ---- carrying a request out ---- */
+/* ---- carrying out a request ---- */
 
 static void tell_nobody(struct subscriptions *subs)
 {
@@ -75,7 +75,7 @@ static enum route wait_for_answer(struct subscriptions *subs)
     return ROUTE_WAIT;
 }
 
-/* It is timed as a whole: more than one node may have answered, and one of them several times. */
+/* Times the request as a whole: several nodes may have answered, and one node several times. */
 static void note_answered(struct subscriptions *subs, const struct request *request)
 {
     struct client *client = subs->client;
@@ -86,7 +86,7 @@ static void note_answered(struct subscriptions *subs, const struct request *requ
                         client->rider.waited_us);
 }
 
-/* With an error, in the request's place. */
+/* Ends the request with an error. */
 static enum route end_with(struct subscriptions *subs, struct request *request, struct slice error)
 {
     struct client *client = subs->client;
@@ -96,7 +96,7 @@ static enum route end_with(struct subscriptions *subs, struct request *request, 
     return result;
 }
 
-/* All has been confirmed. */
+/* Ends the request after all confirmations. */
 static enum route end_well(struct subscriptions *subs, const struct request *request)
 {
     struct client *client = subs->client;
@@ -106,7 +106,7 @@ static enum route end_well(struct subscriptions *subs, const struct request *req
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
-/* ROUTE_GOES_ON: it has passed the gate, now or before. */
+/* ROUTE_GOES_ON: the request has passed the gate, now or before. */
 static enum route charge(struct subscriptions *subs, struct request *request)
 {
     struct client *client = subs->client;
@@ -152,7 +152,7 @@ static enum route go_without(struct subscriptions *subs, struct tap *tap, struct
     return result;
 }
 
-/* ROUTE_GOES_ON: calls can be sent there, and the request is charged. */
+/* ROUTE_GOES_ON: calls can be sent to the row, and the request is charged. */
 static enum route reach(struct subscriptions *subs, struct tap *tap, struct nodes_row *row, struct request *request)
 {
     switch (tap_find_lane(tap, row, request->command)) {
@@ -184,7 +184,7 @@ static struct tap_request as_it_came(const struct subscriptions *subs, const str
     };
 }
 
-/* To this node, as it came; what comes back is the client's. */
+/* Sends the request as it came to this node. The client gets the answer. */
 static enum route ask_at(struct subscriptions *subs, struct nodes_row *row, bool is_for_shard, struct request *request)
 {
     struct tap *tap = subscriptions_need_tap(subs, row, is_for_shard);
@@ -201,11 +201,11 @@ static enum route ask_at(struct subscriptions *subs, struct nodes_row *row, bool
     return wait_for_answer(subs);
 }
 
-/* ---- channels of shards ---- */
+/* ---- shard channels ---- */
 
 /*
- * Redis has not run it: it is sent again in a moment, for at most so long; then the client hears
- * this error.
+ * Redis has not run the request: sends the request again within 20 ms, for at most `most_ns`. Then
+ * the client gets this error.
  */
 static enum route ask_again(struct subscriptions *subs, struct request *request, uint64_t most_ns, struct slice error)
 {
@@ -241,8 +241,8 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
 }
 
 /*
- * The next node that has shard channels of the client's; at first any, where none has. NULL: all
- * have answered.
+ * Returns the next node with shard channels of the client. Without any, the default node is asked
+ * first. NULL: all have answered.
  */
 static struct nodes_row *next_shard(const struct subscriptions *subs)
 {
@@ -254,7 +254,7 @@ static struct nodes_row *next_shard(const struct subscriptions *subs)
     return subs->has_asked ? NULL : front_home(subs->client->front);
 }
 
-/* SUNSUBSCRIBE without channels: one node after the other. */
+/* SUNSUBSCRIBE without channels: asks one node after the other. */
 static enum route end_all_shards(struct subscriptions *subs, struct request *request)
 {
     struct nodes_row *row = next_shard(subs);
@@ -272,7 +272,7 @@ static enum route run_shard(struct subscriptions *subs, struct request *request)
     return request->argc > 1 ? ask_shard(subs, request) : end_all_shards(subs, request);
 }
 
-/* The tap of shards that was asked last. */
+/* Returns the shard tap that was asked last. */
 static const struct tap *asked_last(const struct subscriptions *subs)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
@@ -281,7 +281,7 @@ static const struct tap *asked_last(const struct subscriptions *subs)
     return NULL;
 }
 
-/* No redirect of the request is followed any more: at a node that it has been sent to. */
+/* Counts a redirect that is not followed, at a node that got the request. */
 static void count_given_up(const struct subscriptions *subs)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next) {
@@ -294,8 +294,8 @@ static void count_given_up(const struct subscriptions *subs)
 }
 
 /*
- * Redis has answered by an error: it is the client's, unless the slot has another node, or none
- * for now.
+ * Redis has answered with an error. The client gets the error, unless the slot has a new node or no
+ * node for now.
  */
 static enum route end_in_error(struct subscriptions *subs, struct request *request)
 {
@@ -312,7 +312,7 @@ static enum route end_in_error(struct subscriptions *subs, struct request *reque
                                                     : end_with(subs, request, error);
 }
 
-/* ---- what is subscribed to at all masters ---- */
+/* ---- names subscribed at all masters ---- */
 
 static bool is_wide(struct slice name)
 {
@@ -320,8 +320,8 @@ static bool is_wide(struct slice name)
 }
 
 /*
- * The words of the request that go to other masters; heap, freed by the caller; *n: 0: none, or
- * out of memory.
+ * Returns the words of the request for the other masters, on the heap, freed by the caller. *n is
+ * 0: no words, or out of memory.
  */
 static struct slice *wide_words(const struct subscriptions *subs, const struct request *request, size_t *n)
 {
@@ -339,7 +339,7 @@ static struct slice *wide_words(const struct subscriptions *subs, const struct r
     return words;
 }
 
-/* What new masters are told of later on. */
+/* Records the names for masters that join later. */
 static bool note_wide(struct subscriptions *subs, const struct request *request, const struct slice *words, size_t n)
 {
     enum channel_kind kind = kind_of(request->command);
@@ -356,7 +356,7 @@ static bool note_wide(struct subscriptions *subs, const struct request *request,
     return true;
 }
 
-/* ROUTE_GOES_ON: all other masters have been told. */
+/* ROUTE_GOES_ON: all other masters have answered. */
 static enum route tell_others(struct subscriptions *subs, struct request *request, const struct slice *words, size_t n)
 {
     const struct nodes *nodes = subscriptions_nodes(subs);
@@ -405,7 +405,7 @@ static enum route run_classic(struct subscriptions *subs, struct request *reques
 
 /* ---- the whole way ---- */
 
-/* PING of a subscriber in RESP2, which Redis answers in another way there. */
+/* PING of a RESP2 subscriber, which Redis answers in another format. */
 static enum route ping(struct subscriptions *subs, struct request *request)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)

@@ -1,32 +1,33 @@
 /*
  * What a client of a cluster subscribes to, and at which nodes.
  *
- *   SUBSCRIBE, PSUBSCRIBE   at the node of classic pub/sub (topology.pubsub), where PUBLISH and PUBSUB
- *                           go too: counts and order are those of one server. The cluster's bus
- *                           carries messages of other nodes there.
- *   __key...                keyspace notifications, which are local to a node: at all masters. One
+ *   SUBSCRIBE, PSUBSCRIBE   at the node of classic pub/sub (topology.pubsub). PUBLISH and PUBSUB go
+ *                           there too, so counts and order are those of one server. The cluster's
+ *                           bus carries messages of other nodes there.
+ *   __key...                keyspace notifications are local to a node: at all masters. One
  *                           confirmation, when all have confirmed; messages from all.
  *   SSUBSCRIBE              at the node of the channels' slot
  *
- * A client has at most two taps (front/session/tap.h) at a node: one for SSUBSCRIBE, one for the others. main
- * is never subscribed on a cluster: commands of a RESP3 subscriber go as if it were none, and a RESP2
- * one may only subscribe.
+ * A client has at most two taps (front/session/tap.h) at a node: one for SSUBSCRIBE, one for
+ * SUBSCRIBE and PSUBSCRIBE. The main side is never subscribed on a cluster. Commands of a RESP3
+ * subscriber therefore go as without subscriptions. A RESP2 subscriber may only subscribe.
  *
- * One request at a time: it waits until all calls of the client are answered, and stays in the
- * intake (ROUTE_WAIT) until Redis has confirmed it, so that a redirect sends it again. The number
- * in each confirmation is the client's own: of shard channels, of all nodes together.
+ * There is one request at a time. The request waits until all calls of the client are answered.
+ * Then the request stays in the intake (ROUTE_WAIT) until Redis has confirmed it, so that it can be
+ * sent again after a redirect. The number in each confirmation is the client's own: of shard
+ * channels, of all nodes together.
  *
- * A redirect is obeyed for the channels' own slot, within redirect-timeout; CLUSTERDOWN and the
- * like are waited for up to failover-wait. Every 20 ms it is tried again.
+ * A redirect is followed for the channels' own slot, within redirect-timeout. After CLUSTERDOWN and
+ * the like the request is sent again every 20 ms, up to failover-wait.
  *
- * A slot that moves: its node says sunsubscribe, unasked. The client does not hear that: the
- * channels have no tap for a while (orphans), and are subscribed to again at the slot's new node.
- * Messages may be lost in between, as Redis itself says. If that takes longer than
- * redirect-timeout and failover-wait the client is closed. A node that is lost closes its
- * subscribers, as Redis would; so does another node of classic pub/sub.
+ * When a slot moves, its node sends an unsolicited sunsubscribe, which the client does not get. The
+ * channels have no tap for a while (orphans), and are subscribed again at the slot's new node.
+ * Messages may be lost in between, as Redis itself says. After redirect-timeout and failover-wait
+ * together the client is closed. A lost node closes its subscribers, as Redis would. A change of
+ * the node of classic pub/sub closes its subscribers, too.
  *
- * A request of more than LARGE_REQUEST bytes is refused. Owner: extra.subscriptions; the worker's
- * thread.
+ * A request of more than LARGE_REQUEST bytes is refused. Owner: extra.subscriptions. Thread: the
+ * worker's.
  */
 #ifndef WEIR_FRONT_SUBSCRIBE_H
 #define WEIR_FRONT_SUBSCRIBE_H
@@ -40,31 +41,34 @@
 /* True if subscribe_run carries out or answers the request: on a cluster, outside MULTI. */
 bool subscribe_takes(const struct client *client, const struct request *request);
 
-/* As a step of route: it has not been charged. */
+/* As a step of route, for a request that was not charged. */
 __attribute__((warn_unused_result)) enum route subscribe_run(struct client *client, struct request *request);
 
 /*
- * True if the client's next request is with subscribe_run already: it has been charged, and must
- * go on there.
+ * True if subscribe_run has begun the client's next request. The request was charged and must
+ * continue there.
  */
 bool subscribe_is_under_way(const struct client *client);
 
 /*
- * True if the client's subscriptions keep it in another protocol: HELLO with this one (0: none) is
- * refused.
+ * True if HELLO with this protocol (0: none) is refused, because the client has subscriptions in
+ * another protocol.
  */
 static inline bool subscribe_is_bound(const struct client *client, uint8_t protocol)
 {
     return client_extra(client)->n_subscribed > 0 && protocol != 0 && protocol != session_protocol(client);
 }
 
-/* RESET: ROUTE_GOES_ON: nothing of the client's subscriptions is left in Redis. */
+/* RESET: ends the client's subscriptions. ROUTE_GOES_ON: Redis has none left. */
 __attribute__((warn_unused_result)) enum route subscribe_reset(struct client *client);
 
-/* The client has read its output. Safe on all clients. */
+/* Resumes the taps after a slow client has read its output. Safe on all clients. */
 void subscribe_catch_up(struct client *client);
 
-/* The client is closed; its memory goes. Safe on all clients. */
+/*
+ * subscribe_leave: the client is closed. subscribe_free: frees the memory. Both are safe on all
+ * clients.
+ */
 void subscribe_leave(struct client *client);
 void subscribe_free(struct client *client);
 

@@ -11,14 +11,14 @@
 #include "upstream/lane/aside.h"
 #include "upstream/node/not_run.h"
 
-#define ERROR_BYTES 4096 /* of an error that is kept: Redis' are shorter */
+#define ERROR_BYTES 4096 /* most bytes of a kept error; Redis' errors are shorter */
 
 void subscriptions_count(struct subscriptions *subs)
 {
     subs->client->extra->n_subscribed = subs->n_classic + subs->channels.n;
 }
 
-/* What waits for an answer that is not on its way looks again. */
+/* Wakes a client that looks again. The client does not wait for an answer in flight. */
 static void wake_client(struct rider *rider, enum rider_wait what)
 {
     const struct subscriptions *subs = container_of(rider, struct subscriptions, retry);
@@ -60,15 +60,15 @@ void subscriptions_look_soon(struct subscriptions *subs)
     lanes_wake_soon(&front_home(subs->client->front)->lanes, &subs->retry);
 }
 
-/* ---- what nodes say ---- */
+/* ---- answers of nodes ---- */
 
-/* Does this confirm what the call has asked? */
+/* True if the confirmation answers this call. */
 static bool answers(const struct call *call, bool is_end)
 {
     return call != NULL && call->flow == (is_end ? FLOW_UNSUBSCRIBE : FLOW_SUBSCRIBE);
 }
 
-/* The client hears it with the number of all its shard channels. */
+/* Passes a confirmation to the client, with the number of all its shard channels. */
 static void pass_counted(struct tap *tap, struct slice frame, const struct confirmation *said, uint32_t n)
 {
     struct bytes out = {0};
@@ -163,7 +163,7 @@ static void on_frame(struct tap *tap, const struct call *call, struct slice fram
         on_classic(subs, tap, call, frame, &said);
 }
 
-/* ---- a slot has another node ---- */
+/* ---- a slot has a new node ---- */
 
 bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struct slice reply, int32_t slot)
 {
@@ -196,7 +196,7 @@ void subscriptions_close(struct subscriptions *subs)
     client_cut_for(subs->client, CLOSED_UPSTREAM);
 }
 
-/* What was to be subscribed to again has its answer. */
+/* Handles the answer to SSUBSCRIBE at a slot's new node. */
 static void end_again(struct subscriptions *subs, const struct tap *tap)
 {
     struct channel *channel = NULL;
@@ -299,7 +299,7 @@ bool subscriptions_send(struct tap *tap, const struct slice *words, size_t n, st
     return is_sent;
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
 void subscriptions_leave(struct subscriptions *subs)
 {

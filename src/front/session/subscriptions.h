@@ -1,9 +1,8 @@
 /*
- * What one client of a cluster has subscribed to, its taps, and what nodes say by them. How
- * requests are carried out is in subscribe.c, what becomes of subscriptions when their node
- * changes in resubscribe.c.
+ * The subscriptions of one client of a cluster, its taps, and the nodes' answers. subscribe.c
+ * carries out requests. resubscribe.c moves subscriptions when their node changes.
  *
- * Owner: the client, extra.subscriptions; the worker's thread.
+ * Owner: the client, extra.subscriptions. Thread: the worker's.
  */
 #ifndef WEIR_FRONT_SUBSCRIPTIONS_H
 #define WEIR_FRONT_SUBSCRIPTIONS_H
@@ -16,46 +15,49 @@
 #include "front/client/client.h"
 #include "front/session/tap.h"
 
-/* How far the client's next request is. */
+/* Progress of the client's present request. */
 enum stage {
-    STAGE_NONE,     /* there is none, or nothing of it has been done */
-    STAGE_BEGUN,    /* it is to be sent */
-    STAGE_ASKED,    /* it has been sent */
-    STAGE_ANSWERED, /* in full, or with subscriptions.error */
+    STAGE_NONE,     /* no request, or nothing was done for it */
+    STAGE_BEGUN,    /* to be sent */
+    STAGE_ASKED,    /* sent */
+    STAGE_ANSWERED, /* answered in full, or with subscriptions.error */
 };
 
-/* call.argument: the part of weir that wants the answer. */
+/* call.argument: the part of weir that receives the answer. */
 enum asked {
     ASKED_BY_CLIENT,
-    ASKED_WIDE,  /* of another master, beside what the client hears of */
-    ASKED_AGAIN, /* at a slot's new node */
+    ASKED_WIDE,  /* keyspace notifications at another master; the client does not get the answer */
+    ASKED_AGAIN, /* SSUBSCRIBE at a slot's new node */
     ASKED_RESET,
 };
 
 struct subscriptions {
     struct client *client;
     struct list taps;
-    struct tap *classic;      /* by which the client hears of classic pub/sub; NULL: by none */
-    struct channels channels; /* of shards, and what is subscribed to at all masters */
+    struct tap *classic;      /* the tap for classic pub/sub; NULL: none */
+    struct channels channels; /* shard channels, and names subscribed at all masters */
     struct bytes error;       /* Redis' error to the request; empty: none */
     struct rider retry;       /* wakes the client to look again */
-    uint64_t redirected_ns;   /* when the request was first redirected; 0: it has not been */
-    uint64_t orphaned_ns;     /* since when there have been orphans; 0: there are none */
-    uint32_t n_classic;       /* channels and patterns */
+    uint64_t redirected_ns;   /* when the request was first redirected; 0: never */
+    uint64_t orphaned_ns;     /* since when there are orphans; 0: there are none */
+    uint32_t n_classic;       /* channels and patterns of classic pub/sub */
     uint8_t stage;            /* enum stage */
-    uint8_t counted;          /* of the request, while no call has it */
+    uint8_t counted;          /* limits that counted the request, until a call takes them over */
     bool is_charged;          /* the gate has let the request pass */
-    bool has_asked;           /* SUNSUBSCRIBE of everything: a node has answered */
-    bool is_wide_set;         /* what the request says of all masters is in channels */
+    bool has_asked;           /* SUNSUBSCRIBE without channels: a node was asked */
+    bool is_wide_set;         /* the request's names for all masters are in `channels` */
 };
 
-/* NULL: it has subscribed to nothing yet. */
+/* NULL: the client has never subscribed. */
 static inline struct subscriptions *subscriptions_of(const struct client *client)
 {
     return client_extra(client)->subscriptions;
 }
 
-/* Made when first needed. NULL: out of memory, the client is closed. */
+/*
+ * Returns the client's subscriptions, made when first needed. NULL: out of memory, and the client
+ * is closed.
+ */
 struct subscriptions *subscriptions_need(struct client *client);
 
 static inline struct tap *subscriptions_tap(struct list *at)
@@ -73,47 +75,53 @@ static inline struct upstream *subscriptions_upstream(const struct subscriptions
     return subs->client->front->nodes.commons.upstream;
 }
 
-/* The client's link is woken in a moment, to look again. */
+/* Wakes the client's link within 20 ms, to look again. */
 void subscriptions_look_soon(struct subscriptions *subs);
 
-/* extra.n_subscribed is what there is now. */
+/* Updates extra.n_subscribed. */
 void subscriptions_count(struct subscriptions *subs);
 
-/* Redis has answered the request by this error reply; of several the first is kept. */
+/* Keeps Redis' error reply to the request. Of several errors the first is kept. */
 void subscriptions_note_error(struct subscriptions *subs, struct slice reply);
 
 /*
- * True if the reply is a redirect for this slot: the slot has another node from now on, or the
- * topology is asked for.
+ * True if the reply is a MOVED for this slot. The slot map then has the new node, if the topology
+ * knows that node. A new topology is asked for.
  */
 bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struct slice reply, int32_t slot);
 
-/* True if Redis has not run what it answers so: a node that serves the slot is to be waited for. */
+/*
+ * True if the error says that Redis did not run the request, and a node that serves the slot may
+ * soon be there.
+ */
 bool subscriptions_is_down(struct slice reply);
 
-/* No node takes what the client has subscribed to: it is closed. */
+/* Closes the client, because no node accepts its subscriptions. */
 void subscriptions_close(struct subscriptions *subs);
 
-/* The tap at this node; NULL: there is none. Without a row: one that has no lane. */
+/* Returns the tap at this node; NULL: none. Without a row: a tap that has no lane. */
 struct tap *subscriptions_find_tap(const struct subscriptions *subs, const struct nodes_row *row, bool is_for_shard);
 
-/* The one there, or one without a lane. NULL: out of memory, the client is closed. */
+/*
+ * Returns the tap at this node, or a tap without a lane. NULL: out of memory, and the client is
+ * closed.
+ */
 struct tap *subscriptions_need_tap(struct subscriptions *subs, const struct nodes_row *row, bool is_for_shard);
 
-/* Those that nothing is heard by any more are gone. */
+/* Frees taps without subscriptions, calls and kept frames. */
 void subscriptions_free_idle(struct subscriptions *subs);
 
 /* True if a tap has calls in flight. */
 bool subscriptions_in_flight(const struct subscriptions *subs);
 
 /*
- * Send a request of these words, of which all but the first are confirmed. False: out of memory,
- * the client is closed.
+ * Sends a request of these words. Redis confirms each word except the first. False: out of memory,
+ * and the client is closed.
  */
 __attribute__((warn_unused_result)) bool subscriptions_send(struct tap *tap, const struct slice *words, size_t n,
                                                             struct tap_request request);
 
-/* The client is closed; its memory goes. */
+/* subscriptions_leave: the client is closed. subscriptions_free: frees the memory. */
 void subscriptions_leave(struct subscriptions *subs);
 void subscriptions_free(struct subscriptions *subs);
 

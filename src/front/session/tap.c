@@ -18,9 +18,9 @@ static struct tap *tap_of(const struct rider *rider)
     return container_of((struct rider *)(uintptr_t)rider, struct tap, rider);
 }
 
-/* ---- from its lane ---- */
+/* ---- callbacks of the lane ---- */
 
-/* False: there is no memory for it, or the client has too much to read; the client is closed. */
+/* False: out of memory, or the client has too much unread output. The client is closed. */
 static bool keep_piece(struct tap *tap, struct slice piece)
 {
     struct client *client = tap->client;
@@ -74,7 +74,7 @@ static void on_run_end(struct rider *rider)
     (void)rider;
 }
 
-/* A huge message: held like any other. */
+/* A huge message is buffered like any other. */
 static void on_heavy(struct rider *rider)
 {
     (void)rider;
@@ -98,7 +98,7 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     tap->refusal = memchr(reply.at, '\0', reply.len) == NULL ? strndup(reply.at, reply.len) : NULL;
 }
 
-/* Calls that will not be answered. */
+/* Ends the count of calls that will not be answered. */
 static void end_calls(struct tap *tap, const struct lane *lane)
 {
     const struct calls *calls = &lane->calls;
@@ -107,7 +107,7 @@ static void end_calls(struct tap *tap, const struct lane *lane)
             account_answered(tap->client, calls_at(calls, at)->counted);
 }
 
-/* What Redis remembered of the client there is gone. */
+/* The lane is lost, and with it the client's subscriptions in Redis: closes the client. */
 static void on_lost(struct rider *rider, const struct lane *lane)
 {
     struct tap *tap = tap_of(rider);
@@ -162,14 +162,17 @@ static const struct rider_ops rider_ops = {
 
 /* ---- to the client ---- */
 
-/* Has a part of a reply on this lane been sent to the client? */
+/* True if a part of a reply on this lane user's lane was sent to the client. */
 static bool is_within(const struct client *client, const struct rider *rider)
 {
     return (rider == &client->rider ? client_has_own_lane(client) || rider->in_flight > 0 : rider->in_flight > 0) &&
            rider->lane != NULL && client->extra->gather == NULL && deliver_is_in_frame_of(rider->lane, rider);
 }
 
-/* Replies are idle: a reply of which a part has been sent goes on first. False: out of memory. */
+/*
+ * Makes a half-sent reply a run, while replies are idle, so that the frame follows that reply.
+ * False: out of memory.
+ */
 static bool let_end(struct client *client)
 {
     struct extra *extra = client->extra;
@@ -182,8 +185,8 @@ static bool let_end(struct client *client)
 }
 
 /*
- * A client that does not read stops its tap's lane, unless its requests are not read either
- * (connection.c).
+ * Stops the tap's lane if the client is slow. Exception: the lane goes on while the client's
+ * requests are not read either (is_slow in connection.c).
  */
 static void stop_if_slow(struct tap *tap)
 {
@@ -232,7 +235,7 @@ void tap_catch_up(struct tap *tap)
     lane_catch_up(&tap->rider);
 }
 
-/* ---- its lane ---- */
+/* ---- the lane ---- */
 
 struct tap *tap_new(struct client *client, const struct tap_ops *ops, bool is_shard)
 {
@@ -256,7 +259,7 @@ struct nodes_row *tap_row(const struct tap *tap)
     return lane != NULL && !lane_is_closed(lane) ? nodes_row_of(lane) : NULL;
 }
 
-/* Anew where it has had one: a kept lane has turned out not to be clean. */
+/* Borrows a lane. The lane is a new one if the tap had one before: a kept lane was not clean. */
 static bool borrow(struct tap *tap, struct nodes_row *row)
 {
     const struct lane_key key = session_key(tap->client, lanes_node(&row->lanes));
@@ -267,9 +270,10 @@ static bool borrow(struct tap *tap, struct nodes_row *row)
     return true;
 }
 
-#define HOPES_MAX 5 /* of 20 ms each: a lane that is only kept is given back in one iteration of its worker */
+/* Retries, of 20 ms each. A worker gives back idle kept lanes within one iteration. */
+#define HOPES_MAX 5
 
-/* No lane can be had now. */
+/* No lane is available now: waits for one, or gives up. */
 static enum finding find_none(struct client *client, struct nodes_row *row)
 {
     struct extra *extra = client->extra;
@@ -286,15 +290,18 @@ static enum finding find_none(struct client *client, struct nodes_row *row)
 }
 
 /*
- * The client at this node, where it has to prove its user. NULL: it has not; or out of memory,
- * and it is closed.
+ * Returns the place where the client proves its user at this node. NULL: the client has no login;
+ * or out of memory, and the client is closed.
  */
 static struct place *place_of(const struct tap *tap, struct nodes_row *row)
 {
     return session_login(tap->client) != NULL ? place_get(tap->client, row) : NULL;
 }
 
-/* Before anything is subscribed to there. A name that the client takes later is not told. */
+/*
+ * Sets the client's name, before the first subscription on the lane. A later change of the name is
+ * not sent.
+ */
 static enum finding dress(struct tap *tap, struct lane *lane)
 {
     if (!tap->is_dressed && !lane_choice_dress(tap->client, &tap->rider, lane))
@@ -303,7 +310,7 @@ static enum finding dress(struct tap *tap, struct lane *lane)
     return LANE_FOUND;
 }
 
-/* LANE_UNPROVEN: the node is to be asked again for the client's words. */
+/* LANE_UNPROVEN: the node must be asked again whether it accepts the client's login. */
 static enum finding find_own(struct tap *tap, struct nodes_row *row, struct place *place)
 {
     struct client *client = tap->client;
@@ -329,7 +336,7 @@ static enum finding find_own(struct tap *tap, struct nodes_row *row, struct plac
 enum finding tap_find_lane(struct tap *tap, struct nodes_row *row, const struct command *command)
 {
     if (session_login(tap->client) == NULL)
-        return find_own(tap, row, NULL); /* as whomever the node takes a stranger for: there is nothing to prove */
+        return find_own(tap, row, NULL); /* a client without a login has nothing to prove */
     struct place *place = place_get(tap->client, row);
     enum finding finding = LANE_UNPROVEN;
     while (place != NULL && finding == LANE_UNPROVEN) {
@@ -388,7 +395,7 @@ bool tap_send(struct tap *tap, const struct tap_request *request)
     return true;
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
 static bool is_clean(const struct tap *tap)
 {

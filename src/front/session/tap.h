@@ -1,19 +1,18 @@
 /*
- * A private lane of a cluster's client at one node, by which it hears what it has subscribed to
- * there.
+ * A tap: a private lane of a cluster's client at one node, for the client's subscriptions there.
  *
- *   client.rider  main, and places: replies, in the client's order
- *   tap           confirmations and messages: whole frames, beside the replies, never within one
+ *   client.rider  main side and places: replies, in the client's order
+ *   tap           confirmations and messages: whole frames between the replies, never within one
  *
- * A tap is a rider of its own, and owns its lane while that is there. A frame is held until it has
- * come whole, and counts as unread output meanwhile. If a part of a reply has been sent to the
- * client, the frame follows that reply.
+ * A tap is a lane user of its own, and owns its lane while it has one. A frame is buffered until it
+ * is whole, and counts as unread output meanwhile. If a part of a reply was sent to the client, the
+ * frame follows that reply.
  *
- * Which commands go by taps, and at which nodes, is front/session/subscribe.h: it hears each frame, and
- * passes on what the client is to hear. A tap has at most a few calls in flight, and none of them
- * together with calls of main's or of places. A lane that is lost closes the client, as Redis
- * would. Lanes count in max-lanes; the client stays one connection. The worker's thread; owner:
- * struct subscriptions.
+ * front/session/subscribe.h decides which commands go by taps, and to which nodes. subscribe.h
+ * receives each frame, and passes on the frames for the client. A tap has at most a few calls in
+ * flight, and never together with calls of the main side or of places. A lost lane closes the
+ * client, as Redis would. Lanes count in max-lanes; the client stays one connection. Thread: the
+ * worker's. Owner: struct subscriptions.
  */
 #ifndef WEIR_FRONT_TAP_H
 #define WEIR_FRONT_TAP_H
@@ -31,9 +30,12 @@
 struct tap;
 
 struct tap_ops {
-    /* A whole frame has come. `call`: the oldest in flight; NULL: there was none when it began. */
+    /*
+     * A whole frame has come. `call`: the oldest call in flight; NULL: there was none when the
+     * frame began.
+     */
     void (*on_frame)(struct tap *tap, const struct call *call, struct slice frame);
-    /* A call has been answered in full. */
+    /* A call was answered in full. */
     void (*on_answer)(struct tap *tap, const struct call *call, const struct glimpse *reply);
 };
 
@@ -43,42 +45,51 @@ struct tap {
     struct client *client;
     const struct tap_ops *ops;
     struct reply_source source;
-    struct bytes frame; /* that is coming, as far as it has come in pieces */
-    char *refusal;      /* why its lane could not be opened, as an error reply; heap; NULL: that has not happened */
-    bool is_shard;      /* for SSUBSCRIBE. SUBSCRIBE and PSUBSCRIBE have others: their confirmations look alike */
-    bool is_dressed;    /* its lane bears the client's name, if that has one */
-    bool wants_new;     /* it has had a lane since it was left last: the next one is not a kept one */
-    bool is_told;       /* the request that is being carried out has been sent here */
+    struct bytes frame; /* the present frame, as far as it has come in pieces */
+    /* why the lane could not be opened, as an error reply; heap; NULL: not refused */
+    char *refusal;
+    /* for SSUBSCRIBE; another tap serves the rest, since confirmations look alike */
+    bool is_shard;
+    bool is_dressed; /* the lane's name is the client's, if the client has a name */
+    /* the tap has had a lane since tap_leave, so it borrows a new lane instead of a kept one */
+    bool wants_new;
+    bool is_told; /* the present request was sent here */
 };
 
 /* NULL: out of memory, and the client is closed. */
 struct tap *tap_new(struct client *client, const struct tap_ops *ops, bool is_shard);
 
-/* The node that its lane leads to. NULL: it has no lane. */
+/* Returns the node of the tap's lane. NULL: no lane. */
 struct nodes_row *tap_row(const struct tap *tap);
 
-/* True if Redis has confirmed a subscription there that still holds. */
+/* True if Redis has confirmed a subscription on the tap's lane that still holds. */
 static inline bool tap_is_subscribed(const struct tap *tap)
 {
     return tap->rider.lane != NULL && lane_is_subscribed(tap->rider.lane);
 }
 
 /*
- * LANE_FOUND: its lane leads to this node, the node has taken the client's words, and calls can be
- * sent. LANE_NOT_YET: the client waits for a reason of waits.def. LANE_NONE: tap_why_none says
- * why. Never LANE_UNPROVEN.
+ * Finds the tap's lane to this node. LANE_FOUND: the node has accepted the client's login, and
+ * calls can be sent. LANE_NOT_YET: the client waits for a reason of waits.def. LANE_NONE:
+ * tap_why_none tells the reason. LANE_UNPROVEN is never returned.
  */
 __attribute__((warn_unused_result)) enum finding tap_find_lane(struct tap *tap, struct nodes_row *row,
                                                                const struct command *command);
 
-/* Why there is none, as lane_choice_lack. */
+/* Why there is no lane, as lane_choice_lack. */
 enum err tap_lack(const struct tap *tap, struct nodes_row *row);
 
-/* As an error reply; good until tap_forget_refusal, which is for when it has been told. */
+/*
+ * Why there is no lane, as an error reply. The slice is valid until tap_forget_refusal, which is
+ * called after the client was told.
+ */
 struct slice tap_why_none(struct tap *tap, struct nodes_row *row);
 void tap_forget_refusal(struct tap *tap, struct nodes_row *row);
 
-/* What is sent: `frames` frames confirm it, or none says how many (0, of FLOW_UNSUBSCRIBE). */
+/*
+ * A request to send. `frames` frames confirm the request. 0 with FLOW_UNSUBSCRIBE: the number is
+ * unknown.
+ */
 struct tap_request {
     struct slice bytes;
     uint64_t tag;
@@ -89,27 +100,24 @@ struct tap_request {
     uint8_t counted;
 };
 
-/* False: out of memory, the client is closed. */
+/* False: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) bool tap_send(struct tap *tap, const struct tap_request *request);
 
-/* The client hears this frame. It may be closed. */
+/* Sends this frame to the client. The client may be closed. */
 void tap_pass(struct tap *tap, struct slice frame);
 
-/* The client has caught up with its output. */
+/* Resumes the lane after a slow client has read its output. */
 void tap_catch_up(struct tap *tap);
 
-/*
- * True if nothing is left of it: neither calls nor subscriptions, nor a frame that the client has
- * still to hear.
- */
+/* True if the tap can be freed: no calls, no subscriptions, and no frame kept for the client. */
 bool tap_is_done(const struct tap *tap);
 
-/* It leaves its lane: kept for others if it is done, else closed. */
+/* The tap leaves its lane. A clean lane is kept for other clients; any other lane is closed. */
 void tap_leave(struct tap *tap);
 
 /*
- * The same, and it is gone. Not while its lane is calling it, nor while replies hold a frame of
- * its (tap_is_done).
+ * As tap_leave, and frees the tap. Not to be called from the lane's callbacks, nor while replies
+ * keep a frame of the tap (tap_is_done).
  */
 void tap_free(struct tap *tap);
 

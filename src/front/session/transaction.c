@@ -5,7 +5,7 @@ static void change(struct transaction *transaction, enum transaction_state state
     transaction->state = (uint8_t)(state & 7);
 }
 
-/* What was queued before says nothing any more. */
+/* Forgets the properties of commands queued before. */
 static void forget_queued(struct transaction *transaction)
 {
     transaction->admits = transaction->forges = transaction->is_raw = false;
@@ -16,7 +16,8 @@ bool transaction_must_settle(const struct transaction *transaction, enum effect 
     switch ((enum transaction_state)transaction->state) {
     case TRANSACTION_BEGUN:
     case TRANSACTION_ENDED:
-        return effect != EFFECT_EXEC; /* if MULTI is refused, then so is EXEC; and a second one in any case */
+        /* a refused MULTI makes EXEC fail too, and a second EXEC fails in any case */
+        return effect != EFFECT_EXEC;
     case TRANSACTION_DISCARDED:
         return true;
     default:
@@ -31,7 +32,7 @@ enum effect transaction_send(struct transaction *transaction, enum effect effect
     switch (effect) {
     case EFFECT_MULTI:
         if (is_open)
-            return EFFECT_NONE; /* they do not nest, and the one that is open goes on */
+            return EFFECT_NONE; /* MULTI does not nest, and the open transaction continues */
         change(transaction, TRANSACTION_BEGUN);
         forget_queued(transaction);
         break;
@@ -89,7 +90,7 @@ void transaction_drop(struct transaction *transaction)
     forget_queued(transaction);
 }
 
-/* ---- what is queued on a cluster, as it was sent ---- */
+/* ---- requests queued on a cluster, as they were sent ---- */
 
 void queue_begin(struct command_queue *queue)
 {
@@ -103,7 +104,7 @@ static void free_requests(struct command_queue *queue, struct pool *pool)
     queue->requests = (struct bytes){0};
 }
 
-/* Without memory a transaction is as one of too many bytes. */
+/* Out of memory: treated as a transaction with too many bytes. */
 void queue_add(struct command_queue *queue, struct pool *pool, struct slice request, int32_t slot)
 {
     size_t before = queue->requests.room;

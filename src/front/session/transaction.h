@@ -1,16 +1,16 @@
 /*
- * Where a client is between MULTI and EXEC, and what must be known of its queued commands when EXEC
- * is sent.
+ * The state of a client between MULTI and EXEC, and the properties of its queued commands that EXEC
+ * needs.
  *
- * A step is taken when its command is sent, for what follows may be sent before the answer comes;
- * MULTI and DISCARD may still be refused then, so until they are answered it is not sure. Touches
- * nothing but its own structs.
+ * The state changes when a command is sent, because the next request may be sent before the answer
+ * comes. MULTI and DISCARD may still be refused, so the state is uncertain until they are answered.
+ * The module touches only its own structs.
  *
- * On a cluster the queued requests are kept as they were sent, so that the whole transaction can be
- * sent once more to another node: when the slot of its keys moves, or its first key is elsewhere. A
- * transaction has the keys of one slot. The first key decides which; a watched key decides before
- * that. Bounds: QUEUE_MAX bytes are kept. A transaction of more runs as any other, but cannot be
- * sent to another node. Memory is the pool's.
+ * On a cluster the queued requests are kept as they were sent. The whole transaction can then be
+ * sent again to another node, when the slot moves or the first key is elsewhere. A transaction has
+ * keys of one slot. A watched key decides the slot, else the first key. Bounds: QUEUE_MAX bytes are
+ * kept. A larger transaction runs as any other, but cannot be sent to another node. The pool counts
+ * the memory.
  */
 #ifndef WEIR_FRONT_TRANSACTION_H
 #define WEIR_FRONT_TRANSACTION_H
@@ -26,20 +26,20 @@
 
 enum transaction_state {
     TRANSACTION_NONE,
-    TRANSACTION_BROKEN,    /* MULTI could not travel: nothing until EXEC may */
-    TRANSACTION_BEGUN,     /* MULTI has been sent */
-    TRANSACTION_OPEN,      /* and answered */
-    TRANSACTION_ENDED,     /* EXEC has been sent, and MULTI not yet answered */
-    TRANSACTION_DISCARDED, /* DISCARD has been sent, and may be refused */
+    TRANSACTION_BROKEN,    /* MULTI could not be sent: nothing is sent until EXEC */
+    TRANSACTION_BEGUN,     /* MULTI was sent */
+    TRANSACTION_OPEN,      /* MULTI was answered */
+    TRANSACTION_ENDED,     /* EXEC was sent, and MULTI is not answered yet */
+    TRANSACTION_DISCARDED, /* DISCARD was sent, and may be refused */
 };
 
 /* Zeroed: none. */
 struct transaction {
     uint8_t state : 3; /* enum transaction_state */
-    /* Since the last MULTI, of what has been queued: */
-    bool admits : 1; /* it may change whom Redis takes those for who do not log in */
-    bool forges : 1; /* it may forge replies */
-    bool is_raw : 1; /* it answers in frames that cannot be counted */
+    /* Properties of the commands queued since the last MULTI: */
+    bool admits : 1; /* may change the user or rights of connections that do not log in */
+    bool forges : 1; /* has may_forge (command_row.h): after EXEC the lane is untrusted */
+    bool is_raw : 1; /* the answer has frames that cannot be counted */
 };
 
 static inline bool transaction_is_none(const struct transaction *transaction)
@@ -52,47 +52,59 @@ static inline bool transaction_is_broken(const struct transaction *transaction)
     return transaction->state == TRANSACTION_BROKEN;
 }
 
-/* Is what is sent now queued, as far as is known? */
+/* True if requests sent now are queued, as far as known. */
 static inline bool transaction_is_open(const struct transaction *transaction)
 {
     return transaction->state == TRANSACTION_BEGUN || transaction->state == TRANSACTION_OPEN;
 }
 
-/* Inside MULTI all but these is queued, and answered by one reply whatever it is. */
+/*
+ * True if Redis queues the request, and answers it with one reply. Inside MULTI Redis queues
+ * requests of all effects but EXEC, DISCARD, MULTI and WATCH.
+ */
 static inline bool transaction_queues(const struct transaction *transaction, enum effect effect)
 {
     return transaction_is_open(transaction) && effect != EFFECT_EXEC && effect != EFFECT_DISCARD &&
            effect != EFFECT_MULTI && effect != EFFECT_WATCH;
 }
 
-/* Must an answer that is on its way say first where it is, before what is more than a plain request goes? */
+/*
+ * True if a stateful command must wait until the answer to MULTI or DISCARD has made the state
+ * certain.
+ */
 bool transaction_must_settle(const struct transaction *transaction, enum effect effect);
 
-/* A request is sent. Its effect, or EFFECT_NONE where Redis refuses it: a MULTI inside another, an EXEC without one. */
+/*
+ * Records that a request is sent. Returns its effect. EFFECT_NONE: Redis refuses it (a nested
+ * MULTI, an EXEC without MULTI).
+ */
 enum effect transaction_send(struct transaction *transaction, enum effect effect);
 
-/* MULTI, EXEC or DISCARD has been answered. */
+/* MULTI, EXEC or DISCARD was answered. */
 void transaction_answered(struct transaction *transaction, enum effect effect, bool is_ok);
 
-/* MULTI could not travel; and EXEC, DISCARD or RESET has ended that. */
+/*
+ * transaction_break: MULTI could not be sent. transaction_end_broken: EXEC, DISCARD or RESET has
+ * ended that state.
+ */
 void transaction_break(struct transaction *transaction);
 void transaction_end_broken(struct transaction *transaction);
 
-/* There is none any more, whatever there was: its connection's replies cannot be told apart. */
+/* Forgets the transaction, because the replies of its connection can no longer be counted. */
 void transaction_drop(struct transaction *transaction);
 
-/* ---- what is queued on a cluster ---- */
+/* ---- requests queued on a cluster ---- */
 
-#define QUEUE_MAX (1U << 20) /* bytes of one client: far more than programs queue (chosen) */
+#define QUEUE_MAX (1U << 20) /* bytes of one client; far more than programs queue (chosen) */
 
 struct command_queue {
-    struct bytes requests; /* one behind another; heap */
-    uint32_t n;            /* how many requests are queued, kept or not */
-    int32_t slot;          /* of their keys, and of watched keys; KEYS_NO_SLOT: there is none yet */
-    bool is_cut;           /* they are more than may be kept, and none is */
+    struct bytes requests; /* concatenated; heap */
+    uint32_t n;            /* queued requests, kept or not */
+    int32_t slot;          /* of the queued and watched keys; KEYS_NO_SLOT: not decided */
+    bool is_cut;           /* the requests exceed QUEUE_MAX, and none is kept */
 };
 
-/* Nothing is queued, and the slot is not decided. */
+/* Empties the queue, without a slot. */
 void queue_begin(struct command_queue *queue);
 
 /* True if a request with keys of this slot, or KEYS_NO_SLOT, may be queued. */
@@ -101,10 +113,13 @@ static inline bool queue_fits(const struct command_queue *queue, int32_t slot)
     return slot == KEYS_NO_SLOT || queue->slot == KEYS_NO_SLOT || queue->slot == slot;
 }
 
-/* A request that fits; it decides the slot if none has. An empty one is too large to be here in full. */
+/*
+ * Adds a request that fits. The request decides the slot if none was decided. An empty request
+ * stands for one that is too large to be buffered.
+ */
 void queue_add(struct command_queue *queue, struct pool *pool, struct slice request, int32_t slot);
 
-/* What is queued is forgotten, and its memory given back. The slot stays. */
+/* Forgets the queued requests and frees their memory. The slot stays. */
 void queue_drop(struct command_queue *queue, struct pool *pool);
 
 #endif

@@ -3,7 +3,9 @@
 #include "quota/prefix.h"
 #include "upstream/lane/lane.h"
 
-/* call.argument of WAIT: what the client hears. Redis' own answer, no answer, or that there is no replica. */
+/*
+ * call.argument of WAIT, the client's answer: Redis' own, none, or that no replica has the writes.
+ */
 enum { ANSWER_REDIS, ANSWER_NOTHING, ANSWER_WAIT, ANSWER_WAITAOF };
 
 static const struct slice no_replica = {":0\r\n", 4};
@@ -22,7 +24,10 @@ void coverage_note_lane(struct client *client, struct lane *lane)
     pin_add(client, PIN_WAIT);
 }
 
-/* True if the command, answered by +OK or a number, has written, in every version. Other answers do not tell. */
+/*
+ * True if the command has certainly written when answered with +OK or a number, in every Redis
+ * version.
+ */
 static bool surely_writes(const struct request *request)
 {
     static const struct slice always[] = {{"incr", 4}, {"incrby", 6}, {"decr", 4}, {"decrby", 6},

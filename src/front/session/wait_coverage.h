@@ -1,14 +1,20 @@
 /*
- * WAIT coverage: WAIT and WAITAOF count replicas, or disks, for all that a client has written, on whatever lane.
+ * WAIT coverage: WAIT and WAITAOF count replicas, or disks, for all writes of a client, on whatever
+ * lane.
  *
- * Redis answers them for the last command of their own connection that replicas were sent. So the first WAIT of a
- * client that may have written on another lane pins it to a private lane, for its writes and further WAITs. That lane
- * is opened with a write (lend_covering): all earlier writes went before that one. A message would not do: Redis sends
- * it to replicas, but not to its append-only file.
- * In three cases no such lane is opened: weir may not write the key, the client is pinned to another lane already, or
- * a lane
- * to Redis was lost since the client wrote. Then no replica is counted until a write on the client's lane is answered.
- * Inside MULTI, WAIT is about its lane alone.
+ * Redis answers WAIT for the last command of the same connection that replicas were sent. A client
+ * may have written on another lane before its first WAIT. The first WAIT therefore pins the client
+ * to a private lane, for its writes and further WAITs. That lane is opened with a write
+ * (lend_covering): all earlier writes went before that write. A message would not do: Redis sends
+ * messages to replicas, but not to its append-only file.
+ *
+ * In three cases no such lane is opened:
+ * - weir may not write the key.
+ * - The client is pinned to another lane already.
+ * - A lane to Redis was lost since the client wrote.
+ *
+ * Then no replica is counted until a write on the client's lane is answered. Inside MULTI, WAIT
+ * covers its own lane only.
  */
 #ifndef WEIR_FRONT_WAIT_COVERAGE_H
 #define WEIR_FRONT_WAIT_COVERAGE_H
@@ -20,26 +26,26 @@
 
 #define COVERAGE_KEY_ROOM PREFIX_COVER_ROOM
 
-/* commons.n_broken as client.wrote_at has it: never 0. */
+/* Returns commons.n_broken in the form of client.wrote_at, which is never 0. */
 static inline uint32_t coverage_time(const struct client *client)
 {
     return client->front->nodes.commons.n_broken | 1U << 31;
 }
 
-/* True if a lane was lost since the client wrote: Redis may have restarted without what the client wrote. */
+/* True if a lane was lost since the client wrote: Redis may have restarted without those writes. */
 static inline bool coverage_is_lost(const struct client *client)
 {
     return client->wrote_at != 0 && client->wrote_at != coverage_time(client);
 }
 
-/* The client may have written on another lane than the lane that it will ask WAIT on. */
+/* The client may have written on another lane than the lane of its next WAIT. */
 static inline void coverage_note_elsewhere(struct client *client)
 {
     if (client->wrote_at == 0)
         client->wrote_at = coverage_time(client);
 }
 
-/* The client sends what may write. */
+/* The client sends a request that may write. */
 static inline void coverage_note_write(struct client *client)
 {
     if (!client_has_own_lane(client))
@@ -47,8 +53,9 @@ static inline void coverage_note_write(struct client *client)
 }
 
 /*
- * True if a write on the client's lane is looked for: the client keeps a lane that covers only later writes. A pin
- * keeps the lane, and so does `lanes = private`, where the client may have had another lane before RESET.
+ * True if weir waits for a write on the client's lane: the client keeps a lane that covers only
+ * later writes. A pin keeps the lane. `lanes = private` keeps the lane too, and the client may have
+ * had another lane before RESET.
  */
 static inline bool coverage_is_sought(const struct client *client)
 {
@@ -56,7 +63,7 @@ static inline bool coverage_is_sought(const struct client *client)
            (client->pins != 0 || client->front->settings->lanes_private);
 }
 
-/* True if the lane for this request is to be opened with a write. */
+/* True if the lane for this request must be opened with a write. */
 static inline bool coverage_is_wanted(const struct client *client, const struct request *request)
 {
     return client->wrote_at != 0 && request_effect(request) == EFFECT_WAIT &&
@@ -69,13 +76,16 @@ static inline bool coverage_must_wait(const struct client *client, const struct 
     return coverage_is_sought(client) && client->rider.in_flight > 0 && request_effect(request) == EFFECT_WAIT;
 }
 
-/* The key that is written, in `out`: one of those that weir's own user has for LIMIT. */
+/*
+ * Returns the key of the covering write, in `out`: one of the keys that weir's own user has for
+ * LIMIT.
+ */
 struct slice coverage_key(const struct client *client, char out[COVERAGE_KEY_ROOM]);
 
-/* The client has this private lane, which is ready. */
+/* The client got this private lane, which is ready. */
 void coverage_note_lane(struct client *client, struct lane *lane);
 
-/* `call` is noted for a request of the client on its private lane, outside MULTI. */
+/* `call` was recorded for a request of the client on its private lane, outside MULTI. */
 void coverage_note_sent(struct client *client, const struct request *request, struct call *call);
 
 /* For the rows WAIT and WRITE of stateful.c. */

@@ -1,7 +1,8 @@
 /*
- * Classes: a class is a list of terms, evaluated left to right; a built-in one has a single term.
+ * A class is a list of terms, evaluated left to right. A built-in class has a single term.
  *
- * A class never reaches itself through its terms, so every evaluation ends. Names and texts are kept in lower case.
+ * A class never reaches itself through its terms: every evaluation ends. Names and texts are stored
+ * in lower case.
  */
 #include "limit/command/class.h"
 
@@ -20,8 +21,9 @@ enum term_kind { TERM_ALL, TERM_FLAG, TERM_CATEGORY, TERM_COMMAND, TERM_CLASS };
 
 struct term {
     enum term_kind kind;
-    bool takes_away;           /* written with '-' */
-    bool is_bare;              /* TERM_COMMAND: written without "cmd.", so a class may have been meant */
+    bool takes_away; /* written with '-': removes from the class */
+    /* TERM_COMMAND written without "cmd.": a class may have been meant */
+    bool is_bare;
     uint16_t flag;             /* TERM_FLAG */
     char *text;                /* TERM_CATEGORY without the '@', TERM_COMMAND */
     const struct class *class; /* TERM_CLASS */
@@ -51,7 +53,7 @@ static inline bool slice_starts(struct slice s, struct slice prefix)
 
 /* ---- texts ---- */
 
-/* A lower-case copy, NUL-terminated; freed with free(). */
+/* A lower-case copy, NUL-terminated; the caller frees it with free(). */
 static char *term_text(struct slice s)
 {
     char *copy = mem_strndup(s.at, s.len);
@@ -60,7 +62,7 @@ static char *term_text(struct slice s)
     return copy;
 }
 
-/* Modules name commands as they like, but never with spaces. */
+/* True for a possible command name. Names of modules are free-form but never contain spaces. */
 static bool term_is_command_name(struct slice s)
 {
     for (size_t i = 0; i < s.len; i++)
@@ -85,7 +87,7 @@ static struct class *classes_lookup(const struct classes *classes, struct slice 
     return NULL;
 }
 
-/* A new class without terms. */
+/* Adds a class without terms. */
 static struct class *classes_add(struct classes *classes, struct slice name)
 {
     struct class *class = mem_zalloc(1, sizeof *class);
@@ -104,7 +106,7 @@ static void class_free(struct class *class)
     free(class);
 }
 
-/* The class takes over term.text. */
+/* Adds a term; takes ownership of term.text. */
 static void class_add_term(struct class *class, struct term term)
 {
     class->terms = mem_realloc(class->terms, class->n_terms + 1, sizeof term);
@@ -131,7 +133,7 @@ void classes_free(struct classes *classes)
     free(classes);
 }
 
-/* True if it is a command of Redis 7. */
+/* True if the name is that of a command of Redis 7. */
 static bool class_is_command(struct slice name)
 {
     return command_by_name(command_table_known(), name) != NULL;
@@ -154,7 +156,7 @@ bool class_is_builtin(const struct class *class)
 
 /* ---- finding ---- */
 
-/* Parse "@category" or "cmd.name". False: `text` is neither, or is malformed. */
+/* Parses "@category" or "cmd.name". False: `text` is neither, or malformed. */
 static bool term_spell(struct slice text, struct term *term)
 {
     if (slice_starts(text, SLICE("@")) && term_is_command_name(slice_after(text, 1)))
@@ -198,9 +200,9 @@ const struct class *class_find(struct classes *classes, struct slice text, char 
     return class;
 }
 
-/* ---- asking ---- */
+/* ---- membership ---- */
 
-/* The bit of the category, or 0 when the table has none of that name. */
+/* The bit of the category; 0: the table has no such category. */
 static uint64_t category_bit(const struct command_table *table, struct slice name)
 {
     for (size_t bit = 0; bit < command_table_categories(table); bit++)
@@ -209,7 +211,7 @@ static uint64_t category_bit(const struct command_table *table, struct slice nam
     return 0;
 }
 
-/* A container's name stands for its subcommands too. */
+/* True if `name` is the command's or that of its container. */
 static bool is_named(const struct command *command, struct slice name)
 {
     struct slice own = slice_of(command->name, command->name_len);
@@ -242,7 +244,7 @@ bool class_has(const struct class *class, const struct command_table *table, con
     return has;
 }
 
-/* Row 0 does not count: it stands for unknown commands. */
+/* Row 0, for unknown commands, does not count. */
 bool class_is_control(const struct class *class, const struct command_table *table)
 {
     bool has_any = false;
@@ -284,7 +286,7 @@ static struct slice class_or_command_at(const void *arg, size_t i)
     return i < n ? class_name_at(check->classes, i) : command_at(check->table, i - n);
 }
 
-/* As it is written in a class: "@slow". `out` has room for it. */
+/* The category as written in a class: "@slow". `out` must have room for the text. */
 static struct slice with_at(char *out, struct slice category)
 {
     out[0] = '@';
@@ -328,12 +330,6 @@ void classes_check(const struct classes *classes, const struct command_table *ta
         }
 }
 
-/*
- * An operator's class, from the words of its lines.
- *
- * A class never reaches itself through its terms, so every evaluation ends.
- */
-
 #define CLASS_NAME_MAX 32
 
 static bool is_class_name(struct slice s)
@@ -347,7 +343,7 @@ static bool is_class_name(struct slice s)
 
 /* ---- defining ---- */
 
-/* Does `from` use `to`, directly or through other classes? */
+/* True if `from` uses `to`, directly or through other classes. */
 static bool reaches(const struct class *from, const struct class *to)
 {
     if (from == to)
@@ -365,7 +361,10 @@ static bool is_taken(struct slice name)
            slice_starts(name, SLICE("cmd."));
 }
 
-/* A class defined earlier in which `name` was taken for a command, since no class had that name yet; NULL: none. */
+/*
+ * An earlier class in which `name` was taken for a command, since no class had that name yet; NULL:
+ * none.
+ */
 static const struct class *early_user(const struct classes *classes, struct slice name)
 {
     if (class_is_command(name))
@@ -379,7 +378,10 @@ static const struct class *early_user(const struct classes *classes, struct slic
     return NULL;
 }
 
-/* The class of that name, made if need be; NULL: no valid name for a class, or used as a command's already. */
+/*
+ * Finds or makes the class of that name. NULL: not a valid class name, or already used as a
+ * command's.
+ */
 static struct class *class_get(struct classes *classes, struct slice name, struct why why)
 {
     struct class *class = classes_lookup(classes, name);
@@ -397,8 +399,8 @@ static struct class *class_get(struct classes *classes, struct slice name, struc
 }
 
 /*
- * A bare word is a class if one of that name is known, else a command. A class may be named after a command it holds:
- * there its own name means the command.
+ * A bare word is a known class, otherwise a command. A class may have the name of a command in it:
+ * within that class the name means the command.
  */
 static bool word_term(const struct classes *classes, const struct class *class, struct slice word, struct term *term,
                       struct why why)
@@ -431,7 +433,7 @@ static bool define_term(const struct classes *classes, struct class *class, stru
     return true;
 }
 
-/* A class with a bad term stays known, so that only the term is reported, not also everything that uses the class. */
+/* A class with a bad term stays known. Otherwise every use of the class would be reported too. */
 bool class_define(struct classes *classes, struct slice name, struct slice terms, char *why, size_t why_size)
 {
     struct why reason = {why, why_size};
@@ -451,7 +453,7 @@ bool class_define(struct classes *classes, struct slice name, struct slice terms
 struct members {
     const struct classes *classes;
     const struct command_table *table;
-    bool **of; /* each class by its number, by command id; NULL: not looked up yet */
+    bool **of; /* by the number of the class, then by command id; NULL: not computed yet */
 };
 
 struct members *members_new(const struct classes *classes, const struct command_table *table)

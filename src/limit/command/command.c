@@ -1,8 +1,9 @@
 /*
- * The command table: an array of rows found through one hash over the folded name.
+ * The command table: an array of rows, found through one hash over the folded name.
  *
- * Row 0 stands for every unknown command; it is in no slot of the index, so a slot with id 0 is free. At most half of
- * the slots are taken, so every search ends. Rows only grow in number while the table is built.
+ * Row 0 stands for every unknown command. The index never points to row 0: an entry with id 0 is
+ * free. At most half of the entries are used: every search ends. The number of rows only grows
+ * while the table is built.
  */
 #include "limit/command/command.h"
 
@@ -15,14 +16,20 @@
 #include "limit/command/own.h"
 #include "limit/command/travel.h"
 
-#define CATEGORIES_MAX 64 /* a set of categories is one word; Redis has the same limit */
-#define FIRST_SLOTS 1024  /* Redis 7 and weir's own rows need no second allocation */
+#define CATEGORIES_MAX 64 /* a set of categories is one word; Redis has this limit too */
+#define FIRST_SLOTS 1024  /* the rows of Redis 7 and weir fit without a second allocation */
 #define WORDS_MAX 32
 
 /*
- * What a call costs until Redis has told, in ns, by Redis' own flags. Measured on 7.0.15, as CPU of the
- * process: GET 1,100, KEYS of 50 keys 6,000, EVAL of a short loop 8,100, BITCOUNT of 256 KiB 54,000. What
- * is dangerous looks at all keys or clients of a server that may have many.
+ * Cost of a call in ns until Redis has reported one, by the flags of Redis. Measured on 7.0.15, as
+ * CPU time of the process:
+ *
+ * GET                    1,100
+ * KEYS of 50 keys        6,000
+ * EVAL of a short loop   8,100
+ * BITCOUNT of 256 KiB   54,000
+ *
+ * A dangerous command looks at all keys or clients of a server, which may be many.
  */
 #define FAST_NS 2000
 #define SLOW_NS 20000
@@ -75,7 +82,10 @@ static inline void key_start(struct key *key)
     key->hash = UINT32_C(2166136261);
 }
 
-/* FNV-1a: a subcommand's hash goes on where its container's ended. False: longer than any name weir knows. */
+/*
+ * FNV-1a: the hash of a subcommand continues that of its container. False: longer than any known
+ * name.
+ */
 static inline bool key_append(struct key *key, struct slice text)
 {
     if (text.len > sizeof key->text - key->len)
@@ -97,7 +107,7 @@ static bool key_of(struct key *key, struct slice name)
     return name.len > 0 && key_append(key, name);
 }
 
-/* ---- using ---- */
+/* ---- look-up ---- */
 
 static inline size_t find_id(const struct command_table *table, const struct key *key)
 {
@@ -120,7 +130,7 @@ const struct command *command_find(const struct command_table *table, struct sli
     if (!key_append(&key, name))
         return unknown;
     const struct command *row = &table->rows[find_id(table, &key)];
-    if (row->in_container) /* "config|get" as one word is no command */
+    if (row->in_container) /* "config|get" as one word is not a command */
         return unknown;
     if (!row->has_subcommands || sub.len == 0)
         return row;
@@ -228,7 +238,7 @@ static size_t row_new(struct command_table *table)
     return id;
 }
 
-/* The row of that name, made if need be. 0: the table is full. */
+/* Finds or makes the row of that name. 0: the table is full. */
 static size_t row_get(struct command_table *table, const struct key *key)
 {
     size_t id = find_id(table, key);
@@ -245,7 +255,7 @@ static size_t row_get(struct command_table *table, const struct key *key)
     return id;
 }
 
-/* Categories beyond the last bit are dropped; Redis itself has no room for more. */
+/* Drops categories beyond the last bit; Redis has no room for more either. */
 static uint64_t category_bit(struct command_table *table, struct slice name)
 {
     size_t bit = 0;
@@ -268,13 +278,13 @@ static bool begins(struct slice name, struct slice container)
     return slice_eq_nocase(slice_of(name.at, container.len), container);
 }
 
-/* Called for each pair of names; most have no '|' at that position. */
+/* Called for each pair of names. The first check settles most pairs: no '|' at that position. */
 static bool is_within(const struct slice *name, const struct slice *container)
 {
     return name->len > container->len && name->at[container->len] == '|' && begins(*name, *container);
 }
 
-/* Subcommands may be added before their container or after it. */
+/* Subcommands may be added before or after their container. */
 static void link_container(struct command_table *table, size_t id)
 {
     struct command *row = &table->rows[id];
@@ -345,7 +355,7 @@ static bool has_keys(const struct command *row)
     return row->keys == KEYS_POSITION ? row->first_key > 0 : row->keys != KEYS_NONE && row->keys != KEYS_CHANNELS;
 }
 
-/* A cursor of SCAN and its kin is good at the server that gave it. */
+/* A cursor of SCAN and its kin is valid only at the server that gave it. */
 static bool is_scan(struct slice name)
 {
     static const struct slice scan = SLICE("scan");
@@ -359,7 +369,7 @@ static bool reads_keys(const struct command_info *info, const struct command *ro
            !is_scan(info->name);
 }
 
-/* A name too long to be looked up is left out: it counts as an unknown command. */
+/* Skips a name too long for look-up: it counts as an unknown command. */
 static void put(struct command_table *table, const struct command_info *info)
 {
     struct key key;
@@ -426,7 +436,7 @@ static void put_fact(struct command_table *table, const struct fact *fact)
     put(table, &info);
 }
 
-/* A command that Redis has not listed: what commands.def says, or only its name. */
+/* Adds a command that Redis has not listed: the row of commands.def, or only its name. */
 static void put_known(struct command_table *table, struct slice name)
 {
     if (command_by_name(table, name) != NULL)
@@ -440,8 +450,8 @@ static void put_known(struct command_table *table, struct slice name)
 }
 
 /*
- * Redis 6.2 lists containers without their subcommands, and no Redis lists those of later versions, which clients send
- * all the same: a container brings the subcommands that weir knows.
+ * Adds the known subcommands of a container. Redis 6.2 lists containers without their subcommands.
+ * No version lists the subcommands of later versions, but clients send them.
  */
 static void put_subcommands(struct command_table *table, struct slice container)
 {
@@ -457,7 +467,7 @@ static void put_subcommands(struct command_table *table, struct slice container)
     }
 }
 
-/* weir's own commands stay as they are, even if a module has a command of that name. */
+/* weir's own commands stay unchanged, even if a module has a command of that name. */
 void command_table_add(struct command_table *table, const struct command_info *info)
 {
     if (own_find(info->name) != NULL)
@@ -483,7 +493,8 @@ static void put_own(struct command_table *table, size_t i)
 }
 
 /*
- * A new table has row 0 and the commands that weir must know, whether or not Redis lists them (6.2 does not list QUIT).
+ * A new table has row 0 and the commands that weir must know, listed by Redis or not (6.2 does not
+ * list QUIT).
  */
 struct command_table *command_table_new(void)
 {

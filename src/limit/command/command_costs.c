@@ -7,20 +7,24 @@
 #include "base/mem.h"
 #include "base/slice.h"
 
-#define POLLS 3.0     /* that a cost is smoothed over: each moves it by a third of the way */
-#define ROW_UP 8.0    /* the cost of a row becomes at most so many times more in a poll ... */
-#define STEP 2.0      /* ... and any other step is at most this: no tenant makes a command look free */
-#define ROW_CALLS 10  /* fewer tell little ... */
-#define ROW_US 100000 /* ... unless they took as long as this */
-#define FIXED_CALLS                                                                                                    \
-    10000 /* with fewer the work of an idle Redis, 1 to 3 ms a second, would add 0.3 us or more to each */
+#define POLLS 3.0  /* chosen: polls that a cost is smoothed over */
+#define ROW_UP 8.0 /* chosen: largest factor by which the cost of a row rises in a poll */
+/* chosen: largest factor of any other change; no tenant makes a command look free */
+#define STEP 2.0
+#define ROW_CALLS 10  /* chosen: fewer calls say little ... */
+#define ROW_US 100000 /* ... unless they took this long */
+/*
+ * With fewer calls the work of an idle Redis, 1 to 3 ms a second, would add 0.3 us or more to each
+ * call.
+ */
+#define FIXED_CALLS 10000
 #define FIXED_LEAST_NS 100
 #define FIXED_MOST_NS 20000
-#define SCRIPTS_MOST 0.1  /* of the time */
+#define SCRIPTS_MOST 0.1  /* share of the time */
 #define COUNT_MOST 1e12   /* of a row and a poll: 10^12 us are eleven days */
 #define LINES_MOST 8192   /* of a text; a server has some 400 commands */
-#define DIGITS_MOST 18    /* of any number: it fits 64 bits */
-#define FRACTION_DIGITS 6 /* of seconds */
+#define DIGITS_MOST 18    /* of any number: fits in 64 bits */
+#define FRACTION_DIGITS 6 /* digits of a fraction of a second */
 #define SECONDS_MOST 1000000000
 
 struct command_count {
@@ -31,25 +35,25 @@ struct tally {
     double calls, usec;
 };
 
-/* What nodes have told. */
+/* The sums of the answers of all nodes. */
 struct command_poll {
     struct tally all; /* of all rows */
     double cpu_ns;
-    double script_usec; /* as much of it in scripts */
+    double script_usec; /* the part spent in scripts */
 };
 
 struct command_costs {
     struct command_table *table;
-    uint32_t generation;      /* of the table */
-    struct tally *rows;       /* by id: since the row counted last; heap */
-    struct command_poll poll; /* since the last poll ended */
+    uint32_t generation;      /* generation of the table */
+    struct tally *rows;       /* by id: calls and time since the last update of the row; heap */
+    struct command_poll poll; /* sums since the last poll ended */
     double fixed_ns;
-    bool knows_fixed; /* a poll without scripts has told it */
+    bool knows_fixed; /* a poll without scripts has set fixed_ns */
 };
 
 /* ---- texts ---- */
 
-/* Take `word` off the front of *text. */
+/* Takes `word` off the front of *text. False: *text does not begin with `word`. */
 static bool take_word(struct slice *text, struct slice word)
 {
     if (text->len < word.len || memcmp(text->at, word.at, word.len) != 0)
@@ -58,7 +62,7 @@ static bool take_word(struct slice *text, struct slice word)
     return true;
 }
 
-/* Take digits off the front of *text, as a number. */
+/* Takes a number off the front of *text. False: no digits, or too many. */
 static bool take_number(struct slice *text, uint64_t *number)
 {
     size_t n = 0;
@@ -68,7 +72,7 @@ static bool take_number(struct slice *text, uint64_t *number)
     return n > 0 && n <= DIGITS_MOST;
 }
 
-/* "cmdstat_get:calls=1,usec=8,...". A name has no ':'; Redis writes '_' for it. */
+/* Reads "cmdstat_get:calls=1,usec=8,...". A name has no ':'; Redis writes '_' instead. */
 static bool read_stat(struct slice line, struct slice *name, struct command_count *count)
 {
     if (!take_word(&line, SLICE("cmdstat_")))
@@ -81,7 +85,7 @@ static bool read_stat(struct slice line, struct slice *name, struct command_coun
            take_word(&line, SLICE(",usec=")) && take_number(&line, &count->usec);
 }
 
-/* "12.345678", in seconds. */
+/* Reads seconds, "12.345678", as ns; 0: not a number. */
 static uint64_t read_seconds(struct slice text)
 {
     uint64_t seconds;
@@ -109,7 +113,7 @@ uint64_t command_costs_read_cpu(struct slice text)
     return main_ns > 0 ? main_ns : all_ns;
 }
 
-/* ---- what a node told, less what it told before ---- */
+/* ---- the difference between two answers of a node ---- */
 
 void command_counts_fini(struct command_counts *counts)
 {
@@ -117,7 +121,7 @@ void command_counts_fini(struct command_counts *counts)
     *counts = (struct command_counts){0};
 }
 
-/* Begin anew: what is told now counts for nothing yet. */
+/* Clears the last answer. The next answer counts only as a base. */
 static void restart(struct command_counts *counts, const struct command_costs *costs)
 {
     command_counts_fini(counts);
@@ -125,7 +129,7 @@ static void restart(struct command_counts *counts, const struct command_costs *c
     counts->generation = costs->generation;
 }
 
-/* False: it is less than before, or more than can be. */
+/* Sets *more to the difference. False: negative, or implausibly large. */
 static bool difference(const struct command_count *now, struct command_count *before, struct tally *more)
 {
     const struct command_count was = *before;
@@ -142,7 +146,7 @@ static void add(struct tally *sum, const struct tally *more)
     sum->usec += more->usec;
 }
 
-/* Before 7.0 Redis counts them as their container: it tells for each. */
+/* Before 7.0 Redis counts subcommands as their container: adds the counts to each of them. */
 static void take_subcommands(struct command_costs *costs, const struct command *container, const struct tally *more)
 {
     for (size_t id = 1; id < command_table_count(costs->table); id++) {
@@ -194,14 +198,14 @@ void command_costs_take(struct command_costs *costs, struct command_counts *coun
     counts->cpu_ns = cpu_ns;
 }
 
-/* ---- from what was taken to costs ---- */
+/* ---- from sums to costs ---- */
 
 static double within(double value, double least, double most)
 {
     return value < least ? least : value > most ? most : value;
 }
 
-/* Over three polls; at most `up` times more, or STEP times less. */
+/* Moves `before` towards `now` over three polls: at most by the factor `up`, or down by STEP. */
 static double smoothed(double before, double now, double up)
 {
     return within(before + (now - before) / POLLS, before / STEP, before * up);

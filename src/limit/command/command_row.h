@@ -1,8 +1,10 @@
 /*
- * A row of the command table: what one command or subcommand is, which lanes it may use, what a call costs.
+ * A row of the command table: the properties of one command or subcommand, the lanes it may use,
+ * and the cost of a call.
  *
- * Immutable once in a table but for the cost, which Redis tells again and again (command_costs.h): the main
- * thread writes it, workers read it, both relaxed. A cost may be seen beside the calls of another poll.
+ * A row in a table is immutable except for its cost, which is updated at each poll
+ * (command_costs.h). The main thread writes the cost and workers read it, both relaxed. A worker
+ * may see `ns` and `calls` of different polls.
  */
 #ifndef WEIR_LIMIT_COMMAND_ROW_H
 #define WEIR_LIMIT_COMMAND_ROW_H
@@ -13,20 +15,27 @@
 
 #define COMMAND_NAME_MAX 64
 
-/* What Redis sends back for a command outside MULTI (inside, everything gets one +QUEUED or one error). */
+/*
+ * What Redis sends back for a command outside MULTI. Inside MULTI, every command gets one +QUEUED
+ * or one error.
+ */
 enum flow {
-    FLOW_ONE,         /* exactly one reply */
-    FLOW_SUBSCRIBE,   /* a frame for each argument, or one error */
-    FLOW_UNSUBSCRIBE, /* a frame for each argument; without arguments one for each subscription, at least one */
-    FLOW_MONITOR,     /* one reply, then status lines without end */
-    FLOW_REPLY,       /* CLIENT REPLY: one reply to ON, none to OFF and SKIP */
-    FLOW_RAW,         /* from now on bytes that are no RESP frames (SYNC, PSYNC, REPLCONF) */
-    FLOW_QUIT,        /* one reply, then the connection is closed */
-    FLOW_DROP,        /* the connection is closed without a reply (POST, Host:) */
-    FLOW_OWN,         /* weir's own command, answered by weir: own.def */
+    FLOW_ONE,       /* exactly one reply */
+    FLOW_SUBSCRIBE, /* a frame for each argument, or one error */
+    /* a frame for each argument; without arguments one for each subscription, at least one */
+    FLOW_UNSUBSCRIBE,
+    FLOW_MONITOR, /* one reply, then status lines without end */
+    FLOW_REPLY,   /* CLIENT REPLY: one reply to ON, none to OFF and SKIP */
+    FLOW_RAW,     /* from now on bytes that are not RESP frames (SYNC, PSYNC, REPLCONF) */
+    FLOW_QUIT,    /* one reply, then the connection is closed */
+    FLOW_DROP,    /* the connection is closed without a reply (POST, Host:) */
+    FLOW_OWN,     /* weir's own command, answered by weir: own.def */
 };
 
-/* What a command does to the state of its connection or of the server, as far as weir must follow it. */
+/*
+ * How a command changes the state of its connection or of the server, as far as weir must track the
+ * change.
+ */
 enum effect {
     EFFECT_NONE,
     EFFECT_AUTH,
@@ -43,24 +52,31 @@ enum effect {
     EFFECT_TRACKING, /* CLIENT TRACKING */
     EFFECT_NO_EVICT, /* CLIENT NO-EVICT */
     EFFECT_NO_TOUCH, /* CLIENT NO-TOUCH */
-    EFFECT_LIBRARY,  /* CLIENT SETINFO: the name and version of the client's library; RESET keeps them */
-    EFFECT_WAIT,     /* WAIT, WAITAOF: about the writes of its own connection */
-    EFFECT_WRITE,    /* in no row: a write that is certainly sent to replicas, see front/session/wait_coverage.h */
-    EFFECT_ADMIT,    /* on the server: may change which user connections that do not log in are */
-    EFFECT_PAUSE,    /* on the server: CLIENT PAUSE */
-    EFFECT_UNPAUSE,  /* on the server: CLIENT UNPAUSE */
-    EFFECT_COMMAND,  /* no state: COMMAND and its subcommands, to whose replies weir adds its own commands */
-    EFFECT_INFO,     /* no state: INFO: weir adds a section to its reply in front of a cluster */
-    /* In no row: of calls that weir makes itself. */
-    EFFECT_UNHEARD, /* none, but its answer is thrown away: was the client let in at all? */
-    EFFECT_REPLY,   /* CLIENT REPLY ON in place of the client's own CLIENT REPLY; the argument is its enum reply_word */
-    EFFECT_LOGIN,   /* AUTH on a client's own connection */
-    EFFECT_ID,      /* HELLO on a client's own connection, for the id that it tells */
-    EFFECT_BEGUN,   /* MULTI on a client's own connection to a node of a cluster: front/session/multi.h */
-    EFFECT_LOADED,  /* SCRIPT LOAD on a script connection; the argument is the enum script */
+    /* CLIENT SETINFO: name and version of the client's library; RESET keeps them */
+    EFFECT_LIBRARY,
+    EFFECT_WAIT, /* WAIT, WAITAOF: cover the writes of their own connection */
+    /* in no row: a write that is certainly sent to replicas, see front/session/wait_coverage.h */
+    EFFECT_WRITE,
+    EFFECT_ADMIT,   /* on the server: may change the user of connections without a login */
+    EFFECT_PAUSE,   /* on the server: CLIENT PAUSE */
+    EFFECT_UNPAUSE, /* on the server: CLIENT UNPAUSE */
+    /* no state: COMMAND and its subcommands; weir adds its own commands to the reply */
+    EFFECT_COMMAND,
+    EFFECT_INFO, /* no state: INFO; in front of a cluster weir adds a section to the reply */
+    /* In no row: calls that weir makes itself. */
+    /* no state; the reply is discarded and only shows whether the client was let in */
+    EFFECT_UNHEARD,
+    /*
+     * CLIENT REPLY ON instead of the client's own CLIENT REPLY; the argument is its enum reply_word
+     */
+    EFFECT_REPLY,
+    EFFECT_LOGIN,  /* AUTH on a client's own connection */
+    EFFECT_ID,     /* HELLO on a client's own connection, for the id in its reply */
+    EFFECT_BEGUN,  /* MULTI on a client's own connection to a cluster node: front/session/multi.h */
+    EFFECT_LOADED, /* SCRIPT LOAD on a script connection; the argument is the enum script */
 };
 
-/* The kind of a command in metrics: the last of these that fits. */
+/* The kind of a command in metrics: the last one that fits. */
 enum command_kind {
     KIND_OTHER,
     KIND_READ,
@@ -73,7 +89,7 @@ enum command_kind {
     COMMAND_KINDS
 };
 
-/* Flags as `COMMAND` names them, those that weir needs. */
+/* The flags of `COMMAND` that weir needs. */
 enum {
     CMD_WRITE = 1 << 0,
     CMD_READONLY = 1 << 1,
@@ -85,14 +101,16 @@ enum {
     CMD_MODULE = 1 << 7,
     CMD_MOVABLEKEYS = 1 << 8,
     CMD_FAST = 1 << 9,
-    CMD_CONTROL = 1 << 10,   /* weir's own class `control`: never refused */
-    CMD_HANDSHAKE = 1 << 11, /* of those, what libraries send before they log in */
+    CMD_CONTROL = 1 << 10, /* class `control`, weir's own: never refused */
+    /* the part of class `control` that libraries send before they log in */
+    CMD_HANDSHAKE = 1 << 11,
 };
 
 /* What one call costs Redis. */
 struct command_cost {
-    _Atomic uint32_t ns;    /* with the fixed part that every call costs; never 0 once in a table */
-    _Atomic uint32_t calls; /* as many told it last; 0: a default, by the command's flags */
+    _Atomic uint32_t ns; /* includes the fixed cost of every call; never 0 in a table */
+    /* number of calls behind the last estimate; 0: a default, by the command's flags */
+    _Atomic uint32_t calls;
 };
 
 struct command {
@@ -101,41 +119,46 @@ struct command {
     uint8_t flow;      /* enum flow */
     uint8_t effect;    /* enum effect */
     uint8_t keys;      /* enum keys_rule: how its keys are found */
-    uint8_t keys_arg;  /* the rule's argument, see keys.def */
+    uint8_t keys_arg;  /* argument of the rule: see keys.def */
     uint8_t kind;      /* enum command_kind */
-    uint8_t fanout;    /* enum fanout: to which nodes of a cluster it goes */
-    uint8_t join;      /* enum join: how their replies become one */
+    uint8_t fanout;    /* enum fanout: the nodes of a cluster that get the command */
+    uint8_t join;      /* enum join: how the replies of several nodes become one */
     uint8_t own;       /* 1 + its row in own.def; 0: a command of Redis */
-    bool is_shareable; /* may travel on a shared lane */
-    bool blocks;       /* may block in Redis: when the client goes away its lane is closed at once */
-    bool is_urgent; /* must reach a Redis that is busy or paused: its lane is opened with as few commands as possible */
-    bool pins;      /* the client keeps its private lane until it disconnects */
-    bool may_forge; /* a client can shape its reply into several frames, or its effect on the lane is unknown */
-    bool reads_keys;   /* reads keys and does nothing else; a replica may answer it: it is not SCAN or its kin */
-    bool is_pausable;  /* CLIENT PAUSE ... WRITE delays it */
-    bool in_container; /* name has a '|' */
+    bool is_shareable; /* may use a shared lane */
+    bool blocks;       /* may block in Redis: when the client closes, its lane is closed at once */
+    /*
+     * must reach Redis even if Redis is busy or paused: its lane is opened with as few commands as
+     * possible
+     */
+    bool is_urgent;
+    bool pins; /* the client keeps its private lane until it disconnects */
+    /* a client can shape its reply into several frames, or its effect on the lane is unknown */
+    bool may_forge;
+    bool reads_keys;   /* only reads keys; a replica may answer; false for SCAN and its kin */
+    bool is_pausable;  /* CLIENT PAUSE ... WRITE delays the command */
+    bool in_container; /* the name has a '|' */
     bool has_subcommands;
-    uint16_t id;   /* dense, 0 is the row of every unknown command */
-    int16_t arity; /* as COMMAND gives it: negative is "at least" */
+    uint16_t id;   /* dense; 0 is the row of all unknown commands */
+    int16_t arity; /* as in COMMAND: a negative number means "at least" */
     uint16_t flags;
     int16_t first_key, last_key, key_step;
     uint64_t categories; /* bit i: command_table_category(table, i) */
     struct command_cost cost;
 };
 
-/* MULTI, EXEC or DISCARD: what it costs is in what stands between them. */
+/* True for MULTI, EXEC and DISCARD. Their cost lies in the commands between them. */
 static inline bool command_is_bracket(const struct command *command)
 {
     return command->effect == EFFECT_MULTI || command->effect == EFFECT_EXEC || command->effect == EFFECT_DISCARD;
 }
 
-/* What one call of it costs Redis, in ns; as far as is known. Any thread. */
+/* Estimated cost of one call for Redis, in ns. Any thread. */
 static inline uint32_t command_cost_ns(const struct command *command)
 {
     return atomic_load_explicit(&command->cost.ns, memory_order_relaxed);
 }
 
-/* How many calls told that; 0: none did, it is a default by the command's flags. Any thread. */
+/* Number of calls behind the estimate; 0: a default, by the command's flags. Any thread. */
 static inline uint32_t command_cost_calls(const struct command *command)
 {
     return atomic_load_explicit(&command->cost.calls, memory_order_relaxed);

@@ -10,7 +10,7 @@
 #include "limit/command/own.h"
 #include "limit/policy/rate.h"
 
-/* What a cost is multiplied by, as the word after it says. */
+/* What the units of a line are multiplied by. */
 enum cost_per { PER_CALL, PER_KEY, PER_COST, COST_PERS };
 static const char *const cost_pers[COST_PERS] = {"", "per key", "per cost"};
 
@@ -21,7 +21,7 @@ struct cost {
     uint8_t per; /* enum cost_per */
 };
 
-/* "100", "2 per key", "1 per cost" */
+/* Parses "100", "2 per key", "1 per cost". */
 static bool parse_cost(struct slice text, struct cost *cost, char *why, size_t why_size)
 {
     struct slice word;
@@ -39,7 +39,7 @@ static bool parse_cost(struct slice text, struct cost *cost, char *why, size_t w
                    WHY_SLICE(text));
 }
 
-/* A command goes before a class of the same name: the cost is the command's. */
+/* The class of `what`. A command takes precedence over a class of the same name. */
 static const struct class *costly(struct classes *classes, const struct command_table *known, struct slice what,
                                   char *why, size_t why_size)
 {

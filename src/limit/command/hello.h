@@ -1,9 +1,9 @@
 /*
- * Parses AUTH and HELLO, strictly, as Redis does from 7.2 on: user and password, protocol version, client name. HELLO's
- * options are read from left to right before any of them takes effect; there may be one AUTH (Redis takes the last of
- * several).
+ * Parses AUTH and HELLO as strictly as Redis 7.2 and later: user and password, protocol version,
+ * client name. Options of HELLO are read from left to right, before any takes effect. Only one AUTH
+ * is allowed; Redis takes the last of several.
  *
- * Pure: nothing is allocated, all slices point into the request.
+ * Pure: nothing is allocated; all slices point into the request.
  */
 #ifndef WEIR_LIMIT_HELLO_H
 #define WEIR_LIMIT_HELLO_H
@@ -24,17 +24,18 @@ struct hello {
 };
 
 /*
- * `request` is a whole multibulk request that request_scan has accepted. False: `error` (HELLO_ERROR_ROOM bytes) is
- * what Redis would answer, "ERR ..." without the '-'; it may contain bytes of the request.
+ * `request` is a whole multibulk request that request_scan has accepted. False: `error`
+ * (HELLO_ERROR_ROOM bytes) is the error that Redis would return, "ERR ..." without the '-'. The
+ * error may contain bytes of the request.
  */
 #define HELLO_ERROR_ROOM 256
 __attribute__((warn_unused_result)) bool hello_read(struct hello *hello, struct slice request, char *error);
 __attribute__((warn_unused_result)) bool hello_read_auth(struct hello *hello, struct slice request, char *error);
 
-/* Does this HELLO say who the client is, before anything for which every version of Redis refuses it? */
+/* True if this HELLO has an AUTH before any part that every version of Redis refuses. */
 bool hello_logs_in(struct slice request);
 
-/* Is it a client name as Redis wants it, of printable characters only? */
+/* True if the name has only printable characters and no spaces, as Redis requires. */
 bool hello_is_name(struct slice name);
 #define HELLO_BAD_NAME "ERR Client names cannot contain spaces, newlines or special characters."
 

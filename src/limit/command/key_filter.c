@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 
-/* Not secret: a client that makes its own keys collide makes itself wait. */
+/* Not secret: a client that makes its own keys collide delays only itself. */
 static const struct hash_key hash_key = {0, 0};
 
 static void set(uint64_t *words, uint64_t hash)

@@ -1,8 +1,9 @@
 /*
  * Finds keys: a rule turns a request into a layout, which says which arguments are keys.
  *
- * A layout lies within argc, whatever the request claims; arguments are read in order, never past the end of the bytes.
- * Rules agree with Redis on every request that Redis would execute; one that it refuses may be counted otherwise.
+ * A layout lies within argc, whatever the request claims. Arguments are read in order, never past
+ * the end of the bytes. Rules agree with Redis on every request that Redis would execute. A request
+ * that Redis refuses may be counted differently.
  */
 #include "limit/command/keys.h"
 
@@ -12,7 +13,10 @@
 #include "limit/command/slot.h"
 #include "resp/cursor.h"
 
-/* `count` keys, `step` arguments apart, the first of them at argument `first`; and one more at `store`, unless 0. */
+/*
+ * `count` keys, `step` arguments apart, from argument `first` on. Unless 0, argument `store` is one
+ * more key.
+ */
 struct layout {
     uint32_t first;
     uint32_t count;
@@ -22,19 +26,19 @@ struct layout {
 
 static const struct layout nothing;
 
-#define NO_STEP UINT32_MAX /* KEYS_PARTS: where the other keys are depends on the words between them */
+#define NO_STEP UINT32_MAX /* KEYS_PARTS: the words between keys decide where the next key is */
 
-/* ---- the arguments, in order; argv_walk would trust the request to be whole ---- */
+/* ---- arguments in order, without argv_walk, which needs a whole request ---- */
 
 struct args {
-    const char *at; /* the header of argument `next` */
+    const char *at; /* header of argument `next` */
     const char *end;
     uint32_t next;
     uint32_t argc;
-    bool is_cut; /* an announced argument was looked for, and is not wholly in the bytes */
+    bool is_cut; /* an announced argument was looked for and is not wholly in the bytes */
 };
 
-/* Read the header line at `at`, and go behind it. False: there is none, or it is incomplete. */
+/* Reads the header line at `at` and moves behind it. False: none, or incomplete. */
 static bool header_take(struct args *args, char type, uint64_t *number)
 {
     if (args->at == args->end || *args->at != type)
@@ -48,7 +52,7 @@ static bool header_take(struct args *args, char type, uint64_t *number)
     return true;
 }
 
-/* The next argument. False, from then on: there is none, or it is incomplete. */
+/* Returns the next argument. False, here and from then on: none, or incomplete. */
 static bool args_next(struct args *args, struct slice *arg)
 {
     uint64_t len;
@@ -67,7 +71,7 @@ static bool args_next(struct args *args, struct slice *arg)
 static struct args args_of(struct slice request, uint32_t argc)
 {
     if (request.len == 0)
-        request = SLICE(""); /* no arithmetic on NULL */
+        request = SLICE(""); /* avoids arithmetic on NULL */
     struct args args = {request.at, request.at + request.len, 0, argc, false};
     uint64_t announced;
     if (!header_take(&args, '*', &announced))
@@ -75,7 +79,7 @@ static struct args args_of(struct slice request, uint32_t argc)
     return args;
 }
 
-/* Argument `index`, which has not been passed yet. */
+/* Returns argument `index`, which must not be passed yet. */
 static bool args_at(struct args *args, uint32_t index, struct slice *arg)
 {
     assert(index >= args->next);
@@ -85,7 +89,7 @@ static bool args_at(struct args *args, uint32_t index, struct slice *arg)
     return false;
 }
 
-/* Walk over all arguments. Are they complete? */
+/* Walks over all arguments. True if all arguments are complete. */
 static bool args_are_whole(struct args *args)
 {
     struct slice arg;
@@ -96,7 +100,10 @@ static bool args_are_whole(struct args *args)
 
 /* ---- options ---- */
 
-/* How many values follow an option: a value may well be called STORE. No two commands differ about a name. */
+/*
+ * Number of values that follow an option: a value may itself be the word STORE. No two commands
+ * differ about an option.
+ */
 static uint32_t values_of(struct slice option)
 {
     static const struct {
@@ -112,7 +119,7 @@ static uint32_t values_of(struct slice option)
     return 0;
 }
 
-/* The option at *index, which then is the index of the next one. */
+/* Returns the option at *index, and moves *index to the next option. */
 static bool option_next(struct args *args, uint32_t *index, struct slice *option)
 {
     if (*index >= args->argc || !args_at(args, *index, option))
@@ -121,7 +128,7 @@ static bool option_next(struct args *args, uint32_t *index, struct slice *option
     return true;
 }
 
-/* The index of what follows the option `name`; 0: it was not seen. */
+/* Index of the argument after the option `name`; 0: not seen. */
 static uint32_t after_option(struct args *args, uint32_t index, struct slice name)
 {
     struct slice option;
@@ -215,7 +222,9 @@ static struct layout parts(const struct command *command, struct args *args)
     return layout;
 }
 
-/* Without KEYS in the bytes it may still be a list, not a single key. */
+/*
+ * An empty key means a list after KEYS. Without KEYS in a truncated request the keys are unknown.
+ */
 static struct layout migrate(const struct command *command, struct args *args)
 {
     struct slice key;
@@ -236,15 +245,15 @@ static struct layout (*const rules[])(const struct command *command, struct args
     [KEYS_PARTS] = parts,          [KEYS_NAMED] = named,
 };
 
-/* Of what has a slot: keys, or channels in the place of keys. */
+/* The layout of what has a slot: keys, or channels instead of keys. */
 static struct layout slotted(const struct command *command, struct args *args)
 {
     return command->keys == KEYS_CHANNELS ? by_position(command, args) : rules[command->keys](command, args);
 }
 
-/* ---- what is out of sight ---- */
+/* ---- truncated requests ---- */
 
-/* The most keys there can be, whatever the missing arguments are. */
+/* The largest possible number of keys, whatever the missing arguments are. */
 static uint32_t at_most(const struct command *command, uint32_t argc)
 {
     uint32_t behind = argc > command->keys_arg + UINT32_C(1) ? argc - command->keys_arg - 1 : 0;
@@ -304,7 +313,7 @@ enum keys_sight keys_block(const struct command *command, struct slice request, 
     return args.is_cut ? KEYS_HIDDEN : KEYS_ABSENT;
 }
 
-/* ---- what others ask ---- */
+/* ---- interface ---- */
 
 struct keys_how keys_how(struct slice name)
 {
@@ -348,11 +357,11 @@ static bool is_key(const struct layout *layout, uint32_t index)
     return index >= layout->first && behind % layout->step == 0 && behind / layout->step < layout->count;
 }
 
-/* A walk over the keys; args_of(request) and slotted() as it begins. */
+/* A walk over the keys. walk_of starts the walk with args_of(request) and slotted(). */
 struct key_walk {
     struct args args;
     struct layout layout;
-    uint32_t left; /* keys */
+    uint32_t left; /* number of keys not reached yet */
     bool may_hide;
 };
 
@@ -366,7 +375,7 @@ static struct key_walk walk_of(const struct command *command, struct slice reque
     return walk;
 }
 
-/* The next key. False: there is none in the request; `left` then says how many are missing. */
+/* Returns the next key. False: none in the request; `left` is then the number of missing keys. */
 static bool walk_next(struct key_walk *walk, struct slice *key)
 {
     while (walk->left > 0 && args_next(&walk->args, key)) {

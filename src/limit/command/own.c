@@ -39,9 +39,12 @@ const struct own *own_find(struct slice name)
     return NULL;
 }
 
-/* ---- what a call counts for ---- */
+/* ---- units of a call ---- */
 
-/* As redis-cell parses numbers: a sign or leading zeros are allowed. Anything else, and less than 1, counts as 1. */
+/*
+ * Parses as redis-cell does: a sign and leading zeros are allowed. Any other text, and less than 1,
+ * counts as 1.
+ */
 static uint64_t units_of(struct slice text)
 {
     uint64_t units = 0;
@@ -62,7 +65,7 @@ static void skip(struct argv_walk *walk, int n)
         n--;
 }
 
-/* Behind the arguments that must be there. */
+/* The quantity stands behind the mandatory arguments. */
 static uint64_t quantity_of(const struct own *own, struct argv_walk *walk)
 {
     struct slice word;
@@ -70,13 +73,18 @@ static uint64_t quantity_of(const struct own *own, struct argv_walk *walk)
     return argv_next(walk, &word) ? units_of(word) : 1;
 }
 
-/* True if a call may ask about several keys, each behind the name of an algorithm, with AND between. */
+/*
+ * True if a call may name several keys, each behind the name of an algorithm, with AND in between.
+ */
 static bool asks_several(const struct own *own)
 {
     return strstr(own->arguments, "[AND ") != NULL;
 }
 
-/* Behind the key, up to the next one; of several, which is an error, the last. */
+/*
+ * The COST of one key, from its position up to the next key. Several COSTs are an error; the last
+ * one counts.
+ */
 static uint64_t cost_of(struct argv_walk *walk, bool has_parts, bool *has_more)
 {
     struct slice word;

@@ -15,7 +15,7 @@ struct named {
     uint32_t row;
 };
 
-/* FNV-1a: the same in every process. */
+/* FNV-1a: gives equal values in every process. */
 static uint64_t hash_of(struct slice name)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
@@ -35,7 +35,7 @@ static int by_hash(const void *a, const void *b)
     return memcmp(x->name.at, y->name.at, x->name.len);
 }
 
-/* In their order, each stirred into what those before it gave. */
+/* A check over all names in order: each name is mixed into the result of the names before. */
 static uint16_t check_of(const struct named *named, uint32_t n)
 {
     uint64_t all = n;
@@ -119,7 +119,7 @@ struct slice scan_cursor_print(uint64_t cursor, char out[SCAN_CURSOR_ROOM])
 
 /* ---- replies ---- */
 
-/* A bulk string, as Redis writes it: "$2\r\n17\r\n". */
+/* Takes a bulk string off the front, in Redis' form: "$2\r\n17\r\n". */
 static bool take_bulk(struct slice *rest, struct slice *bulk)
 {
     uint64_t len;

@@ -6,8 +6,9 @@
 #include "resp/argv.h"
 
 /*
- * remainders[k][byte]: of that byte with 2 + k bytes of zeros behind it, by the polynomial 0x1021. Four bytes take four
- * look-ups that do not wait for one another. A byte's remainder is the sum of those of its bits, x^(16 + 8k) and on.
+ * remainders[k][byte]: the remainder of the byte followed by 2 + k zero bytes, by the polynomial
+ * 0x1021. Four bytes take four independent look-ups. The remainder of a byte is the sum of those of
+ * its bits, x^(16 + 8k) and up.
  */
 #define BIT(byte, i, remainder) ((byte) >> (i)&1 ? (remainder) : 0)
 #define SUM(b, r0, r1, r2, r3, r4, r5, r6, r7)                                                                         \
@@ -57,9 +58,9 @@ uint16_t slot_of(struct slice key)
 
 /* ---- slot split ---- */
 
-#define SMALL_PARTS 16 /* of so few the one of a slot is looked for one by one */
+#define SMALL_PARTS 16 /* with at most this many keys, parts are searched one by one */
 
-/* Where arguments begin that are keys: header, bytes, line end. */
+/* The bytes of the arguments between the two walks: headers, texts, line ends. */
 static struct slice whole_argument(const struct argv_walk *before, const struct argv_walk *behind)
 {
     return slice_of(before->at, (size_t)(behind->at - before->at));
@@ -71,7 +72,10 @@ static uint32_t new_part(struct slot_split *split, uint16_t slot)
     return split->n_parts++;
 }
 
-/* By `by_slot`, one more than the part of each slot, once there are more than a few parts. NULL: not yet. */
+/*
+ * Finds or makes the part of the slot. by_slot: 1 + the part of each slot, for many keys; NULL:
+ * search the parts one by one.
+ */
 static uint32_t part_of(struct slot_split *split, uint32_t *by_slot, uint16_t slot)
 {
     if (by_slot != NULL) {
@@ -105,7 +109,7 @@ static void add_key(struct slot_split *split, uint32_t *by_slot, struct slice al
     in->last = at;
 }
 
-/* Keys and values, in order. The request is whole: no argument is missing. */
+/* Takes keys and values in order. The request is whole: no argument is missing. */
 static void take_keys(struct slot_split *split, uint32_t *by_slot, struct argv_walk walk)
 {
     struct slice key;

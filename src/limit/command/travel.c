@@ -1,6 +1,6 @@
 /*
- * An allow-list: a command is shareable if its row says so and no flag speaks against it. Of every other command the
- * worst is assumed.
+ * An allow-list: a command is shareable if its row says so and no flag rules it out. For every
+ * other command the worst case is assumed.
  */
 #include "limit/command/travel.h"
 
@@ -58,7 +58,7 @@ static const struct travel *find_star(struct slice name)
     return find(slice_str(star));
 }
 
-/* For commands without a row. */
+/* The worst case, for commands without a row. */
 static struct travel stranger(uint16_t flags)
 {
     return (struct travel){
@@ -70,7 +70,7 @@ static struct travel stranger(uint16_t flags)
     };
 }
 
-/* A server may have a different command of that name. */
+/* Checks the flags: a server may have a different command of that name. */
 static bool is_plain_data(uint16_t flags)
 {
     const uint16_t data = CMD_READONLY | CMD_WRITE;
@@ -91,7 +91,7 @@ struct travel travel_of(struct slice name, uint16_t flags)
     return *row;
 }
 
-/* ---- more than one node ---- */
+/* ---- several nodes ---- */
 
 static const struct {
     struct slice name;
@@ -102,7 +102,7 @@ static const struct {
 #undef ROW
 };
 
-/* Tips that begin so say where requests go, or what replies become. */
+/* Prefixes of the tips on where requests go and how replies are joined. */
 static const struct slice request_policy = SLICE("request_policy:");
 static const struct slice response_policy = SLICE("response_policy:");
 
@@ -152,7 +152,10 @@ void fanout_read_tip(struct fanout_tips *tips, struct slice tip)
         tips->has_response = read_response(policy, &tips->way.join);
 }
 
-/* A command with replies that cannot be joined goes to the home node, as a command without tips does. */
+/*
+ * A command with replies that cannot be joined goes to the default node, like a command without
+ * tips.
+ */
 struct fanout_way fanout_of(struct slice name, const struct fanout_tips *tips)
 {
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)

@@ -1,6 +1,6 @@
 /*
- * How a command travels, as far as COMMAND cannot tell: which lanes it may use, and to which nodes
- * of a cluster it goes.
+ * How a command travels, beyond what COMMAND tells: which lanes it may use, and which nodes of a
+ * cluster get it.
  */
 #ifndef WEIR_LIMIT_TRAVEL_H
 #define WEIR_LIMIT_TRAVEL_H
@@ -14,11 +14,11 @@
 #include "resp/join.h"
 
 /*
- * Which lanes a command may use: the rows of travel.def, and the rule for everything else. For command.c and its test
- * only.
+ * Which lanes a command may use: the rows of travel.def, and the rule for all other commands. For
+ * command.c and its test only.
  */
 struct travel {
-    struct slice name; /* "client|id", or "client|*" for subcommands without a row of their own */
+    struct slice name; /* "client|id", or "client|*" for subcommands without their own row */
     enum flow flow;
     enum effect effect;
     bool is_shareable;
@@ -27,14 +27,15 @@ struct travel {
     bool pins;
     bool may_forge;
     bool is_urgent;
-    bool is_pausable; /* CLIENT PAUSE ... WRITE delays it, though it is not flagged as writing */
+    bool is_pausable; /* CLIENT PAUSE ... WRITE delays the command, which has no write flag */
     bool is_control;
     bool is_handshake;
 };
 
 /*
- * For the command or subcommand of this full name: its own row, or its container's "|*". Without either, or with CMD_*
- * flags that speak against sharing, it gets a private lane and may forge.
+ * The row for the command or subcommand of this full name: its own, or the "|*" row of its
+ * container. Without either, or if its CMD_* flags rule out sharing, it gets a private lane and may
+ * forge.
  */
 struct travel travel_of(struct slice name, uint16_t flags);
 
@@ -43,16 +44,17 @@ size_t travel_count(void);
 const struct travel *travel_row(size_t i);
 
 /*
- * ---- more than one node ----
+ * ---- several nodes ----
  *
- * Which commands go to more than one node of a cluster, and how their replies become one: the rows of fanout.def, and
- * the tips of COMMAND. For command.c and control_reply.c, once for each row of a command table. Any thread.
+ * Which commands go to several nodes of a cluster, and how their replies become one: the rows of
+ * fanout.def, and the tips of COMMAND. For command.c and control_reply.c, once for each row of a
+ * command table. Any thread.
  */
 
 enum fanout {
-    FANOUT_KEYS,    /* to the slot of its keys; without keys to the home node */
+    FANOUT_KEYS,    /* to the slot of its keys; without keys to the default node */
     FANOUT_SLOTS,   /* one part for each slot of its keys */
-    FANOUT_WRITTEN, /* the same, where cross-slot = split-all */
+    FANOUT_WRITTEN, /* FANOUT_SLOTS if cross-slot = split-all */
     FANOUT_MASTERS,
     FANOUT_NODES,
     FANOUT_SCAN,
@@ -64,17 +66,17 @@ struct fanout_way {
     enum join join;
 };
 
-/* What tips say of a command: zeroed, none has been read. */
+/* The tips of COMMAND for one command; zeroed: none read. */
 struct fanout_tips {
-    bool has_request; /* one that weir follows: all_shards, all_nodes */
+    bool has_request; /* a tip that weir follows: all_shards, all_nodes */
     bool has_response;
     struct fanout_way way;
 };
 
-/* Read one of COMMAND's tips; what weir does not follow is left out. */
+/* Reads one tip of COMMAND. Tips that weir does not follow are skipped. */
 void fanout_read_tip(struct fanout_tips *tips, struct slice tip);
 
-/* For the command or subcommand of this full name. */
+/* The way of the command or subcommand of this full name. */
 struct fanout_way fanout_of(struct slice name, const struct fanout_tips *tips);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * What is counted of the clients of one worker, and how long their commands took: written by the worker, read by any
- * thread (base/count.h).
+ * Counters of the clients of one worker, and the times of their commands. The worker writes these
+ * counters; any thread reads them (base/count.h).
  *
- * Every number only grows, unless it says otherwise; the functions below give the words that metrics show.
+ * Every counter only grows, unless marked as a gauge. The functions below return the words shown in
+ * metrics.
  */
 #ifndef WEIR_LIMIT_COUNTS_H
 #define WEIR_LIMIT_COUNTS_H
@@ -20,39 +21,42 @@
 /*
  * ---- times ----
  *
- * How long commands took, as histograms. A client sees a reply only once it has been written, which
- * happens for all replies of a turn together. Until then the commands answered in this turn wait in
- * `struct answered`; commands with the same times are one entry.
+ * The times of commands, as histograms. A client sees a reply only once it is written, and all
+ * replies of an iteration are written together. Until then the commands answered in this iteration
+ * wait in `struct answered`. Commands with equal times share one entry.
  */
 
 struct times {
-    struct histo request;  /* from when a command is the next of its client until its reply has been written */
-    struct histo upstream; /* the part between sending it to Redis and the reply */
-    struct histo overhead; /* request - upstream - delay - share: weir's own time */
-    struct histo delay;    /* how long limits made commands wait; only of commands that had to */
-    struct histo held;     /* `request` of those that had to ... */
-    struct histo released; /* ... and the same without the wait: request - held + released is what is not deliberate */
-    struct histo share;    /* how long clients waited for their fair share; only where they had to */
+    /* from the time a command is the next of its client until its reply is written */
+    struct histo request;
+    struct histo upstream; /* from sending the command to Redis until the reply arrives */
+    struct histo overhead; /* weir's own time: request - upstream - delay - share */
+    struct histo delay;    /* wait for limits; only of commands that waited */
+    struct histo held;     /* `request` of commands that waited for limits */
+    /* `held` without that wait: request - held + released is the unintended time */
+    struct histo released;
+    struct histo share; /* wait of clients for their fair share; only of those that waited */
 };
 
-#define ANSWERED_MAX 256 /* entries; when there are more in one turn, times end with the reply's arrival */
+/* entries; with more in one iteration, times end at the arrival of the reply */
+#define ANSWERED_MAX 256
 
 struct answered {
     unsigned n;
     struct timed {
-        uint64_t arrived_ns;  /* since when it was the next of its client */
-        uint64_t sent_ns;     /* to Redis; 0: answered by weir */
+        uint64_t arrived_ns;  /* when the command became the next of its client */
+        uint64_t sent_ns;     /* when the request was sent; 0: answered by weir */
         uint64_t answered_ns; /* when the reply arrived */
-        uint32_t waited_us;   /* how long limits made it wait */
-        uint32_t share_us;    /* how long it waited for its fair share */
-        uint32_t n;           /* how many commands with these times */
+        uint32_t waited_us;   /* wait for limits */
+        uint32_t share_us;    /* wait for the fair share */
+        uint32_t n;           /* number of commands with these times */
     } entries[ANSWERED_MAX];
 };
 
-/* Add all entries to the histograms, with now_ns as the time at which they were written; then there are none. */
+/* Adds all entries to the histograms, with now_ns as the time of the write, and clears them. */
 void answered_count(struct answered *answered, struct times *times, uint64_t now_ns);
 
-/* timed->n commands have been answered; their replies have not been written yet. */
+/* Adds timed->n commands that are answered and have replies not yet written. */
 static inline void answered_add(struct answered *answered, struct times *times, const struct timed *timed)
 {
     struct timed *last = answered->n > 0 ? &answered->entries[answered->n - 1] : NULL;
@@ -67,21 +71,22 @@ static inline void answered_add(struct answered *answered, struct times *times, 
     answered->entries[answered->n++] = *timed;
 }
 
-/* All replies have been written at written_ns. */
+/* All replies were written at written_ns. */
 static inline void answered_written(struct answered *answered, struct times *times, uint64_t written_ns)
 {
     if (answered->n > 0)
         answered_count(answered, times, written_ns);
 }
 
-/* What became of a command. */
+/* The result of a command. */
 enum counted_result {
     RESULT_FORWARDED,
     RESULT_THROTTLED, /* refused by a limit */
     RESULT_DELAYED,   /* forwarded after a limit had delayed it */
-    RESULT_SHADOW,    /* forwarded, though a limit in shadow mode would have refused it */
+    RESULT_SHADOW,    /* forwarded, but a limit in shadow mode would have refused it */
     RESULT_LOCAL,     /* answered by weir */
-    RESULT_ERROR,     /* answered with an error other than a limit's: upstream away, unknown command ... */
+    /* answered with an error other than a limit's: upstream away, unknown command ... */
+    RESULT_ERROR,
     RESULT_COUNT
 };
 
@@ -91,8 +96,8 @@ enum rejection {
     REJECTED_RATE,
     REJECTED_MEMORY,
     REJECTED_TLS,
-    REJECTED_UNAUTHENTICATED, /* too many of its address are not bound yet */
-    REJECTED_NO_ADDRESS,      /* over TCP, and the system did not tell the peer's address */
+    REJECTED_UNAUTHENTICATED, /* too many connections of its address are not bound yet */
+    REJECTED_NO_ADDRESS,      /* over TCP, and the system does not report the peer's address */
     REJECTED_COUNT
 };
 
@@ -101,11 +106,11 @@ enum ending_reason {
     CLOSED_BY_CLIENT,
     CLOSED_UPSTREAM, /* its lane was lost, or Redis no longer accepts its login */
     CLOSED_PROTOCOL,
-    CLOSED_BUFFER, /* output-limit: it did not read its replies */
+    CLOSED_BUFFER, /* output-limit: the client did not read its replies */
     CLOSED_LIMIT,
     CLOSED_PROXY,     /* no valid PROXY header, or from an address that may not send one */
     CLOSED_IDLE,      /* idle-timeout */
-    CLOSED_KICKED,    /* by an operator */
+    CLOSED_KICKED,    /* LIMIT KICK of an operator */
     CLOSED_REQUEST,   /* request-timeout */
     CLOSED_HANDSHAKE, /* handshake-timeout, or the handshake failed */
     CLOSED_DRAIN,     /* weir stops */
@@ -113,40 +118,49 @@ enum ending_reason {
     CLOSED_COUNT
 };
 
-/* What an outage of the upstream, or a change of its master, has done to requests. */
+/* The effects on requests of an upstream outage or a change of master. */
 enum outage_fate {
-    FATE_WAITED,  /* requests that began to wait for a connection */
-    FATE_REFUSED, /* requests that were answered by an error, or closed their connection, as none could be had in time */
-    FATE_AGAIN,   /* requests that were sent again, as Redis had not run them */
-    FATE_LOST,    /* connections that were closed with requests in flight */
+    FATE_WAITED, /* requests that began to wait for a connection */
+    /* requests answered by an error, or closed with their connection: no lane in time */
+    FATE_REFUSED,
+    FATE_AGAIN, /* requests sent again, since Redis had not run them */
+    FATE_LOST,  /* connections closed with requests in flight */
     FATE_COUNT
 };
 
-#define COUNTED_LISTENERS 17 /* the first 16, and one for all others together */
+#define COUNTED_LISTENERS 17 /* the first 16, and one for all further listeners */
 #define COUNTED_OWN 64       /* at least the rows of own.def */
 
 struct listener_counts {
     _Atomic uint64_t accepted;
     _Atomic uint64_t accept_errors; /* accept failed for lack of descriptors */
     _Atomic uint64_t rejected[REJECTED_COUNT];
-    _Atomic uint64_t closed[CLOSED_COUNT]; /* not those rejected before they were clients: rejection_is_early */
+    /* without connections rejected before they were clients: rejection_is_early */
+    _Atomic uint64_t closed[CLOSED_COUNT];
 };
 
 struct counts {
     _Atomic uint64_t commands[COMMAND_KINDS][RESULT_COUNT];
     struct listener_counts listeners[COUNTED_LISTENERS];
-    _Atomic uint64_t own[COUNTED_OWN][2]; /* weir's own commands, by row of own.def: answered, refused with an error */
+    /* weir's own commands, by row of own.def: answered, refused with an error */
+    _Atomic uint64_t own[COUNTED_OWN][2];
     _Atomic uint64_t protocol_errors[ERR_COUNT];
     _Atomic uint64_t fates[FATE_COUNT];
-    _Atomic uint64_t stalled; /* a gauge: clients that are not read from because memory is short */
+    _Atomic uint64_t stalled; /* a gauge: clients that weir does not read, since memory is short */
     struct times times;
 };
 
-/* "forwarded" ...; "maxclients" ...; "client" ...; "inline" ..., NULL for an error that is not of the protocol. */
+/*
+ * The words in metrics: "forwarded" ...; "maxclients" ...; "client" ...; "inline" ..., or NULL if
+ * the error is not one of the protocol.
+ */
 const char *counted_result_name(enum counted_result result);
 const char *rejection_name(enum rejection rejection);
 
-/* True if a connection rejected so never was a client, so that its end is not counted in `closed`. */
+/*
+ * True if a connection rejected for that reason never was a client. Its close is not counted in
+ * `closed`.
+ */
 bool rejection_is_early(enum rejection rejection);
 
 const char *ending_reason_name(enum ending_reason reason);

@@ -62,7 +62,10 @@ static void end_second(struct demand *block, bool has_builtins, uint32_t ended, 
         end_second_of(&block->classes[i], n[i], ended, next);
 }
 
-/* Whoever comes first in a second ends the one before. A worker whose clock was read a little earlier counts in it. */
+/*
+ * Moves the block to `second`. The first thread in a second ends the previous one. A worker with a
+ * slightly older clock counts in the new second.
+ */
 static void move_to(struct demand *block, bool has_builtins, uint32_t second)
 {
     uint32_t ended = read_word(&block->second);
@@ -107,7 +110,7 @@ void demand_add(_Atomic(struct demand *) *first, uint16_t mask, uint32_t n, uint
     }
 }
 
-/* What came in the current second. */
+/* Commands in the current second. */
 static uint32_t now_of(const struct demand *first, const struct demand *block, unsigned i)
 {
     uint32_t n = read_word(&block->classes[i].now);
@@ -129,7 +132,8 @@ struct peaks demand_peaks(struct demand *first, unsigned class_index)
     peaks.of[PEAK_1S] = larger(read_word(&class->peaks[PEAK_1S]), now);
     for (unsigned i = PEAK_10S; i < PEAKS; i++) {
         uint32_t peak = larger(read_word(&class->peaks[i]), plus(read_word(&class->sum[i - 1]), now));
-        peaks.of[i] = larger(peak, peaks.of[i - 1]); /* read while a second ends they may not agree */
+        /* read during the end of a second, the words may disagree */
+        peaks.of[i] = larger(peak, peaks.of[i - 1]);
     }
     if (peaks.of[PEAK_1S] == 0)
         peaks = (struct peaks){{0}};

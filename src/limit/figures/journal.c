@@ -1,6 +1,6 @@
 /*
- * Rows in no order: an event is found by its id, the newest having the greatest, and a new one takes the place of the
- * oldest of its part.
+ * Rows in no order. The newest event has the greatest id, and a new event replaces the oldest of
+ * its part.
  */
 #include "limit/figures/journal.h"
 
@@ -20,8 +20,8 @@
 enum part { PART_OF_ORDERS, PART_OF_LIMITS, PART_OF_WEIR, PARTS };
 
 struct row {
-    uint64_t about;             /* a hash of kind and what it is about */
-    struct journal_event event; /* count 0: none is here */
+    uint64_t about;             /* a hash of the kind and of `about` */
+    struct journal_event event; /* count 0: free row */
 };
 
 struct journal {
@@ -32,7 +32,7 @@ struct journal {
 
 _Static_assert(PARTS *JOURNAL_ROOM == JOURNAL_EVENTS, "each part has its room");
 
-/* Kinds that are no orders. */
+/* The kinds that are not admin commands. */
 static const struct {
     const char *kind;
     enum part part;
@@ -64,7 +64,7 @@ void journal_free(struct journal *journal)
     free(journal);
 }
 
-/* FNV-1a: two events that it takes for one lose an operator a line. */
+/* FNV-1a. A collision merges two events, and costs the operator one line. */
 static uint64_t hash(uint64_t sum, const char *text)
 {
     for (; *text; text++)
@@ -72,7 +72,7 @@ static uint64_t hash(uint64_t sum, const char *text)
     return (sum ^ 0xff) * UINT64_C(0x100000001b3);
 }
 
-/* Where it is already, or else where it belongs. */
+/* The row of that event; otherwise the row it should replace. */
 static struct row *place(struct row *rows, uint64_t about)
 {
     struct row *oldest = rows;

@@ -1,13 +1,11 @@
 /*
- * The last events that an operator should know of, for LIMIT LOG: limits that refuse, orders and reloads, what
- * becomes of upstreams and of weir itself.
+ * The latest events for operators, for LIMIT LOG: limits that refuse, admin commands and reloads,
+ * and changes of upstreams and of weir itself.
  *
- * Three kinds of events have room of their own, so that what happens all day does not push out what somebody has
- * ordered.
- * An event that is there already, of the same kind and about the same, is not added again: it is counted, and becomes
- * the
- * newest. Any thread; a mutex inside, held while an event is copied. Memory is fixed, about 250 KB. For rare events,
- * not for every refusal.
+ * Three kinds of events have separate room: frequent events do not push out admin commands. An
+ * event with the kind and topic of an earlier one is not added again. The earlier event is counted
+ * once more, and becomes the newest. Any thread; a mutex inside, held while an event is copied.
+ * Memory is fixed, about 250 KB. For rare events, not for every refusal.
  */
 #ifndef WEIR_LIMIT_JOURNAL_H
 #define WEIR_LIMIT_JOURNAL_H
@@ -17,7 +15,8 @@
 
 #include "base/log.h"
 
-#define JOURNAL_ROOM 128 /* events: of limits; of orders; of upstreams and weir itself */
+/* events of each kind: limits; admin commands; upstreams and weir itself */
+#define JOURNAL_ROOM 128
 #define JOURNAL_EVENTS (3 * JOURNAL_ROOM)
 #define JOURNAL_KIND_MAX 31
 #define JOURNAL_TEXT_MAX 511
@@ -25,34 +24,37 @@
 struct journal;
 
 struct journal_event {
-    uint64_t id;            /* 0, 1, 2 ...; missing ones have been overwritten, or have happened again since */
-    uint64_t unix_ms;       /* when it happened last */
-    uint64_t first_unix_ms; /* and first */
-    uint64_t count;         /* how often */
+    uint64_t id;            /* 0, 1, 2 ...; missing ids were overwritten, or have recurred since */
+    uint64_t unix_ms;       /* last occurrence */
+    uint64_t first_unix_ms; /* first occurrence */
+    uint64_t count;         /* number of occurrences */
     char kind[JOURNAL_KIND_MAX + 1];
-    char text[JOURNAL_TEXT_MAX + 1]; /* of the last time */
+    char text[JOURNAL_TEXT_MAX + 1]; /* of the last occurrence */
 };
 
-/* Never fails: out of memory ends the process. */
+/* Aborts the process if memory is out. */
 struct journal *journal_new(void);
 void journal_free(struct journal *journal);
 
 /*
- * Add an event that happened at unix_ms: `kind` is one word, `format` printf's. Longer texts are cut, control
- * characters become '?'. What it is about is its text.
+ * Adds an event of time unix_ms. `kind` is one word; `format` is as for printf. Longer texts are
+ * cut, and control characters become '?'. Events of equal kind and text are one event.
  */
 __attribute__((format(printf, 4, 5))) void journal_add(struct journal *journal, uint64_t unix_ms, const char *kind,
                                                        const char *format, ...);
 
-/* The same where the text says more than what it is about, as numbers that are others each time. */
+/*
+ * journal_add for texts that differ each time, for example by numbers. Events of equal kind and
+ * `about` are one event.
+ */
 void journal_add_about(struct journal *journal, uint64_t unix_ms, const char *kind, const char *about,
                        const char *text);
 
-/* Log a line, and add it as an event of this moment; printf's format. */
+/* Logs a line and adds it as an event of this moment. `format` is as for printf. */
 __attribute__((format(printf, 4, 5))) void journal_log(struct journal *journal, enum log_level level, const char *kind,
                                                        const char *format, ...);
 
-/* Copy the newest events, newest first, at most `max`; returns how many. */
+/* Copies the newest events, newest first, at most `max`. Returns how many. */
 size_t journal_last(struct journal *journal, struct journal_event *out, size_t max);
 
 #endif

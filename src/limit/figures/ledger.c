@@ -15,14 +15,14 @@
 #define TABLE_SIZE (2 * LEDGER_POLICIES_MAX)
 #define NOWHERE SLOT_NOWHERE
 
-/* Of one record. */
+/* One limit of a policy. */
 struct entry {
     char line[LINE_MAX + 1];
     uint8_t scope;
     uint16_t position;
     uint16_t slot;
-    uint16_t departures; /* first slot of its departure's words; NOWHERE: it never needed them */
-    uint16_t next;       /* id plus one of the record's next entry; 0: none */
+    uint16_t departures; /* first index of its departure's words; NOWHERE: never needed */
+    uint16_t next;       /* 1 + id of the next entry of the policy; 0: none */
 };
 
 struct ledger {
@@ -30,10 +30,11 @@ struct ledger {
     size_t n_records;
     struct entry *entries; /* by id */
     size_t n_entries;
-    uint16_t first[LEDGER_POLICIES_MAX]; /* by number of a record: as entry.next */
-    uint16_t table[TABLE_SIZE];          /* by hash of a record's name: number plus one; 0: free */
-    uint64_t order;                      /* of the last set of rules */
-    bool is_changed;                     /* some slot has another rate than it had */
+    /* by number of the policy: 1 + id of its first entry; 0: none */
+    uint16_t first[LEDGER_POLICIES_MAX];
+    uint16_t table[TABLE_SIZE]; /* by hash of a policy's name: its number + 1; 0: free */
+    uint64_t order;             /* of the last set of rules */
+    bool is_changed;            /* the rate of an index has changed */
 };
 
 _Static_assert(LEDGER_LIMITS_MAX < UINT16_MAX, "an id plus one fits");
@@ -60,7 +61,7 @@ void ledger_free(struct ledger *ledger)
     free(ledger);
 }
 
-/* Where the record of that name is in the table, or is to be. */
+/* The entry in the table of the policy of that name, or the free entry for it. */
 static uint16_t *spot_of(struct ledger *ledger, struct slice name)
 {
     size_t at = (size_t)hash_bytes((struct hash_key){0, 0}, name) % TABLE_SIZE;
@@ -105,7 +106,7 @@ static struct entry *find(struct ledger *ledger, const struct record *record, st
     return NULL;
 }
 
-/* Allocate n adjacent slots for that scope; the first of them. NOWHERE: there are too many. */
+/* Allocates n adjacent indexes for that scope. Returns the first; NOWHERE: too many. */
 static uint16_t add_slots(struct record *record, uint8_t scope, uint16_t n)
 {
     uint16_t first = atomic_load_explicit(&record->slots[scope], memory_order_relaxed);
@@ -139,7 +140,7 @@ static struct entry *add(struct ledger *ledger, struct record *record, struct sl
     return entry;
 }
 
-/* The slot's debts are to run out at this limit's rate, or burst, from now on. */
+/* From now on debts at that index drain at the rate and burst of this limit. */
 static void note_rate(struct ledger *ledger, const struct record *record, const struct limit *limit)
 {
     struct slot_rate *slot = &record->rates[limit->scope][limit->slot];
@@ -151,8 +152,11 @@ static void note_rate(struct ledger *ledger, const struct record *record, const 
 
 uint64_t ledger_next_order(struct ledger *ledger)
 {
-    return ledger->order +=
-           2; /* the number between is that of rates which any others replace: limit/policy/exceptions.c */
+    /*
+     * The number between is for the rates of blocks, which all other rates replace:
+     * limit/policy/exceptions.c.
+     */
+    return ledger->order += 2;
 }
 
 struct rate_table *ledger_rates(const struct record *record, enum scope scope, uint64_t order)

@@ -14,8 +14,8 @@ struct observed_one {
 };
 
 struct observed {
-    _Atomic uint64_t since_ns; /* 0: nothing has been counted */
-    pthread_mutex_t lock;      /* of what is forgotten, and of: */
+    _Atomic uint64_t since_ns; /* 0: counting has not begun */
+    pthread_mutex_t lock;      /* protects `n`, and the dropped subjects in `classes` */
     unsigned n;
     struct observed_one classes[DEMAND_CLASSES];
 };
@@ -72,7 +72,7 @@ struct slice observed_name(const struct observed *observed, unsigned class_index
     return slice_str(observed->classes[class_index].name);
 }
 
-/* ---- since when ---- */
+/* ---- start of counting ---- */
 
 uint64_t observed_seconds(const struct observed *observed, uint64_t now_ns)
 {
@@ -80,7 +80,7 @@ uint64_t observed_seconds(const struct observed *observed, uint64_t now_ns)
     return since_ns == 0 || now_ns < since_ns ? 0 : (now_ns - since_ns) / NS_PER_S;
 }
 
-/* Something is counted from now on. Any thread. */
+/* Starts the clock at the first command. Any thread. */
 static void observed_begin(struct observed *observed, uint64_t now_ns)
 {
     uint64_t none = 0;
@@ -89,9 +89,9 @@ static void observed_begin(struct observed *observed, uint64_t now_ns)
                                                 memory_order_relaxed);
 }
 
-/* ---- what is forgotten ---- */
+/* ---- dropped subjects ---- */
 
-/* By their peaks of 60 s, the largest first; a name that is there already is there once. */
+/* Keeps the names with the largest 60 s peaks, in descending order. A name occurs once. */
 static void note_name(struct observed_forgotten *forgotten, struct slice name, const struct peaks *peaks)
 {
     struct observed_name *most = forgotten->most;
@@ -136,9 +136,7 @@ void observed_copy_forgotten(struct observed *observed, unsigned class_index, st
     pthread_mutex_unlock(&observed->lock);
 }
 
-/* ---- demand plan ---- */
-
-/* ---- one plan ---- */
+/* ---- plans ---- */
 
 struct draft {
     struct demand_plan *plan;
@@ -147,7 +145,7 @@ struct draft {
     uint16_t *masks; /* by command id */
 };
 
-/* As demand_add wants it: a command that reads or writes has no bit for all. */
+/* The mask in the form of demand_add: commands that read or write have no bit for all. */
 static uint16_t counted_mask(uint16_t mask)
 {
     bool is_either = (mask & (1U << DEMAND_READ | 1U << DEMAND_WRITE)) != 0;
@@ -161,7 +159,7 @@ static void add_group(struct demand_plan *plan, uint16_t mask)
     plan->masks[plan->n_groups++] = mask;
 }
 
-/* Give each command the group of its mask. False: there are too many. */
+/* Gives each command the group of its mask. False: too many groups. */
 static bool assign_groups(const struct draft *draft)
 {
     struct demand_plan *plan = draft->plan;
@@ -180,7 +178,10 @@ static bool assign_groups(const struct draft *draft)
     return true;
 }
 
-/* Is it one that a limit on the class with these members binds when it wants to pass? See limit/policy/policy.c. */
+/*
+ * True if a limit on the class with these members binds the command when it asks to pass: see
+ * limit/policy/policy.c.
+ */
 static bool is_bound(const struct draft *draft, const bool *of, size_t id)
 {
     return of[id] && (command_table_row(members_table(draft->members), id)->flags & CMD_CONTROL) == 0;
@@ -201,7 +202,7 @@ static bool has_any(const struct draft *draft, const bool *of)
     return id < draft->plan->n_commands;
 }
 
-/* A class that would make too many groups is left out. */
+/* Observes the class, unless that makes too many groups. */
 static void observe(const struct draft *draft, const struct class *class)
 {
     const bool *of = members_of(draft->members, class);
@@ -225,7 +226,7 @@ static bool is_limited(const struct class *class, const struct limit *limits, si
     return false;
 }
 
-/* Not one that stands for itself: @slow, cmd.get. */
+/* True for the operator's own classes, not for spelled-out ones: @slow, cmd.get. */
 static bool is_operators(const struct class *class)
 {
     struct slice name = class_name(class);
@@ -242,7 +243,7 @@ void demand_plan_make(struct demand_plan *plan, struct members *members, const s
     plan->n_commands = command_table_count(members_table(members));
     plan->groups = mem_zalloc(plan->n_commands, sizeof *plan->groups);
     if (record == NULL)
-        return; /* it is only looked at, and binds nobody */
+        return; /* a set that is only examined and never binds a client */
     struct draft draft = {plan, members, record->observed, mem_zalloc(plan->n_commands, sizeof *draft.masks)};
     (void)assign_groups(&draft);
     for (size_t i = 0; i < n_classes; i++)
@@ -263,9 +264,9 @@ void demand_plan_fini(struct demand_plan *plan)
     *plan = (struct demand_plan){.n_groups = 0};
 }
 
-/* ---- what is asked for ---- */
+/* ---- counting ---- */
 
-/* The subject that those without room share is many, and says nothing of any. */
+/* Skips the overflow subject, which stands for many clients and shows nothing about any one. */
 static void tell(struct subject *subject, uint16_t mask, uint32_t n, uint64_t now_ns)
 {
     if (mask == 0)
@@ -288,7 +289,10 @@ static __attribute__((noinline)) void flush_each(struct demand_pending *pending,
     pending->touched = 0;
 }
 
-/* Mostly one command, of a subject that has been heard of in this second: a few instructions then. */
+/*
+ * Mostly one command of a subject that has already sent one in this second: then a few
+ * instructions.
+ */
 void demand_flush(struct demand_pending *pending, uint64_t now_ns)
 {
     uint64_t touched = pending->touched;

@@ -1,10 +1,9 @@
 /*
- * What is observed of the demand of a policy's subjects (limit/figures/demand.h): which classes,
- * since when, and how much the subjects asked for at most that the table has forgotten. A reload
- * changes none of it.
+ * What is observed of the peak rates of a policy's subjects (limit/figures/demand.h): the classes,
+ * the start time, and the peaks of dropped subjects. A reload changes none of these.
  *
- * Classes are added on one thread, and never taken away. What workers call has a lock of its own, which is taken inside
- * that of a shard of subjects.
+ * Classes are added on one thread, and never removed. Functions for workers take a lock of their
+ * own, inside that of a shard of subjects.
  */
 #ifndef WEIR_LIMIT_OBSERVED_H
 #define WEIR_LIMIT_OBSERVED_H
@@ -20,8 +19,8 @@
 #include "limit/policy/limit.h"
 #include "limit/subject.h"
 
-#define OBSERVED_NAMES 3     /* of the forgotten subjects that asked for most */
-#define OBSERVED_NAME_MAX 64 /* longer ones are cut */
+#define OBSERVED_NAMES 3     /* dropped subjects with the largest peaks */
+#define OBSERVED_NAME_MAX 64 /* longer names are cut */
 
 struct observed;
 
@@ -31,75 +30,87 @@ struct observed_name {
     struct peaks peaks;
 };
 
-/* Those of one class that have been forgotten: a copy. */
+/* The dropped subjects of one class: a copy. */
 struct observed_forgotten {
-    struct population population; /* to be freed with population_fini */
+    struct population population; /* freed with population_fini */
     struct observed_name most[OBSERVED_NAMES];
     size_t n_most;
 };
 
-/* With the classes of enum demand_builtin. Never fails: out of memory ends the process. */
+/* Makes an object with the classes of enum demand_builtin. Aborts the process if memory is out. */
 struct observed *observed_new(void);
 void observed_free(struct observed *observed);
 
-/* The index of the class of that name, entered if need be; DEMAND_CLASSES: there are so many already. */
+/* Index of the class of that name, added if missing. DEMAND_CLASSES: no room for another class. */
 unsigned observed_class(struct observed *observed, struct slice name);
 
 unsigned observed_count(const struct observed *observed);
 struct slice observed_name(const struct observed *observed, unsigned class_index);
 
-/* For how many whole seconds something has been counted; 0: nothing yet. Any thread. */
+/* Whole seconds since counting began; 0: not begun. Any thread. */
 uint64_t observed_seconds(const struct observed *observed, uint64_t now_ns);
 
-/* A subject of that name with that demand is forgotten. Any thread. */
+/* Adds the peaks of a dropped subject. Any thread. */
 void observed_forget(struct observed *observed, struct slice name, struct demand *demand);
 
-/* Those of that class that have been forgotten. */
+/* Copies the dropped subjects of that class. */
 void observed_copy_forgotten(struct observed *observed, unsigned class_index, struct observed_forgotten *out);
 
 /*
  * ---- plans ----
  *
- * Which classes of commands are observed of a policy's subjects, and to which of them each command belongs: all, read
- * and write, those that its limits name, and the operator's own. Commands of class control, which no limit refuses,
- * belong to none; classes that hold nothing else are left out, and so are more than DEMAND_CLASSES.
+ * Which classes of commands are observed of a policy's subjects, and the classes of each command.
+ * Observed are all, read, write, the classes of its limits, and the operator's own classes.
+ * Commands of class control, which no limit refuses, are in none of them. A class with only such
+ * commands is left out. So is every class beyond DEMAND_CLASSES.
  *
- * Commands that belong to the same classes are a group. There are few, so a command is counted in one word, that of its
- * group, and what is in those words goes to its subject once for each read (struct demand_pending).
+ * Commands in the same classes form a group. Groups are few. A command is counted in the one word
+ * of its group, and these words are added to the subject once a read (struct demand_pending).
  */
 
 #define DEMAND_GROUPS 64 /* a set of groups is one word */
 
-/* Of one policy, bound to one command table; then immutable. Zeroed before it is made. */
+/*
+ * The plan of one policy, bound to one command table; then immutable. Zeroed before
+ * demand_plan_make.
+ */
 struct demand_plan {
-    uint8_t *groups; /* by command id: its group. A command of a newer table is as good as unknown: row 0 */
+    /* by command id: its group. A command of a newer table counts as unknown: row 0 */
+    uint8_t *groups;
     size_t n_commands;
     unsigned n_groups;
-    uint16_t masks
-        [DEMAND_GROUPS]; /* the classes of each group, by their index in limit/figures/observed.h, for demand_add */
-    uint8_t alone[DEMAND_GROUPS]; /* the one class of the first block that this is; DEMAND_BLOCK: it is not one */
+    /* by group: its classes, as indexes in limit/figures/observed.h, for demand_add */
+    uint16_t masks[DEMAND_GROUPS];
+    /* by group: its only class, if that is in the first block; otherwise DEMAND_BLOCK */
+    uint8_t alone[DEMAND_GROUPS];
 };
 
-/* Make the plan for the subjects of a record that have these limits. Never fails: out of memory ends the process. */
+/*
+ * Makes the plan for the subjects with these counters and limits. Aborts the process if memory is
+ * out.
+ */
 void demand_plan_make(struct demand_plan *plan, struct members *members, const struct record *record,
                       const struct limit *limits, size_t n_limits);
 void demand_plan_fini(struct demand_plan *plan);
 
-/* What one client has asked for since it was last told its subject: one for each worker. Zeroed at the start. */
+/*
+ * Commands of one client that are not yet added to its subject: one object for each worker. Zeroed
+ * at the start.
+ */
 struct demand_pending {
     const struct demand_plan *plan;
     struct subject *subject;
-    uint64_t touched; /* groups whose count is not 0 */
+    uint64_t touched; /* groups with a count other than 0 */
     uint32_t counts[DEMAND_GROUPS];
 };
 
-/* Something is pending: tell the subject, which is still held. */
+/* Adds pending commands to the subject. There are some, and the subject is still referenced. */
 void demand_flush(struct demand_pending *pending, uint64_t now_ns);
 
-/* Nothing of it is told. */
+/* Discards pending commands. */
 void demand_drop(struct demand_pending *pending);
 
-/* What is noted from now on is asked by this subject, which has the plan's record. */
+/* Commands noted from now on belong to this subject, which has the counters of the plan. */
 static inline void demand_begin(struct demand_pending *pending, struct subject *subject, const struct demand_plan *plan,
                                 uint64_t now_ns)
 {
@@ -114,7 +125,7 @@ static inline unsigned demand_group(const struct demand_plan *plan, const struct
     return plan->groups[command->id < plan->n_commands ? command->id : 0];
 }
 
-/* It has asked for n of this command. */
+/* Notes n requests for this command. */
 static inline void demand_note(struct demand_pending *pending, const struct command *command, uint32_t n)
 {
     unsigned group = demand_group(pending->plan, command);
@@ -122,7 +133,7 @@ static inline void demand_note(struct demand_pending *pending, const struct comm
     pending->touched |= UINT64_C(1) << group;
 }
 
-/* The same at once, for another subject than the one whose requests are being taken. */
+/* Adds a command at once, for a subject other than the one in `pending`. */
 void demand_tell(struct subject *subject, const struct demand_plan *plan, const struct command *command,
                  uint64_t now_ns);
 

@@ -1,6 +1,4 @@
-/*
- * A ring: the entry with number `id` is at id % room, and the newest `n` of them are there.
- */
+/* A ring of the newest `n` entries. The entry with number `id` is at id % room. */
 #include "limit/figures/slowlog.h"
 
 #include <pthread.h>
@@ -11,7 +9,7 @@
 struct slowlog {
     pthread_mutex_t lock;
     uint64_t next_id;
-    struct slow_entry *entries; /* NULL when there is no room */
+    struct slow_entry *entries; /* NULL: no room */
     size_t room;
     size_t n;
 };

@@ -5,17 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- population ---- */
+/* ---- distribution ---- */
 
 #define STEP_BITS 4
 #define STEPS (1U << STEP_BITS) /* in an octave */
-#define PEAK_BITS 10            /* of a key: 32 octaves, and one bit */
+#define PEAK_BITS 10            /* of a key: 32 octaves, plus one bit */
 #define PEAK_MASK ((1U << PEAK_BITS) - 1)
-#define IN_USE (1U << (PEAKS * PEAK_BITS)) /* a key is not 0 */
+#define IN_USE (1U << (PEAKS * PEAK_BITS)) /* makes every key other than 0 */
 #define CELLS_FIRST 64
 #define COARSE_MOST STEP_BITS
 
-/* ---- steps: of the numbers of an octave those with the same first five bits; peaks are 1 or more ---- */
+/*
+ * ---- steps: numbers of an octave with equal first five bits share one; peaks are 1 or more ----
+ */
 
 static unsigned step_of(uint32_t n)
 {
@@ -75,7 +77,7 @@ static void put(struct population *p, uint32_t key, uint32_t n)
     cell->subjects = cell->subjects < UINT32_MAX - n ? cell->subjects + n : UINT32_MAX;
 }
 
-/* False: out of memory, and nothing has changed. */
+/* False: out of memory; nothing has changed. */
 static bool rebuild(struct population *p, size_t n_cells, unsigned coarse)
 {
     struct population_cell *cells = calloc(n_cells, sizeof *cells);
@@ -98,7 +100,7 @@ static bool rebuild(struct population *p, size_t n_cells, unsigned coarse)
     return true;
 }
 
-/* Room for one cell more: the table is three quarters full at most. */
+/* Makes room for one more cell: the table is at most three quarters full. */
 static bool make_room(struct population *p)
 {
     while (p->cells == NULL || (p->used + 1) * 4 > p->n_cells * 3) {
@@ -182,15 +184,18 @@ struct peaks population_lower(const struct population *p, const struct populatio
 }
 
 #define HEADROOM 1.2
-#define HUNDRED 100  /* of so many subjects, one may be limited; */
-#define GAP_SHARE 10 /* ... or, above a gap, one of so many */
+#define HUNDRED 100  /* one in this many subjects may be limited */
+#define GAP_SHARE 10 /* above a gap, one in this many may be */
 
-/* Numbers on a logarithmic scale, for the largest few of many: 1/32 apart, so that rounding up adds 3 % at most. */
+/*
+ * Marks: numbers on a logarithmic scale with 32 steps to an octave. Rounding up adds 3 % at most.
+ * Marks find the largest few of many numbers.
+ */
 #define MARK_STEPS 32
 #define MARKS (64 * MARK_STEPS)
-#define GAP_MARKS (2 * MARK_STEPS) /* four times as much */
-#define GAP_RATE 3600              /* commands an hour ... */
-#define GAP_BURST 60               /* ... and of a burst: the least above a gap */
+#define GAP_MARKS (2 * MARK_STEPS) /* a factor of four */
+#define GAP_RATE 3600              /* least rate above a gap, in commands an hour: one a second */
+#define GAP_BURST 60               /* least burst above a gap, in commands */
 
 bool suggestion_has_enough(uint64_t subjects, uint64_t observed_s)
 {
@@ -207,7 +212,7 @@ static double per_s(const struct suggestion *suggestion)
     return (double)suggestion->count / suggestion->period_s;
 }
 
-/* ---- what a subject needs ---- */
+/* ---- needs of one subject ---- */
 
 static double needed_rate(const struct peaks *peaks, uint64_t observed_s)
 {
@@ -216,8 +221,8 @@ static double needed_rate(const struct peaks *peaks, uint64_t observed_s)
 }
 
 /*
- * What two halves of `half` commands each, that take `seconds` each, need at that rate. Their first and last second may
- * be no more than an instant each.
+ * The burst for two adjacent windows of `half` commands each, where each half takes `seconds`. The
+ * first and last second may be no more than an instant each.
  */
 static double pair(double half, double seconds, double rate)
 {
@@ -234,17 +239,17 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/* At a rate that its 60 s peak does not exceed. */
+/* The burst that the peaks need. The 60 s peak must not exceed `rate`. */
 static double needed_burst(const struct peaks *peaks, double rate)
 {
     double p1 = peak(peaks, PEAK_1S);
     double p10 = peak(peaks, PEAK_10S);
     double p60 = peak(peaks, PEAK_60S);
-    double seconds = smaller(p10 / p1, 10); /* that the largest 10 s take, if they come as fast as can be; ... */
+    double seconds = smaller(p10 / p1, 10); /* time of the 10 s peak at the fastest pace */
     double tens = (double)(uint64_t)(p60 / p10);
     double rest = p60 / p10 - tens;
     double minute = rest > 0 ? 10 * tens + rest * seconds : 10 * (tens - 1) + seconds;
-    minute = smaller(minute, 60); /* ... and the largest 60 s */
+    minute = smaller(minute, 60); /* time of the 60 s peak at the fastest pace */
     return larger(pair(p1, 1, rate), larger(pair(p10, seconds, rate), pair(p60, minute, rate)));
 }
 
@@ -273,9 +278,9 @@ bool suggestion_limits(const struct suggestion *suggestion, const struct peaks *
     return suggestion_excess(suggestion, peaks, &which) > 1;
 }
 
-/* ---- what the ordinary need ---- */
+/* ---- needs of ordinary subjects ---- */
 
-/* How many subjects need so much; those that need more than can be given are in the last. */
+/* Number of subjects by need. Subjects that cannot be satisfied are in the last mark. */
 struct marks {
     uint64_t subjects[MARKS];
 };
@@ -294,20 +299,20 @@ static double upper_of_mark(unsigned mark)
     return (double)(UINT64_C(1) << mark / MARK_STEPS) * (1 + (mark % MARK_STEPS + 1.0) / MARK_STEPS);
 }
 
-/* How many subjects may be above a gap. */
+/* Largest number of subjects above a gap. */
 static uint64_t most_above(uint64_t subjects)
 {
     uint64_t tenth = subjects / GAP_SHARE;
     return tenth > 0 || subjects < SUGGESTION_SUBJECTS ? tenth : 1;
 }
 
-/* How many subjects are above the lowest gap; 0: there is none. `least`: of those above it. */
+/* Number of subjects above the lowest gap; 0: no gap. `least`: the least need above a gap. */
 static uint64_t above_gap(const struct marks *marks, uint64_t subjects, double least)
 {
     uint64_t most = most_above(subjects);
     uint64_t above = 0;
     uint64_t found = 0;
-    unsigned last = 0; /* the mark of those that are counted in `above` and need least; 0: none is yet */
+    unsigned last = 0; /* smallest mark counted in `above`; 0: none yet */
     for (unsigned mark = MARKS - 1; mark > 0 && above <= most; mark--) {
         if (marks->subjects[mark] == 0)
             continue;
@@ -319,7 +324,7 @@ static uint64_t above_gap(const struct marks *marks, uint64_t subjects, double l
     return found;
 }
 
-/* How many need not pass. */
+/* Number of subjects that need not pass. */
 static uint64_t count_spared(const struct marks *marks, uint64_t subjects, unsigned percentile, double least)
 {
     if (percentile != SUGGESTION_GAPS)
@@ -328,7 +333,7 @@ static uint64_t count_spared(const struct marks *marks, uint64_t subjects, unsig
     return above > subjects / HUNDRED ? above : subjects / HUNDRED;
 }
 
-/* The least that is enough for all but so many. */
+/* The least need that suffices for all but `spared` subjects. */
 static double enough(const struct marks *marks, uint64_t spared)
 {
     uint64_t above = 0;
@@ -349,7 +354,10 @@ static double enough_rate(const struct population *population, uint64_t observed
     return enough(&marks, count_spared(&marks, population->subjects, percentile, GAP_RATE)) / 3600;
 }
 
-/* Those that do not pass the rate are above all others. *above: how many are above a gap. */
+/*
+ * The burst for ordinary subjects. Subjects that exceed the rate rank above all others. *above:
+ * number of subjects above a gap.
+ */
 static double enough_burst(const struct population *population, double rate, unsigned percentile, uint64_t *above)
 {
     struct marks marks = {{0}};
@@ -364,7 +372,7 @@ static double enough_burst(const struct population *population, double rate, uns
     return enough(&marks, count_spared(&marks, population->subjects, percentile, GAP_BURST));
 }
 
-/* Up to two digits, and zeros behind them. */
+/* Rounds up to two digits followed by zeros. */
 static uint64_t round_up(double n)
 {
     uint64_t scale = 1;

@@ -7,12 +7,16 @@
 #include "base/mem.h"
 
 /*
- * A table's counters [0, n) are in use. The index has twice as many slots as counters, so every search ends at a free
- * one; 0 is a free slot, else it holds a counter's index plus one. Sums are in units of what counted 1 at the base
- * time, which is less than a half-life ago whenever sums are read: as it moves on, sums are halved.
+ * Counters [0, n) of a table are in use. The index has twice as many entries as there are counters:
+ * every search ends at a free entry. An entry is 0 if free, otherwise the number of a counter plus
+ * one.
+ *
+ * Sums are in units of an addition of 1 at the base time. When sums are read, the base is less than
+ * a half-life ago. As the base moves on, sums are halved.
  */
 #define TOP_SLOTS_BITS 8
-#define TOP_SLOTS (1 << TOP_SLOTS_BITS) /* 2 * TOP_SUBJECTS: a counter's number fits a byte */
+/* 2 * TOP_SUBJECTS; the number of a counter fits in a byte */
+#define TOP_SLOTS (1 << TOP_SLOTS_BITS)
 #define TOP_MISSING TOP_SUBJECTS
 #define TOP_LN2 0.69314718055994530942
 
@@ -25,17 +29,17 @@ struct top_name {
 };
 
 struct top_table {
-    double sums[TOP_SUBJECTS]; /* apart from the names: the smallest must be found fast */
+    double sums[TOP_SUBJECTS]; /* separate from the names: speeds up the search for the smallest */
     double overs[TOP_SUBJECTS];
-    double starts[TOP_SUBJECTS];     /* what was there already at: */
-    uint64_t since_ns[TOP_SUBJECTS]; /* when it came, or came back */
-    uint64_t last_ns[TOP_SUBJECTS];  /* when something was added */
+    double starts[TOP_SUBJECTS];     /* the part of the sum that was there at since_ns */
+    uint64_t since_ns[TOP_SUBJECTS]; /* when the subject appeared or reappeared */
+    uint64_t last_ns[TOP_SUBJECTS];  /* last addition */
     struct top_name names[TOP_SUBJECTS];
     size_t n;
     uint8_t slots[TOP_SLOTS];
 };
 
-/* By Space-Saving too; a sum of 0 is a free place. */
+/* Space-Saving too; a sum of 0 is a free counter. */
 struct top_refusers {
     double sums[TOP_REFUSERS];
     uint16_t limits[TOP_REFUSERS];
@@ -44,10 +48,10 @@ struct top_refusers {
 struct top {
     pthread_mutex_t lock;
     uint64_t base_ns;
-    uint64_t now_ns; /* the time of `weight`, not before the base */
-    double weight;   /* of what is added now: 1 at the base, 2 a half-life later */
+    uint64_t now_ns; /* time of `weight`, not before base_ns */
+    double weight;   /* factor of an addition at now_ns: 1 at the base, 2 a half-life later */
     struct top_table tables[TOP_BY_COUNT];
-    struct top_refusers refusers[TOP_SUBJECTS]; /* of the counters of TOP_REFUSED */
+    struct top_refusers refusers[TOP_SUBJECTS]; /* by counter of TOP_REFUSED */
 };
 
 struct top_key {
@@ -56,7 +60,9 @@ struct top_key {
     struct slice policy;
 };
 
-/* ---- counts: a table of counters for each metric, and a small hash index over its names ---- */
+/*
+ * ---- counting: a table of counters for each metric, with a small hash index over the names ----
+ */
 
 static const struct {
     const char *name;
@@ -103,7 +109,10 @@ void top_forget(struct top *top)
 
 /* ---- decay ---- */
 
-/* 2^x for 0 <= x < 1: e^(x ln 2) to its 14th power, good to 2^-45. Spares weir the mathematics library. */
+/*
+ * 2^x for 0 <= x < 1: the series of e^(x ln 2) up to its 14th power, accurate to 2^-45. Avoids the
+ * mathematics library.
+ */
 static double power_of_2(double x)
 {
     double sum = 1;
@@ -146,10 +155,13 @@ static void move_base(struct top *top, uint64_t half_lives)
     top->base_ns += half_lives * TOP_HALF_LIFE_NS;
 }
 
-/* So little moves no rate by a ten-thousandth, and the weight takes longer to work out than all else. */
+/*
+ * Shorter moves are skipped. A shorter move changes no rate by a ten-thousandth, and computing the
+ * weight is the largest cost.
+ */
 #define TICK_NS NS_PER_MS
 
-/* With the lock. Sums are read as of this time, or a later one that has been said before. */
+/* Moves now_ns, with the lock. Sums are read as of this time, or of a later one set before. */
 static void top_move_to(struct top *top, uint64_t now_ns)
 {
     if (now_ns < top->now_ns + TICK_NS)
@@ -168,7 +180,7 @@ static struct slice cut(struct slice text, size_t most)
     return slice_of(text.at, text.len < most ? text.len : most);
 }
 
-/* Multiplied, so that the caller's hash need not be good in particular bits. */
+/* The multiplication tolerates hashes with poor bits. */
 static size_t first_slot(uint64_t hash)
 {
     return (size_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - TOP_SLOTS_BITS));
@@ -185,7 +197,7 @@ static bool is_named(const struct top_name *name, const struct top_key *key)
            slice_eq(slice_of(name->policy, name->policy_len), key->policy);
 }
 
-/* With the lock. Its counter, or TOP_MISSING. */
+/* The counter of the key; TOP_MISSING: none. With the lock. */
 static size_t top_find(const struct top_table *table, const struct top_key *key)
 {
     for (size_t slot = first_slot(key->hash); table->slots[slot] != 0; slot = after(slot))
@@ -202,7 +214,7 @@ static void index_put(struct top_table *table, size_t counter)
     table->slots[slot] = (uint8_t)(counter + 1);
 }
 
-/* Free a slot, and move entries behind it up that would not be found any more. */
+/* Frees an entry of the index, and moves up later entries that could not be found any more. */
 static void index_take(struct top_table *table, size_t counter)
 {
     size_t hole = first_slot(table->names[counter].hash);
@@ -224,7 +236,8 @@ static double lesser(double a, double b)
 }
 
 /*
- * Of a full table. In four strands and without a branch that depends on sums: the plain loop takes ten times as long.
+ * The smallest counter of a full table. Four strands without a branch that depends on sums: a plain
+ * loop takes ten times as long.
  */
 static size_t top_smallest(const struct top_table *table)
 {
@@ -240,7 +253,7 @@ static size_t top_smallest(const struct top_table *table)
     return i;
 }
 
-/* The step of Space-Saving: the smallest counter becomes a newcomer's. */
+/* The step of Space-Saving: gives the smallest counter to a new subject. */
 static size_t claim(struct top_table *table, const struct top_key *key, uint64_t now_ns)
 {
     size_t i = table->n;
@@ -265,7 +278,7 @@ static size_t claim(struct top_table *table, const struct top_key *key, uint64_t
     return i;
 }
 
-/* With the lock. */
+/* Adds to the counter of the limit. With the lock. */
 static void top_add_refuser(struct top_refusers *refusers, uint32_t limit, double amount)
 {
     size_t place = 0;
@@ -319,16 +332,16 @@ void top_add(struct top *top, enum top_by by, struct slice policy, struct slice 
     top_add_each(top, policy, subject, hash, amounts, TOP_NO_LIMIT, now_ns);
 }
 
-/* ---- ranks: the counters of all tables together, and what else is known of the heaviest ---- */
+/* ---- ranking: the counters of all tables together, and further figures of the heaviest ---- */
 
-/* One counter's name, and what it counts more than its table's floor. */
+/* One counter: its name, and its values above the floor of its table. */
 struct found {
     struct top_name name;
     double sum;
     double over;
     double start;
     uint64_t since_ns;
-    double rate; /* set when all are known: what it is ranked by */
+    double rate; /* rank; computed when all counters are copied */
 };
 
 static int by_name(const void *one, const void *other)
@@ -354,7 +367,10 @@ static int by_rate(const void *one, const void *other)
     return by_name(one, other);
 }
 
-/* Copy the counters of one table; add its floor, the most that a subject missing from it can have. */
+/*
+ * Copies the counters of one table. Adds its floor to *floors: the most that a subject absent from
+ * the table can have.
+ */
 static size_t copy(struct top *top, enum top_by by, uint64_t now_ns, struct found *out, double *floors)
 {
     const struct top_table *table = &top->tables[by];
@@ -374,7 +390,7 @@ static size_t copy(struct top *top, enum top_by by, uint64_t now_ns, struct foun
     return n;
 }
 
-/* Add up neighbours with the same name. Returns how many entries remain. */
+/* Merges neighbours of equal name. Returns how many entries remain. */
 static size_t fold(struct found *found, size_t n)
 {
     size_t kept = 0;
@@ -392,7 +408,7 @@ static size_t fold(struct found *found, size_t n)
     return kept;
 }
 
-#define SHORTEST_NS NS_PER_S /* what has just come is as much as that in one second */
+#define SHORTEST_NS NS_PER_S /* a new subject counts as if it were present for one second */
 
 static uint64_t age_of(const struct found *found, uint64_t now_ns)
 {
@@ -400,7 +416,10 @@ static uint64_t age_of(const struct found *found, uint64_t now_ns)
     return age_ns > SHORTEST_NS ? age_ns : SHORTEST_NS;
 }
 
-/* A steady stream that has lasted for an age has gathered so much less than one that has always been there. */
+/*
+ * Takes a steady stream of this age and an equal one without a beginning. Returns the sum of the
+ * latter divided by the sum of the former.
+ */
 static double newness_of(const struct found *found, uint64_t now_ns)
 {
     return 1 / (1 - top_left_after(age_of(found, now_ns)));
@@ -411,14 +430,14 @@ static void set_rate(struct found *found, uint64_t now_ns)
     found->rate = (found->sum - found->start) * newness_of(found, now_ns) + found->start;
 }
 
-/* The rate that keeps a sum constant is ln 2 of it every half-life; rounded. */
+/* The rate that keeps a sum constant: ln 2 of the sum every half-life; rounded. */
 static uint64_t per_s(double sum)
 {
     double rate = sum * TOP_LN2 * 1e9 / (double)TOP_HALF_LIFE_NS + 0.5;
     return rate < 0x1p63 ? (uint64_t)rate : UINT64_C(1) << 63;
 }
 
-/* ---- what else is known of one of them ---- */
+/* ---- further figures of one subject ---- */
 
 static struct top_key key_of(const struct top_name *name)
 {
@@ -426,7 +445,7 @@ static struct top_key key_of(const struct top_name *name)
                             slice_of(name->policy, name->policy_len)};
 }
 
-/* Add what this table has counted of the subject. */
+/* Adds the sum of counter i to *sum. */
 static void gather(const struct top *top, enum top_by by, size_t i, struct found *sum)
 {
     const struct top_table *table = &top->tables[by];
@@ -436,7 +455,7 @@ static void gather(const struct top *top, enum top_by by, size_t i, struct found
         sum->since_ns = table->since_ns[i];
 }
 
-/* Add up those of one table with those of others. */
+/* Adds the refusing limits of counter i to *sum. */
 static void gather_refusers(const struct top *top, size_t i, struct top_refusers *sum)
 {
     for (size_t j = 0; j < TOP_REFUSERS; j++)

@@ -1,6 +1,6 @@
 /*
- * Rows in the order in which they came, and an index over them with twice as many slots: 0 is a free one, else it
- * holds a row's number plus one.
+ * Rows in order of arrival, and an index over them with twice as many entries. An entry is 0 if
+ * free, otherwise the number of a row plus one.
  */
 #include "limit/figures/whom.h"
 
@@ -18,12 +18,12 @@ _Static_assert(SLOTS == 2 * WHOM_ROWS, "a search ends at a free slot");
 
 struct whom {
     pthread_mutex_t lock;
-    _Atomic uint32_t taken; /* how often rows were taken out */
+    _Atomic uint32_t taken; /* number of times rows were taken out */
     struct {
         uint64_t hash;
         uint32_t place;
-        uint32_t taken; /* plus one; 0: none */
-    } last;             /* noted; its owner's alone */
+        uint32_t taken; /* value of `taken` + 1; 0: none */
+    } last;             /* last offender noted; used by the owner only */
     size_t n;
     bool is_cut;
     uint16_t slots[SLOTS];
@@ -45,7 +45,7 @@ void whom_free(struct whom *whom)
     free(whom);
 }
 
-/* Where it is, or the free slot where it belongs. */
+/* The index entry of the row, or the free entry for it. */
 static size_t find(const struct whom *whom, const struct whom_row *row)
 {
     uint64_t mixed = (row->hash ^ ((uint64_t)row->limit << 2 | row->kind)) * UINT64_C(0x9e3779b97f4a7c15);

@@ -1,12 +1,14 @@
 /*
- * The subjects that limits have stopped lately: names for the log.
+ * Recent offenders: the subjects that limits have stopped lately, for the log.
  *
- * Problem: how many subjects a limit refuses, and which, is known to each worker for a moment only.
- * Mechanism: a table of fixed size notes each (limit, kind, subject) once. The writer of the log
- * takes all of them out now and then. What does not fit until then is not noted, and that is told.
- * Price: 30 ns for one that is there, 3 ns for the one noted last; 40 KB for one table.
+ * Problem: each worker knows only for a moment which subjects a limit refuses, and how many.
+ * Mechanism: a table of fixed size holds each (limit, kind, subject) once. The writer of the log
+ * takes all rows out from time to time. When the table is full, further offenders are dropped, and
+ * is_cut reports the drop. Price: 30 ns for one in the table, 3 ns for the last one; 40 KB for one
+ * table.
  *
- * A struct whom belongs to one worker, which adds to it; another thread takes: a mutex inside, held briefly.
+ * A struct whom belongs to one worker, which adds to it. Another thread takes rows: a mutex inside,
+ * held briefly.
  */
 #ifndef WEIR_LIMIT_WHOM_H
 #define WEIR_LIMIT_WHOM_H
@@ -18,9 +20,9 @@
 #include "base/slice.h"
 
 #define WHOM_ROWS 512
-#define WHOM_NAME_MAX 48 /* bytes of a subject's name; longer ones are cut, and end in "..." */
+#define WHOM_NAME_MAX 48 /* bytes of a subject's name; longer ones are cut and end in "..." */
 
-/* What has become of the subject's commands or connections. */
+/* What happened to the subject's commands or connections. */
 enum whom_kind { WHOM_REFUSED, WHOM_DELAYED, WHOM_SHADOWED, WHOM_KINDS };
 
 struct whom_row {
@@ -33,14 +35,20 @@ struct whom_row {
 
 struct whom;
 
-/* Never fails: out of memory ends the process. */
+/* Aborts the process if memory is out. */
 struct whom *whom_new(void);
 void whom_free(struct whom *whom);
 
-/* The limit with this id has stopped this subject. `hash` is always the same for a subject, and others' are different. */
+/*
+ * Notes that the limit with this id has stopped the subject. A subject always has one `hash`,
+ * different from those of all others.
+ */
 void whom_note(struct whom *whom, unsigned limit, enum whom_kind kind, struct slice name, uint64_t hash);
 
-/* Take out all rows, the first noted first, into `rows`, which has WHOM_ROWS; is_cut: there were more than that. */
+/*
+ * Takes out all rows, oldest first, into `rows`, which has WHOM_ROWS. is_cut: true if the table had
+ * no room for all.
+ */
 size_t whom_take(struct whom *whom, struct whom_row *rows, bool *is_cut);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/civil.h"
 
-/* The most that a zone's clock is ahead of UTC. */
+/* The most that the clock of a zone is ahead of UTC. */
 #define AHEAD_MOST_S (26 * 3600)
 
 static const struct slice words[CALENDARS] = {[CALENDAR_NONE] = {"", 0},
@@ -23,9 +23,9 @@ enum calendar calendar_parse(struct slice word)
     return calendar < CALENDARS ? (enum calendar)calendar : CALENDAR_NONE;
 }
 
-/* ---- units: days, weeks, months, each with a number ---- */
+/* ---- units: numbered days, weeks or months ---- */
 
-#define MONDAY 3 /* days before 1970-01-01, a Thursday */
+#define MONDAY 3 /* from Monday to 1970-01-01, a Thursday, in days */
 
 static int64_t unit_of(enum calendar calendar, int64_t day)
 {
@@ -41,7 +41,7 @@ static int64_t first_day(enum calendar calendar, int64_t unit)
     return calendar == CALENDAR_MONTH ? civil_month_day(unit) : unit;
 }
 
-/* The first moment at which local time is the first midnight of this window, or later. */
+/* The first moment when local time is the first midnight of this window, or later. */
 static int64_t begin_of(enum calendar calendar, const struct zone *zone, int64_t unit)
 {
     int64_t midnight_s = first_day(calendar, unit) * CIVIL_DAY_S;
@@ -54,7 +54,10 @@ static int64_t begin_of(enum calendar calendar, const struct zone *zone, int64_t
     }
 }
 
-/* Where clocks go back over midnight the date is one behind for a while, though its window is over. */
+/*
+ * If clocks go back over midnight the local date is one day behind for a while, though its window
+ * is over.
+ */
 static int64_t unit_at(enum calendar calendar, const struct zone *zone, int64_t now_s)
 {
     int64_t until_s;

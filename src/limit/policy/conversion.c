@@ -1,24 +1,33 @@
 /*
- * A holder's debts are brought to other rates (subject_convert).
+ * Converts the debts of a holder to other rates (subject_convert).
  *
- * Everything that lies ahead of now is scaled by the ratio of the two rates: so a queue keeps its order, and each place
- * in it is timed anew. The words are scaled at once, the places when their commands are looked at next (limit/queue.h),
- * from what is kept here for as long as commands wait. Where a limit no longer delays, its queue ends behind the last
- * place that was used: the subject owes what has left, and the places of commands that wait become empty.
+ * Every time after now is scaled by the ratio of the two rates. A queue keeps its order, and each
+ * position is retimed. Words are scaled at once. Positions are scaled when their commands are
+ * looked at next (limit/queue.h), from records kept here while commands wait.
+ *
+ * If a limit no longer delays, its queue ends behind the last used position. The subject owes what
+ * has left, and the positions of waiting commands become empty.
  */
 #include <stdlib.h>
 
 #include "limit/queue.h"
 #include "limit/subject.h"
 
-#define RETIMINGS_MAX 16 /* of one queue while commands wait in it: each worker looks at its places at every change */
+/*
+ * chosen: records of one queue while commands wait; each worker looks at its positions at every
+ * change
+ */
+#define RETIMINGS_MAX 16
 
-/* In subject->rates while words are converted. No policy has it, so whoever meets it waits for the lock. */
+/*
+ * The value of subject->rates during a conversion. No policy has it: other threads wait for the
+ * lock.
+ */
 static struct rate_table converting;
 
 /* ---- one debt ---- */
 
-/* What that word becomes that is `most_ns` ahead at most. */
+/* The converted word, at most `most_ns` after now. */
 static uint64_t ahead(uint64_t word_ns, uint64_t now_ns, struct unit_time from, struct unit_time to, uint64_t most_ns)
 {
     if (word_ns <= now_ns)
@@ -33,8 +42,8 @@ static uint64_t less(uint64_t a, uint64_t b)
 }
 
 /*
- * How much is owed at most: a burst. Of bytes also what was in flight when nothing more was let through: not where a
- * virtual clock charged them.
+ * The most that is owed: one burst. For bytes, plus what was in flight when the debt stopped
+ * further bytes, unless a virtual clock charged them.
  */
 static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rate *to, uint64_t debt_ns)
 {
@@ -45,9 +54,10 @@ static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rat
 }
 
 /*
- * `waiting_ns` may be owed beyond the burst, `used_ns` at most. A word whose rate changes is always replaced by
- * another value, so that a thread which knows the old rate cannot charge
- * it any more. (Where a debt of few ns becomes no shorter by rounding up, that thread may: it charges too much, once.)
+ * `waiting_ns` may be owed beyond the burst, but at most `used_ns` in all. A word is always
+ * replaced by another value if its rate changes. A thread that knows the old rate can then not
+ * charge the word. An exception is a debt of few ns that rounding up leaves unchanged: such a
+ * thread may then charge too much, once.
  */
 static void convert_word(struct funnel *funnel, const struct slot_rate *from, const struct slot_rate *to,
                          uint64_t now_ns, uint64_t waiting_ns, uint64_t used_ns)
@@ -59,7 +69,7 @@ static void convert_word(struct funnel *funnel, const struct slot_rate *from, co
         most_ns = most_ns < used_ns ? most_ns : used_ns;
         next_ns = ahead(word_ns, now_ns, slot_unit_time(from), slot_unit_time(to), most_ns);
         if (word_ns <= now_ns)
-            next_ns = word_ns > 0 ? word_ns - 1 : 1; /* empty as before */
+            next_ns = word_ns > 0 ? word_ns - 1 : 1; /* still empty */
     } while (!funnel_replace(funnel, &word_ns, next_ns));
 }
 
@@ -92,7 +102,7 @@ void retimings_free(struct retiming *retimings)
     }
 }
 
-/* Drop those of one queue but for the last `kept`. */
+/* Drops the records of one queue except the latest `kept`. */
 static void drop_retimings(struct subject *subject, uint16_t departures, unsigned kept)
 {
     struct retiming **link = &subject->retimings;
@@ -108,7 +118,7 @@ static void drop_retimings(struct subject *subject, uint16_t departures, unsigne
     }
 }
 
-/* Out of memory its places go to its end. */
+/* If memory is out, no record is kept, and the positions go to the end of the queue. */
 static void remember_retiming(struct subject *subject, const struct retiming *model)
 {
     drop_retimings(subject, model->departures, RETIMINGS_MAX - 1);
@@ -126,7 +136,7 @@ static void convert_queue(struct subject *subject, struct funnel *queue, const s
     static const enum departure_word times[] = {DEPARTURE_LAST, DEPARTURE_FRONT};
     struct unit_time before = slot_unit_time(from), after = slot_unit_time(to);
     if (departure_word(subject, to->departures, DEPARTURE_TIMED) == NULL)
-        return; /* it has never been asked about this queue */
+        return; /* no decision has used this queue of the subject yet */
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         struct funnel *word = departure_word(subject, to->departures, times[i]);
         set(word, ahead(funnel_word(word), now_ns, before, after, RATE_LONGEST_NS));
@@ -155,7 +165,7 @@ static void convert_queue(struct subject *subject, struct funnel *queue, const s
 
 /* ---- a holder ---- */
 
-/* The time of the units that commands wait for in the limit's queue, at the new rate. */
+/* The time, at the new rate, of the units that commands wait for in the limit's queue. */
 static uint64_t waiting_ns(struct subject *subject, const struct slot_rate *from, const struct slot_rate *to)
 {
     const struct funnel *waiting = from->queue == SLOT_QUEUE && to->queue == SLOT_QUEUE
@@ -165,8 +175,8 @@ static uint64_t waiting_ns(struct subject *subject, const struct slot_rate *from
 }
 
 /*
- * Where a queue ends: the time, at the new rate, of the places that were used; else UINT64_MAX. The debt of an overflow
- * subject is not cut below the burst: subjects that owed no more were forgotten.
+ * If a queue ends: the time of its used positions, at the new rate; otherwise UINT64_MAX. The debt
+ * of an overflow subject is not cut below the burst: subjects that owed no more were dropped.
  */
 static uint64_t used_ns(struct subject *subject, const struct slot_rate *from, const struct slot_rate *to,
                         uint64_t now_ns)
@@ -178,7 +188,7 @@ static uint64_t used_ns(struct subject *subject, const struct slot_rate *from, c
                         : UINT64_MAX;
 }
 
-/* A queue begins: what is owed by now has left. */
+/* A queue begins: all current debt counts as departed. */
 static void begin_queue(struct subject *subject, const struct funnel *queue, uint16_t departures)
 {
     static const enum departure_word left[] = {DEPARTURE_GONE, DEPARTURE_LAST};
@@ -194,7 +204,8 @@ static void convert_slot(struct subject *subject, uint16_t slot, const struct sl
 {
     struct funnel *funnel = subject_find_funnel(subject, slot);
     bool is_same_time = unit_time_is_same(slot_unit_time(from), slot_unit_time(to));
-    bool is_end = from->queue != SLOT_QUEUE_NONE && to->queue != from->queue; /* of a queue, or of virtual clocks */
+    /* the end of a queue, or of charges by virtual clocks */
+    bool is_end = from->queue != SLOT_QUEUE_NONE && to->queue != from->queue;
     bool is_cut = to->rate.burst < from->rate.burst || is_end;
     if (funnel == NULL)
         return;

@@ -1,4 +1,7 @@
-/* A block is one more limit of the policy, which denies class `all`: so class control passes, as it does with any. */
+/*
+ * A block is one more limit of the policy, which denies class `all`. Class control passes, as with
+ * any limit.
+ */
 #include "limit/policy/exceptions.h"
 
 #include <stdatomic.h>
@@ -6,14 +9,16 @@
 
 #include "base/mem.h"
 
-/* What policies make of exceptions; shared by those that differ only in who is blocked. */
+/* The variants made from the policies. Shared by exceptions that differ only in the blocks. */
 struct bound {
     _Atomic unsigned holders;
     struct policies *policies; /* one reference */
     size_t n_policies;
-    struct policy **blocked; /* by index of the policy, and behind them: of subjects that none binds; NULL: no blocks */
-    struct variants own;     /* of single subjects */
-    struct policy **shared;  /* by index in `own`: the policy with what is denied to that subject; NULL: none is */
+    /* by index of the policy; the last entry is for subjects without a policy; NULL: no blocks */
+    struct policy **blocked;
+    struct variants own; /* of single subjects */
+    /* by index in `own`: the policy plus what is denied to that subject; NULL: nothing is */
+    struct policy **shared;
 };
 
 struct exceptions {
@@ -22,7 +27,10 @@ struct exceptions {
     struct shared_set *blocks; /* one reference */
 };
 
-/* Its subjects are observed as the policy's own are: that plan is lent to it, and the set that has it is held. */
+/*
+ * The variant borrows the plan of its policy, and its subjects are observed as those of the policy.
+ * The set is referenced.
+ */
 static void lend_plan(const struct exceptions_of *of, struct policy *variant, const struct policy *policy)
 {
     variant->demand = policy != NULL ? policy->demand : *policies_demand_unlimited(of->policies);
@@ -40,8 +48,9 @@ static const struct class *class_all(const struct policies *policies)
 }
 
 /*
- * Where the subject has limits of its own, its debts stay as those have them while it is blocked; and those of a
- * subject that is new begin with the rates of its policy, which any others of this set replace.
+ * Gives the rates of a blocked subject the order before that of their set. If the subject has
+ * limits of its own, its debts keep the rates of these limits while it is blocked. The debts of a
+ * new subject begin with the rates of its policy, which any other table of this set replaces.
  */
 static void rate_before_others(struct policy *variant)
 {
@@ -52,7 +61,10 @@ static void rate_before_others(struct policy *variant)
     }
 }
 
-/* Where a policy has all the limits that there may be its last one makes room: what it lets pass is denied anyway. */
+/*
+ * If a policy has the maximum of limits, its last limit gives way: what that limit lets pass is
+ * denied anyway.
+ */
 static struct policy *block(const struct exceptions_of *of, struct members *members, const struct policy *policy)
 {
     struct policy *variant = variant_new(policy, policy != NULL ? policy->record : of->unlimited);
@@ -69,7 +81,8 @@ static struct policy *block(const struct exceptions_of *of, struct members *memb
         .label = "block",
     };
     struct record *record = variant->record;
-    variant->record = NULL; /* it charges nothing that the policy itself does not: its decisions need no lock more */
+    /* charges only what the policy itself charges: its decisions need no additional lock */
+    variant->record = NULL;
     policy_bind(variant, members, policies_is_shadow(of->policies));
     variant->record = record;
     return variant;
@@ -78,8 +91,9 @@ static struct policy *block(const struct exceptions_of *of, struct members *memb
 /* ---- the overflow subject ---- */
 
 /*
- * The policy's own limits, and what is denied to the subject of `own`. A rate of that subject would charge the other
- * newcomers on the overflow subject. NULL: nothing is denied, so the policy itself binds.
+ * The limits of the policy, plus what is denied to the subject of `own`. A rate of that subject
+ * would charge the other users of the overflow subject. NULL: nothing is denied, and the policy
+ * itself binds.
  */
 static struct policy *deny_on_shared(const struct exceptions_of *of, struct members *members, const struct policy *own)
 {
@@ -99,7 +113,7 @@ static struct policy *deny_on_shared(const struct exceptions_of *of, struct memb
     return variant;
 }
 
-/* ---- what is shared ---- */
+/* ---- shared variants ---- */
 
 static struct policy **block_all(const struct exceptions_of *of, struct members *members, size_t n_policies)
 {
@@ -153,7 +167,7 @@ static void bound_put(struct bound *bound)
     free(bound);
 }
 
-/* ---- the whole ---- */
+/* ---- exceptions ---- */
 
 struct exceptions *exceptions_new(const struct exceptions_of *of)
 {

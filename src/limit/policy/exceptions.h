@@ -1,11 +1,10 @@
 /*
- * What operators have ordered for single subjects, beside the policies: who is blocked, and who has other limits than
- * others of its policy.
+ * What operators have set for single subjects, beside the policies: blocks, and limits other than
+ * those of the policy.
  *
- * Whoever is excepted is bound by a variant (limit/policy/variant.h) of the policy that would bind it. So nothing on
- * the way of
- * a command knows of exceptions; who a client is bound by is asked when it comes, and when the rules change. Immutable,
- * reference-counted; any thread.
+ * A subject with an exception is bound by a variant (limit/policy/variant.h) of its policy. Code on
+ * the path of a command therefore knows nothing of exceptions. A client is bound when it connects,
+ * and again when the rules change. Immutable, reference-counted; any thread.
  */
 #ifndef WEIR_LIMIT_EXCEPTIONS_H
 #define WEIR_LIMIT_EXCEPTIONS_H
@@ -17,31 +16,34 @@
 #include "limit/subject.h"
 #include "limit/policy/variant.h"
 
-/* NULL: there are none. */
+/* NULL: no exceptions. */
 struct exceptions;
 
-/* What exceptions are made from; references stay the caller's. */
+/* The input of exceptions_new; the caller keeps its references. */
 struct exceptions_of {
     struct policies *policies;         /* bound to `table` */
-    const struct command_table *table; /* for this call alone */
-    struct record *unlimited;          /* of subjects that no policy binds */
+    const struct command_table *table; /* used only during the call */
+    struct record *unlimited;          /* counters of subjects without a policy */
     struct shared_set *blocks;
     const struct variants *variants; /* of single subjects; copied */
-    uint16_t block_id;               /* tallies of what blocks refuse */
-    const struct exceptions
-        *before; /* of the same but for the blocks: the new ones share variants with them; or NULL */
+    uint16_t block_id;               /* id of the counters of what blocks refuse */
+    /* exceptions that differ only in the blocks: the new ones share their variants; may be NULL */
+    const struct exceptions *before;
 };
 
-/* NULL where there is nothing to except. */
+/* Makes the exceptions. NULL: no blocks and no variants. */
 struct exceptions *exceptions_new(const struct exceptions_of *of);
 struct exceptions *exceptions_get(struct exceptions *exceptions);
 void exceptions_put(struct exceptions *exceptions);
 
-/* What binds the subject of that name in the place of `policy`; both NULL: nothing. Not for exceptions that are NULL. */
+/*
+ * The policy that binds the subject of that name instead of `policy`. NULL for `policy` and as
+ * result: no policy. `exceptions` is not NULL.
+ */
 const struct policy *exceptions_policy(const struct exceptions *exceptions, const struct policy *policy,
                                        struct slice subject);
 
-/* The same for any, with one comparison where there are none. */
+/* exceptions_policy that also takes NULL, at the price of one comparison. */
 static inline const struct policy *exceptions_bind(const struct exceptions *exceptions, const struct policy *policy,
                                                    struct slice subject)
 {
@@ -49,15 +51,16 @@ static inline const struct policy *exceptions_bind(const struct exceptions *exce
 }
 
 /*
- * What binds a client on this subject, of a policy that exceptions_bind has returned. On the overflow subject rates of
- * a single newcomer have no effect: other newcomers would find what they charge.
+ * The policy that binds a client on this subject; `policy` is from exceptions_bind. On the overflow
+ * subject the rates of a single new subject do not apply: such charges would hit all other users of
+ * the overflow subject.
  */
 static inline const struct policy *exceptions_bind_on(const struct policy *policy, const struct subject *subject)
 {
     return policy != NULL && policy->shared != NULL && subject_is_overflow(subject) ? policy->shared : policy;
 }
 
-/* All that are blocked; NULL: nobody is. */
+/* All blocks; NULL: none. */
 struct shared_set *exceptions_blocks(const struct exceptions *exceptions);
 
 /* The limits of single subjects. */

@@ -1,8 +1,8 @@
 /*
- * Names subjects.
+ * Makes the names of subjects.
  *
- * Different values of one source never give the same name: what is escaped, masked or cut is marked in a way that no
- * other value is written.
+ * Different values of one source never give the same name. Escaped, masked and cut values carry a
+ * mark that no other value contains.
  */
 #include "limit/policy/identity.h"
 
@@ -26,7 +26,7 @@ static const struct source {
 };
 
 #define KEY_SEGMENTS_MAX 32
-#define SITE_PREFIX 64 /* of IPv6: what a provider gives to one customer, at least */
+#define SITE_PREFIX 64 /* bits of IPv6: the least that a provider gives to one customer */
 #define N_SOURCES (sizeof sources / sizeof sources[0])
 
 static struct slice source_name(const void *arg, size_t i)
@@ -53,7 +53,7 @@ static bool why_unknown(struct slice text, struct slice name, char *why, size_t 
                    WHY_SLICE(text));
 }
 
-/* "ip" is an address of either family, "ip/24" and "ip6/64" a network of one. */
+/* Parses the rest of "ip" (an address of either family), "ip/24" or "ip6/64" (a network). */
 static bool parse_prefix(struct slice text, struct slice after, enum kind *kind, uint8_t *prefix, char *why,
                          size_t why_size)
 {
@@ -73,7 +73,7 @@ static bool parse_prefix(struct slice text, struct slice after, enum kind *kind,
     return true;
 }
 
-/* "key:2": how many segments. */
+/* Parses the number of segments of "key:2". */
 static bool parse_segments(struct slice text, struct slice after, uint8_t *segments, char *why, size_t why_size)
 {
     int64_t n;
@@ -109,7 +109,7 @@ static bool parse_source(struct slice text, enum kind *kind, uint8_t *prefix, ch
     return parse_prefix(text, after, kind, prefix, why, why_size);
 }
 
-/* A source that is never used, since an earlier one always gives a name. */
+/* True if a source of that kind is never reached, since an earlier source always gives a name. */
 static bool is_covered(const struct identity *identity, enum kind kind)
 {
     for (size_t i = 0; i < identity->count; i++) {
@@ -138,7 +138,7 @@ bool identity_parse(struct identity *identity, struct slice text, char *why, siz
                            WHY_SLICE(part));
         parsed.sources[parsed.count].kind = (uint8_t)kind;
         parsed.sources[parsed.count].prefix = prefix;
-        parsed.count++; /* no kind twice, so there is room */
+        parsed.count++; /* no kind twice: there is room */
     }
     *identity = parsed;
     return true;
@@ -149,7 +149,7 @@ bool identity_parse(struct identity *identity, struct slice text, char *why, siz
 static const char hex[] = "0123456789ABCDEF";
 
 #define HASH_DIGITS 16
-#define CUT_LEN (2 + HASH_DIGITS) /* "%#" never comes out of an escape */
+#define CUT_LEN (2 + HASH_DIGITS) /* "%#" plus the hash; no escape produces "%#" */
 
 static size_t put(char *out, struct slice text)
 {
@@ -157,7 +157,10 @@ static size_t put(char *out, struct slice text)
     return text.len;
 }
 
-/* As many whole bytes of `text` as `room` holds escaped; *all tells whether that was everything. */
+/*
+ * Writes as many whole bytes of `text`, escaped, as fit in `room`. *all: true if the whole text
+ * fits.
+ */
 static size_t put_escaped(char *out, size_t room, struct slice text, bool *all)
 {
     size_t len = 0;
@@ -225,7 +228,9 @@ static size_t name_network(char *out, const struct ip *ip, uint8_t family, uint8
     return len;
 }
 
-/* The first segments of the key, without the colon that follows them. A key of "" is known, and has a name. */
+/*
+ * The first segments of the key, without the colon after them. The key "" is known, and has a name.
+ */
 static size_t name_key(char *out, struct slice key, uint8_t segments)
 {
     size_t len = 0;
@@ -295,7 +300,7 @@ bool identity_needs_key(const struct identity *identity, const struct facts *fac
     return false;
 }
 
-/* ---- the terms of a policy's match: each compares one fact of a client; an unknown fact never matches ---- */
+/* ---- match terms: each compares one fact of a client; an unknown fact never matches ---- */
 
 static const char *const kind_names[MATCH_FACTS] = {"user", "name", "tls", "listener", "key", "ip"};
 
@@ -409,14 +414,14 @@ bool match_is_of_key(const struct match *match)
     return match->kind == MATCH_KEY;
 }
 
-/* ---- what can be said of terms without a client ---- */
+/* ---- statements about terms without a client ---- */
 
 bool match_is_open(const struct match *match)
 {
     return match->kind == MATCH_IP ? match->network.prefix == 0 : glob_is_any(slice_str(match->glob));
 }
 
-/* Every client has come to some listener; all else may be unknown. */
+/* Every client has a listener; each other fact may be unknown. */
 bool match_is_of_all(const struct match *match)
 {
     return match->kind == MATCH_LISTENER && match_is_open(match);

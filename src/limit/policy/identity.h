@@ -1,6 +1,6 @@
 /*
- * What is known of a client (facts), how its subject's name is made from them (identity), and what the terms of a
- * policy's `match` compare.
+ * The facts of a client, how they make the name of its subject (identity), and the terms of a
+ * policy's `match`.
  */
 #ifndef WEIR_LIMIT_IDENTITY_H
 #define WEIR_LIMIT_IDENTITY_H
@@ -13,53 +13,65 @@
 #include "limit/policy/ip.h"
 
 struct facts {
-    struct slice user;     /* empty until a user other than `default` has logged in */
-    struct slice name;     /* CLIENT SETNAME; empty if none */
-    struct slice tls;      /* the name in its verified certificate; empty if none */
-    struct slice listener; /* the address it connected to, as configured; empty if nothing asks for it */
-    struct slice key;      /* the first key of the command in question; .at is NULL if there is none */
-    struct ip ip;          /* family 0 on a unix socket */
+    struct slice user; /* empty until a user other than `default` has logged in */
+    struct slice name; /* from CLIENT SETNAME; empty: none */
+    struct slice tls;  /* name in its verified certificate; empty: none */
+    /* listener address, as configured; empty if no policy or identity needs it */
+    struct slice listener;
+    struct slice key; /* first key of the command; .at is NULL: no key */
+    struct ip ip;     /* family 0 on a unix socket */
 };
 
 #define IDENTITY_MAX_SOURCES 8
-#define SUBJECT_NAME_MAX 320 /* bytes; longer names are cut, and a hash of the whole name is appended */
+/* bytes; a longer name is cut, and a hash of the whole name is appended */
+#define SUBJECT_NAME_MAX 320
 
 struct identity {
     struct {
         uint8_t kind;
-        uint8_t prefix; /* bits, for ip (v4) and ip6; segments, for key */
+        uint8_t prefix; /* bits for ip (v4) and ip6; segments for key */
     } sources[IDENTITY_MAX_SOURCES];
     uint8_t count;
 };
 
 /*
- * Parse "user, ip", "name, ip/24, ip6/64", "key:2, listener" ... `ip` alone is the whole address of either family; ip/N
- * applies to IPv4, ip6/N to IPv6; key:N is the first N segments, between colons, of a command's first key. False: `why`
- * says what is wrong.
+ * Parses "user, ip", "name, ip/24, ip6/64", "key:2, listener" ... `ip` alone is the whole address
+ * of either family. ip/N applies to IPv4, ip6/N to IPv6. key:N is the first N segments, between
+ * colons, of a command's first key. False: `why` holds the reason.
  */
 __attribute__((warn_unused_result)) bool identity_parse(struct identity *identity, struct slice text, char *why,
                                                         size_t why_size);
 
 /*
- * Write the subject's name, by the first source that is known ("user:free-17", "ip:10.1.2.0/24", "ip:2001:db8::/64");
- * when none is, by the whole address; without one (a unix socket) "ip:unix". Printable ASCII without spaces: other
- * bytes and '%' become %XX. Returns its length; `out` has SUBJECT_NAME_MAX bytes.
+ * Writes the name of the subject from the first source that is known: "user:free-17",
+ * "ip:10.1.2.0/24", "ip:2001:db8::/64". If no source is known, the whole address is used; on a unix
+ * socket "ip:unix". The name is printable ASCII without spaces: other bytes and '%' become %XX.
+ * Returns its length; `out` has SUBJECT_NAME_MAX bytes.
  */
 size_t identity_subject(const struct identity *identity, const struct facts *facts, char *out);
 
-/* Does the subject depend on a command's key, with these facts? Then identity_subject is called for each command. */
+/*
+ * True if, with these facts, the subject depends on a command's key. identity_subject is then
+ * called for each command.
+ */
 bool identity_needs_key(const struct identity *identity, const struct facts *facts);
 
-/* "ip:10.1.2.3", "ip:2001:db8::/64", "ip:unix": whom connections count for before they are bound. SUBJECT_NAME_MAX. */
+/*
+ * The subject that counts connections before they are bound: "ip:10.1.2.3", "ip:2001:db8::/64",
+ * "ip:unix". `out` has SUBJECT_NAME_MAX bytes.
+ */
 size_t identity_site(const struct ip *ip, char *out);
 
-/* "ip:10.1.2.3", whatever the identity: the subject that failed logins are counted for. SUBJECT_NAME_MAX bytes. */
+/*
+ * The subject that counts failed logins, for every identity: "ip:10.1.2.3". `out` has
+ * SUBJECT_NAME_MAX bytes.
+ */
 size_t identity_address(const struct facts *facts, char *out);
 
-/* Which of a client's facts a term of a match looks at. */
+/* The fact of a client that a match term compares. */
 enum match_fact { MATCH_USER, MATCH_NAME, MATCH_TLS, MATCH_LISTENER, MATCH_KEY, MATCH_IP, MATCH_FACTS };
 
-/* One term of a policy's match: user:GLOB, name:GLOB, tls:GLOB, listener:GLOB, key:GLOB, ip:ADDRESS[/N]. */
+/* A match term: user:GLOB, name:GLOB, tls:GLOB, listener:GLOB, key:GLOB, ip:ADDRESS[/N]. */
 struct match {
     uint8_t kind;           /* enum match_fact */
     struct network network; /* for ip */
@@ -71,16 +83,19 @@ __attribute__((warn_unused_result)) bool match_parse(struct match *match, struct
 bool match_holds(const struct match *match, const struct facts *facts);
 bool match_is_of_key(const struct match *match);
 
-/* Does `wide` hold for whomever `narrow` holds for? Only what can be proven from the two alone. */
+/*
+ * True if `wide` provably holds for every client for which `narrow` holds. Looks at the two terms
+ * alone.
+ */
 bool match_covers(const struct match *wide, const struct match *narrow);
 
-/* Does it hold for everybody (listener:*)? */
+/* True if the term holds for all clients (listener:*). */
 bool match_is_of_all(const struct match *match);
 
-/* Does it hold for everybody of whom there is such a fact at all (user:*, ip:0.0.0.0/0)? */
+/* True if the term holds for all clients that have the fact (user:*, ip:0.0.0.0/0). */
 bool match_is_open(const struct match *match);
 
-/* Does it believe what the client says of itself (name, key)? */
+/* True if the term relies on what the client claims (name, key). */
 bool match_is_claimed(const struct match *match);
 
 /* "user", "ip" ... */

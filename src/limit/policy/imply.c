@@ -1,12 +1,16 @@
 /*
- * A limit follows from another one if that sees no less, has no more room, and refuses at once. Then whatever passes
- * there conforms here: it has the smaller burst, and fills no faster.
+ * A limit follows from a stricter limit that sees no fewer commands, has no more room, and refuses
+ * at once. What passes the stricter limit also passes the other one, since the stricter limit has
+ * the smaller burst and no higher rate.
  */
 #include "limit/policy/imply.h"
 
 /* ---- policies ---- */
 
-/* The first policy before `end` with a term that covers this one, or with `narrow` NULL everybody. */
+/*
+ * The first policy before `end` with a term that covers `narrow`. If `narrow` is NULL: with a term
+ * that holds for all clients.
+ */
 static const struct policy *first_covering(const struct policies *policies, size_t end, const struct match *narrow)
 {
     for (size_t i = 0; i < end; i++) {
@@ -29,7 +33,7 @@ const struct policy *policies_covering(const struct policies *policies, const st
     return first;
 }
 
-/* May one of its terms hold for somebody by a fact of another kind? */
+/* True if a term of the policy looks at a fact of another kind. */
 static bool looks_elsewhere(const struct policy *policy, struct slice kind)
 {
     for (size_t i = 0; i < policy->n_matches; i++)
@@ -52,7 +56,7 @@ bool policies_bind_elsewhere(const struct policies *policies, const struct polic
 
 /* ---- limits ---- */
 
-/* Does limit `wide` bind every command that `narrow` binds? */
+/* True if limit `wide` binds every command that `narrow` binds. */
 static bool sees_as_many(const struct policy *policy, unsigned wide, unsigned narrow)
 {
     for (size_t id = 0; id < policy->n_binds; id++)
@@ -61,7 +65,10 @@ static bool sees_as_many(const struct policy *policy, unsigned wide, unsigned na
     return true;
 }
 
-/* Is what `strict` lets pass never faster than `loose` lets it? Intervals are rounded up unless the rate is fine. */
+/*
+ * True if `strict` never lets units pass faster than `loose`. Intervals are rounded up unless the
+ * rate is fine.
+ */
 static bool is_no_faster(const struct rate *strict, const struct rate *loose)
 {
     if (strict->count == loose->count && strict->period_ns == loose->period_ns)
@@ -80,7 +87,10 @@ static bool has_no_more_room(const struct limit *strict, const struct limit *loo
     return unit_is_gauge((enum unit)strict->unit) || is_no_faster(&strict->rate, &loose->rate);
 }
 
-/* What is delayed leaves a little later than it may, and so a little closer together: nothing is proven of it. */
+/*
+ * Nothing is proven of limits that delay: delayed commands leave a little late, and therefore a
+ * little closer together.
+ */
 static bool refuses_at_once(const struct limit *limit)
 {
     return limit->action == OVER_REFUSE || limit->action == OVER_CLOSE || limit->action == OVER_DENY;
@@ -89,7 +99,8 @@ static bool refuses_at_once(const struct limit *limit)
 static bool is_implied(const struct policy *policy, unsigned index, unsigned by)
 {
     const struct limit *loose = &policy->limits[index], *strict = &policy->limits[by];
-    bool can_refuse = loose->action != OVER_DENY && loose->action != OVER_SHADOW; /* shadow is a look, not a limit */
+    /* shadow mode only counts */
+    bool can_refuse = loose->action != OVER_DENY && loose->action != OVER_SHADOW;
     return by != index && strict->unit == loose->unit && can_refuse && refuses_at_once(strict) &&
            (strict->scope == loose->scope || strict->scope == PER_POLICY || strict->action == OVER_DENY) &&
            has_no_more_room(strict, loose) && sees_as_many(policy, by, index);

@@ -1,4 +1,7 @@
-/* Addresses as bytes in network order. Bytes beyond the family's are 0, so that equal addresses are equal memory. */
+/*
+ * Addresses are bytes in network order. Bytes beyond the family's are 0: equal addresses are equal
+ * memory.
+ */
 #include "limit/policy/ip.h"
 
 #include <arpa/inet.h>
@@ -82,7 +85,10 @@ static char *print_byte(char *out, unsigned byte)
     return out;
 }
 
-/* Printed several times for each connection: inet_ntop takes 3,000 instructions for an IPv4 address. */
+/*
+ * Printed several times for each connection. inet_ntop takes 3,000 instructions for an IPv4
+ * address.
+ */
 size_t ip_print(const struct ip *ip, char *out)
 {
     if (ip->family != 4) {
@@ -123,7 +129,7 @@ bool ip_eq(const struct ip *a, const struct ip *b)
 
 enum network_fault network_parse(struct network *network, struct slice text)
 {
-    struct slice address, prefix = text; /* .at is NULL when there is no '/' */
+    struct slice address, prefix = text; /* .at is NULL if there is no '/' */
     split_next(&prefix, '/', &address);
     if (!ip_parse(address, &network->ip))
         return NETWORK_NO_ADDRESS;

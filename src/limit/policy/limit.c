@@ -1,4 +1,4 @@
-/* Tables of the words of a limit and which of them go together, and one parser for all units. */
+/* The words of a limit, which words combine, and one parser for all units. */
 #include "limit/policy/limit.h"
 
 #include <inttypes.h>
@@ -13,10 +13,10 @@
 
 static const struct unit_row {
     const char *name;
-    const char *noun; /* what a limit on it decides about: one of them */
+    const char *noun; /* what a limit on the unit decides about: see unit_noun */
     uint8_t scopes;   /* BIT(enum scope) */
     uint8_t actions;  /* BIT(enum action) */
-    uint8_t initial;  /* enum action without `over` */
+    uint8_t initial;  /* enum action if `over` is absent */
 } units[UNIT_COUNT] = {
 #define ANYBODY (BIT(PER_SUBJECT) | BIT(PER_CONNECTION) | BIT(PER_POLICY))
 #define ANYHOW (BIT(OVER_REFUSE) | BIT(OVER_DELAY) | BIT(OVER_CLOSE) | BIT(OVER_SHADOW))
@@ -104,7 +104,7 @@ static bool take_burst(struct draft *draft, struct slice value, struct slice *re
     return rate_parse_burst(value, form_of(draft->unit), &draft->rate.burst, draft->why, draft->why_size);
 }
 
-/* The index of `value` among n words; n when it is none of them. */
+/* Index of `value` among n words; n: not found. */
 static size_t find_word(const char *const *words, size_t n, struct slice value)
 {
     size_t i = 0;
@@ -255,6 +255,7 @@ size_t limit_print_action(const struct limit *limit, char *out)
         return len;
     char time[LIMIT_ACTION_MAX / 2];
     rate_print_time(limit->delay_ns, time, sizeof time);
-    bool is_one = time[0] > '9'; /* "s" is one second: as a rate's period it stands alone, here it does not */
+    /* "s" means one second. A rate's period prints as "s", a delay as "1s". */
+    bool is_one = time[0] > '9';
     return len + (size_t)snprintf(out + len, LIMIT_ACTION_MAX - len, " %s%s", is_one ? "1" : "", time);
 }

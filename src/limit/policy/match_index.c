@@ -12,9 +12,13 @@
 struct prefix {
     struct slice bytes; /* heap */
     size_t bits;
-    uint32_t whole; /* the least number of those that only this text fits */
-    uint32_t least; /* of the prefixes that it is, and, once finished, of those that begin it */
-    size_t parent;  /* the longest other entry that begins it; NO_ENTRY: none */
+    uint32_t whole; /* least number of the whole texts equal to this entry */
+    /*
+     * least number of the prefixes equal to this entry; once finished also of the prefixes that
+     * begin it
+     */
+    uint32_t least;
+    size_t parent; /* index of the longest other entry that begins it; NO_ENTRY: none */
 };
 
 static uint32_t smaller(uint32_t a, uint32_t b)
@@ -22,7 +26,10 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* What begins another entry stands before it, and nothing that it does not begin stands between the two. */
+/*
+ * A prefix sorts before the entries that begin with it. Between the two stand only entries with
+ * that prefix.
+ */
 static int compare(struct slice a, size_t a_bits, struct slice b, size_t b_bits)
 {
     size_t len = a.len < b.len ? a.len : b.len;
@@ -38,7 +45,7 @@ static int compare_entries(const void *a, const void *b)
     return compare(one->bytes, one->bits, other->bytes, other->bits);
 }
 
-/* How many bits the two begin with alike. */
+/* Number of leading bits that the two have in common. */
 static size_t common_bits(struct slice a, struct slice b)
 {
     size_t i = 0;
@@ -51,8 +58,9 @@ static size_t common_bits(struct slice a, struct slice b)
 }
 
 /*
- * Add the first `bits` bits of `bytes`, beyond which none is set: as a prefix, or with `is_whole` as a text that only
- * itself fits. prefixes_finish follows, once, before the first look.
+ * Adds the first `bits` bits of `bytes`; later bits are 0. With `is_whole` the entry fits only an
+ * equal text, otherwise every text with that prefix. Call prefixes_finish once before the first
+ * look-up.
  */
 static void prefixes_add(struct prefixes *prefixes, struct slice bytes, size_t bits, bool is_whole, uint32_t number)
 {
@@ -67,7 +75,10 @@ static void prefixes_add(struct prefixes *prefixes, struct slice bytes, size_t b
     };
 }
 
-/* The first n are done: the entry that begins the next, or NO_ENTRY. */
+/*
+ * The longest of the first n entries that begins `next`; NO_ENTRY: none. These n entries are
+ * finished.
+ */
 static size_t parent_of(const struct prefixes *prefixes, size_t n, const struct prefix *next)
 {
     size_t at = n > 0 ? n - 1 : NO_ENTRY;
@@ -111,7 +122,7 @@ static void prefixes_fini(struct prefixes *prefixes)
     *prefixes = (struct prefixes){0};
 }
 
-/* PREFIXES_NONE: nothing fits. */
+/* The least number of the entries that fit `text`; PREFIXES_NONE: none. */
 static uint32_t prefixes_find(const struct prefixes *prefixes, struct slice text)
 {
     size_t low = 0, high = prefixes->n;
@@ -138,7 +149,10 @@ static uint32_t prefixes_find(const struct prefixes *prefixes, struct slice text
 
 #define IP_KEY (1 + sizeof((struct ip *)0)->bytes) /* the family, then the address */
 
-/* The text that a pattern begins with, without what escapes it, into `out`; the rest of it is returned. */
+/*
+ * Writes the literal text at the start of a pattern, unescaped, to `out`. Returns the rest of the
+ * pattern.
+ */
 static struct slice take_text(struct slice glob, char *out, size_t *len)
 {
     *len = 0;
@@ -208,7 +222,10 @@ void match_index_fini(struct match_index *index)
     *index = (struct match_index){0};
 }
 
-/* What a client shows of it; .at is NULL: nothing is known. Of facts but the key an empty text is none. */
+/*
+ * The value of the fact for this client; .at is NULL: unknown. An empty text is unknown, except for
+ * the key.
+ */
 static struct slice fact_of(const struct facts *facts, enum match_fact fact, char key[IP_KEY])
 {
     const struct slice texts[] = {[MATCH_USER] = facts->user,

@@ -1,11 +1,12 @@
 /*
- * Of many policies, which is the first with a term that holds for a client?
+ * An index that finds the first of many policies with a match term that holds for a client.
  *
- * Terms that are a text (user:ann), a text and a star (user:free-*) or a network stand in one set of prefixes for each
- * fact of a client, so that a look costs a binary search, however many policies there are. Other
- * patterns are tried one by one, in the order of their policies, up to the policy that the sets have found.
+ * Terms that are a text (user:ann), a text and a star (user:free-*), or a network go into sets of
+ * prefixes, one for each fact. A look-up costs a binary search, however many policies there are.
+ * Other patterns are tried one by one, in the order of their policies, up to the policy found in
+ * the sets.
  *
- * Made when the policies are whole, then immutable; it points into their matches.
+ * Made when the policies are complete, then immutable. Points into the matches of the policies.
  */
 #ifndef WEIR_LIMIT_MATCH_INDEX_H
 #define WEIR_LIMIT_MATCH_INDEX_H
@@ -20,42 +21,44 @@
 #define PREFIXES_NONE UINT32_MAX /* no number */
 
 /*
- * A set of prefixes and whole texts, each with a number: the least number of all that fit a text.
+ * A set of prefixes and whole texts, each with a number. A look-up returns the least number of all
+ * entries that fit a text.
  *
- * One sorted array. A text's longest prefix in the set is the entry just before the text, or one of those that begin
- * that entry; every entry knows the longest other one that begins it. So a look takes at most log2(n) + 1 comparisons,
- * and as many steps as entries begin one another. Prefixes are counted in bits, so networks are prefixes of addresses.
+ * One sorted array. The entry just before a text is its longest prefix in the set, or begins with
+ * that prefix. Every entry knows its parent, the longest other entry that begins it. A look-up
+ * takes at most log2(n) + 1 comparisons, plus a step for each parent. Prefixes are counted in bits,
+ * and networks are prefixes of addresses.
  */
 struct prefixes {
     struct prefix *at;
     size_t n;
 };
 
-/*
- * Add the first `bits` bits of `bytes`, beyond which none is set: as a prefix, or with `is_whole` as a text that only
- * itself fits. prefixes_finish follows, once, before the first look.
- */
+/* no term holds */
 #define MATCH_INDEX_NONE PREFIXES_NONE
 
 /* A pattern that is tried by itself. */
 struct match_tried {
     const struct match *match;
-    uint32_t policy; /* its index */
+    uint32_t policy; /* index of the policy */
 };
 
 struct match_index {
     struct prefixes of[MATCH_FACTS];
-    struct match_tried *tried; /* in the order of their policies */
+    struct match_tried *tried; /* in the order of the policies */
     size_t n_tried;
-    bool has_keys; /* some term looks at a command's key */
+    bool has_keys; /* a term looks at a command's key */
 };
 
-/* Add a term of the policy with that index: policies in their order. match_index_finish follows, before the first look. */
+/*
+ * Adds a term of the policy with that index; policies ascend. Call match_index_finish before the
+ * first look-up.
+ */
 void match_index_add(struct match_index *index, const struct match *match, uint32_t policy);
 void match_index_finish(struct match_index *index);
 void match_index_fini(struct match_index *index);
 
-/* The index of the policy; MATCH_INDEX_NONE: no term holds. */
+/* Returns the index of the policy; MATCH_INDEX_NONE: no term holds. */
 uint32_t match_index_find(const struct match_index *index, const struct facts *facts);
 
 #endif

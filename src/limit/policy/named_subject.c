@@ -1,6 +1,6 @@
 /*
- * A name is taken apart into facts, and these are named again: what is not written as weir itself writes it comes out
- * otherwise, and that is what was meant.
+ * Splits a name into facts, and makes a name from these facts again. A name not in weir's own
+ * spelling comes out differently; the result is the suggestion to the operator.
  */
 #include "limit/policy/named_subject.h"
 
@@ -29,7 +29,7 @@ static enum kind find_kind(struct slice word)
     return (enum kind)kind;
 }
 
-/* What stands in front of the first colon; all of it where there is none. */
+/* The part before the first colon; the whole name if there is none. */
 static struct slice kind_word(struct slice name)
 {
     const char *colon = name.len > 0 ? memchr(name.at, ':', name.len) : NULL;
@@ -53,7 +53,7 @@ static int digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* With the bytes that %XX stands for. *is_cut: the name was too long, and nobody knows how it went on. */
+/* Replaces %XX by its byte. *is_cut: the name was too long, and its end is unknown. */
 static struct slice unescape(struct slice value, char *out, bool *is_cut)
 {
     size_t len = 0;
@@ -124,7 +124,7 @@ static bool read_value(struct named_subject *named, enum kind kind, struct slice
     return text.len > 0;
 }
 
-/* Whom these facts belong to has that name; or another. */
+/* True if these facts give that name. */
 static bool is_named_so(const struct named_subject *named, const struct identity *identity, struct slice name,
                         char *why, size_t why_size)
 {

@@ -1,8 +1,9 @@
 /*
  * The policies of one configuration, in file order.
  *
- * Policies are built, then bound to a command table, then immutable. A set for another table shares everything but the
- * binds with the set it was made from, on which it keeps a reference.
+ * Policies are built, then bound to a command table, then immutable. A set for another table shares
+ * everything but the binds with its origin, the set it was made from. The set keeps a reference on
+ * its origin.
  */
 #include "limit/policy/policy.h"
 
@@ -24,19 +25,20 @@
 
 struct policies {
     _Atomic uint32_t references;
-    struct policies *origin; /* who owns the classes, limits and matches; NULL: this set does */
+    struct policies *origin; /* owns the classes, limits and matches; NULL: this set owns them */
     struct classes *classes;
-    struct policy **policies; /* allocated one by one, so that pointers stay valid while more are added */
+    /* one allocation each: pointers stay valid while policies are added */
+    struct policy **policies;
     size_t count;
-    uint16_t table[TABLE_SIZE]; /* by hash of a policy's name: its index plus one; 0: free */
-    struct match_index *index;  /* the origin's; NULL: not bound yet */
-    size_t otherwise;           /* index of the policy named `default`; count: there is none */
+    uint16_t table[TABLE_SIZE]; /* by hash of a policy's name: its index + 1; 0: free */
+    struct match_index *index;  /* owned by the origin; NULL: not bound yet */
+    size_t otherwise;           /* index of the policy `default`; equals count if there is none */
     struct costs costs;
-    struct record *unlimited;  /* of subjects that no policy binds; NULL: not enrolled */
-    struct demand_plan demand; /* theirs */
-    uint64_t order;            /* of its rates: limit/rate_table.h */
+    struct record *unlimited;  /* counters of subjects without a policy; NULL: not enrolled */
+    struct demand_plan demand; /* for subjects without a policy */
+    uint64_t order;            /* order of its rate tables: limit/rate_table.h */
     bool is_shadow;
-    bool delays; /* a limit of any policy does; set by policy_add_limits */
+    bool delays; /* a limit of any policy delays; set by policy_add_limits */
 };
 
 static const char default_name[] = "default";
@@ -106,7 +108,10 @@ static struct policy *append(struct policies *policies)
     return policy;
 }
 
-/* A policy's name shows in error replies and metrics, so it is made of what needs no quoting anywhere. */
+/*
+ * A policy's name appears in error replies and metrics: only characters that need no quoting are
+ * allowed.
+ */
 static bool is_name(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
@@ -118,7 +123,10 @@ static bool is_name(struct slice name)
     return name.len > 0 && name.len <= POLICY_NAME_MAX;
 }
 
-/* Where the policy of that name, which is_name, is in the table, or is to be. */
+/*
+ * Index in the table of the policy of that name, or of the free entry for it. `name` must satisfy
+ * is_name.
+ */
 static size_t spot_of(const struct policies *policies, struct slice name)
 {
     char lower[POLICY_NAME_MAX];
@@ -170,7 +178,6 @@ bool policies_is_shadow(const struct policies *policies)
     return policies->is_shadow;
 }
 
-/* True if a limit of any policy of the set delays. */
 static bool policies_delay(const struct policies *policies)
 {
     return policies->delays;
@@ -242,7 +249,7 @@ static bool suits_control(const struct limit *limit, char *why, size_t why_size)
                    WHY_SLICE(name));
 }
 
-/* How many limits of the policy are from a line of that name. */
+/* Number of limits of the policy from lines of that name. */
 static uint16_t count_of_line(const struct policy *policy, enum unit unit, const struct class *class)
 {
     uint16_t count = 0;
@@ -273,7 +280,7 @@ static bool is_denied(const struct policy *policy, const struct class *class)
     return false;
 }
 
-/* One item of a line: a limit, or "deny". */
+/* Parses one item of a line: a limit, or "deny". */
 static bool parse_item(struct slice text, enum unit unit, bool is_alone, struct limit *limit, char *why,
                        size_t why_size)
 {
@@ -364,7 +371,7 @@ uint64_t policies_cost(const struct policies *policies, const struct command *co
 
 /* ---- a command table ---- */
 
-/* Of the matches, as they are now. */
+/* Makes the index of all matches. */
 static void make_index(struct policies *policies)
 {
     drop_index(policies);
@@ -424,7 +431,7 @@ struct policies *policies_rebind(struct policies *policies, const struct command
     return copy;
 }
 
-/* ---- who is bound ---- */
+/* ---- finding the policy of a client ---- */
 
 bool policy_matches(const struct policy *policy, const struct facts *facts)
 {
@@ -453,14 +460,18 @@ size_t policies_patterns(const struct policies *policies)
 
 /* ---- which limits bind which command: a set of limits for each row of a command table ---- */
 
-/* Is the limit asked when a command wants to pass, which may be of its class? (Others are asked at connects, logins ...) */
+/*
+ * True if the limit is checked when a command asks to pass. `is_of_class`: the command is in the
+ * class of the limit. Other limits are checked at connects and logins.
+ */
 static bool is_asked(const struct limit *limit, bool is_of_class, const struct command *command)
 {
     enum unit unit = (enum unit)limit->unit;
     if (unit == UNIT_COMMANDS)
         return is_of_class;
     if (unit == UNIT_INFLIGHT)
-        return !command->blocks || keys_may_block(command); /* while they block they are not in flight */
+        /* calls that block are not counted as in flight */
+        return !command->blocks || keys_may_block(command);
     return unit_is_taken(unit) || unit_is_bytes(unit);
 }
 
@@ -494,7 +505,7 @@ void policy_bind(struct policy *policy, struct members *members, bool is_shadow)
     memset(policy->of_action, 0, sizeof policy->of_action);
     policy->is_measured = false;
     policy->blocks = 0;
-    /* Independent of the table: workers that change tables at different moments must agree. */
+    /* Does not depend on the table: workers change tables at different times and must agree. */
     policy->is_joint = policy->n_limits > 1;
     uint64_t all = 0;
     for (size_t i = 0; i < policy->n_limits; i++) {
@@ -508,7 +519,7 @@ void policy_bind(struct policy *policy, struct members *members, bool is_shadow)
         atomic_store_explicit(&policy->record->is_locked, true, memory_order_relaxed);
 }
 
-/* ---- rates: what the ledger knows of all slots, and a policy's own limits over that ---- */
+/* ---- rates: the last rates in the ledger, overlaid with the limits of the policy ---- */
 
 static bool has_delay(const struct policy *policy)
 {
@@ -568,7 +579,7 @@ void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_CO
     }
 }
 
-/* ---- how much a request takes ---- */
+/* ---- amounts ---- */
 
 void amounts_take(struct amounts *amounts, const struct policies *policies, const struct command *command,
                   struct slice request, uint32_t argc)

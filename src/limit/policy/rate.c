@@ -1,4 +1,4 @@
-/* Each unit suffix is a row of a table. */
+/* Tables of the unit suffixes, and the parsers. */
 #include "limit/policy/rate.h"
 
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static struct slice take_digits(struct slice *rest)
     return split_take(rest, len);
 }
 
-/* number * unit, when that fits. */
+/* Sets *out to number * unit. False: does not fit. */
 static bool scale(struct slice digits, const struct unit *unit, uint64_t *out)
 {
     int64_t number;
@@ -138,7 +138,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Digits after a point: as a number, and of how many parts to one. */
+/* Digits after the point, as *number of *parts to one. */
 static bool parse_decimals(struct slice digits, uint64_t *number, uint64_t *parts)
 {
     *number = 0;
@@ -150,7 +150,7 @@ static bool parse_decimals(struct slice digits, uint64_t *number, uint64_t *part
     return *parts > 1;
 }
 
-/* "0.3", "1.5k", "0.5mb": *count in so many *parts, reduced. */
+/* Parses "0.3", "1.5k", "0.5mb" as *count / *parts, reduced. */
 static bool parse_fraction(struct slice text, bool is_bytes, uint64_t *count, uint64_t *parts)
 {
     struct slice rest = text;
@@ -169,7 +169,10 @@ static bool parse_fraction(struct slice text, bool is_bytes, uint64_t *count, ui
     return *count <= INT64_MAX;
 }
 
-/* The count, and for how many periods it is: only a whole count is for one window of a calendar. */
+/*
+ * Parses the count, and the number of periods it covers. In a calendar window the count must be
+ * whole.
+ */
 static bool parse_count(struct slice text, enum rate_form form, struct rate_text *read, uint64_t *parts, char *why,
                         size_t why_size)
 {
@@ -186,7 +189,7 @@ static bool parse_count(struct slice text, enum rate_form form, struct rate_text
                    WHY_SLICE(text), RATE_DECIMALS_MAX, is_bytes ? "0.5mb" : "0.3 or 1.5k");
 }
 
-/* For "1month" or "days": the calendar window that was meant. */
+/* For "1month" or "days": the calendar window that is meant. */
 static enum calendar nearly_calendar(struct slice period)
 {
     take_digits(&period);
@@ -204,9 +207,9 @@ static bool parse_calendar(struct slice text, struct slice period, enum rate_for
     if (near != CALENDAR_NONE && form != RATE_OF_CALENDAR)
         return why_set(why, why_size, "\"%.*s\": day, week and month are for FIXED; d is any 24 hours",
                        WHY_SLICE(text));
-    return *calendar == near || why_set(why, why_size,
-                                        "\"%.*s\": a period of the calendar has no number: write COUNT/%s",
-                                        WHY_SLICE(text), calendar_word(near));
+    return *calendar == near ||
+           why_set(why, why_size, "\"%.*s\": a period of the calendar has no number: write COUNT/%s", WHY_SLICE(text),
+                   calendar_word(near));
 }
 
 bool rate_parse(struct slice text, enum rate_form form, struct rate_text *rate, char *why, size_t why_size)
@@ -238,7 +241,7 @@ bool rate_parse(struct slice text, enum rate_form form, struct rate_text *rate, 
 
 /* ---- writing ---- */
 
-/* The largest unit of which `number` is a whole multiple. The units of a table grow. */
+/* The largest unit that divides `number`. The units of a table ascend. */
 static const struct unit *whole_unit(const struct unit *units, size_t n, uint64_t number)
 {
     size_t i = n - 1;

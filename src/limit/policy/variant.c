@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* ---- one ---- */
+/* ---- one variant ---- */
 
 static struct limit *copy_limits(const struct policy *policy, size_t room)
 {
@@ -46,7 +46,7 @@ static void take_out_line(struct policy *policy, enum unit unit, const struct cl
     policy->n_limits = kept;
 }
 
-/* Where the policy has all the limits that there may be, the last limit makes room. */
+/* If the policy has the maximum of limits, the last limit gives way. */
 void variant_deny(struct policy *variant, const struct limit *deny)
 {
     take_out_line(variant, (enum unit)deny->unit, deny->class);
@@ -55,7 +55,7 @@ void variant_deny(struct policy *variant, const struct limit *deny)
     variant->limits[at] = *deny;
 }
 
-/* ---- those of single subjects ---- */
+/* ---- variants of single subjects ---- */
 
 /* Short names first. */
 static int compare(const struct variant *one, struct slice subject, uint16_t index)
@@ -67,7 +67,7 @@ static int compare(const struct variant *one, struct slice subject, uint16_t ind
     return order != 0 ? order : (int)one->policy->index - (int)index;
 }
 
-/* The first that is not before that one. */
+/* Index of the first entry that is not before that subject and policy. */
 static size_t place_of(const struct variants *variants, struct slice subject, uint16_t index)
 {
     size_t low = 0, high = variants->n;
@@ -125,7 +125,10 @@ void variants_fini(struct variants *variants)
 
 /* ---- lines ---- */
 
-/* What one subject has of a limit of all would change what the others owe: its funnel is theirs, too. */
+/*
+ * A limit shared by all subjects cannot be set for one subject. All share one funnel, and the
+ * change would alter the debts of all.
+ */
 static bool is_shared(const struct policy *policy, uint16_t first)
 {
     uint16_t i = first;

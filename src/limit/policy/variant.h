@@ -1,8 +1,8 @@
 /*
- * A variant of a policy: a copy for some of its subjects, with the same record, so with the same funnels and debts, and
- * with other limits.
+ * A variant of a policy: a copy with other limits, for some of its subjects. Variant and policy
+ * share the counters, and therefore the funnels and debts.
  *
- * Made on one thread, as policies are, and immutable once it is bound.
+ * Made on one thread, as policies are, and immutable once bound.
  */
 #ifndef WEIR_LIMIT_VARIANT_H
 #define WEIR_LIMIT_VARIANT_H
@@ -17,38 +17,47 @@
 
 /* The limits of one subject. */
 struct variant {
-    char *subject; /* its name; heap */
+    char *subject; /* name of the subject; heap */
     struct policy *policy;
 };
 
-/* Sorted by subject and index of the policy. */
+/* Sorted by subject, then by index of the policy. */
 struct variants {
     struct variant *at;
     size_t n;
 };
 
-/* A copy of the policy, or (NULL) of none, with `record`, room for one more limit, and bound to no table. */
+/*
+ * Makes a copy of the policy with `record`, room for one more limit, and no binding to a table. If
+ * policy is NULL the copy is of an empty policy.
+ */
 struct policy *variant_new(const struct policy *policy, struct record *record);
 void variant_free(struct policy *variant);
 
-/* Replace the limits of the line of `deny`, an enrolled limit, by `deny`. Before the variant is bound. */
+/*
+ * Replaces the limits on the line of `deny`, an enrolled limit, by `deny`. Call before the variant
+ * is bound.
+ */
 void variant_deny(struct policy *variant, const struct limit *deny);
 
-/* The one of that subject and policy; NULL: there is none; variants_want makes it. */
+/*
+ * The variant of that subject and policy. If there is none, variants_find returns NULL, and
+ * variants_want makes the variant.
+ */
 struct policy *variants_find(const struct variants *variants, struct slice subject, const struct policy *policy);
 struct policy *variants_want(struct variants *variants, struct slice subject, const struct policy *policy);
 struct variants variants_copy(const struct variants *variants);
 void variants_fini(struct variants *variants);
 
-/* How long the limits of a line hold that an operator has set, and for whom. */
+/* How long an operator's limits of a line last, and for which subjects. */
 struct line_span {
-    uint64_t until_ns; /* monotonic; 0: until it is taken back */
+    uint64_t until_ns; /* monotonic; 0: until an operator lifts them */
     bool is_own;       /* for one subject alone */
 };
 
 /*
- * Replace the limits of one line of `policy`, a variant or one of the set itself, which nobody else has yet. False:
- * `why` says what is wrong, and nothing has changed.
+ * Replaces the limits of one line of `policy`, a variant or a policy of a set not shared yet.
+ * False: nothing has changed, and `why` holds the reason.
  */
 __attribute__((warn_unused_result)) bool policy_replace_line(struct policies *policies, struct policy *policy,
                                                              const struct command_table *table, struct slice what,

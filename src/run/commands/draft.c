@@ -17,7 +17,7 @@
 
 #define WHY_ROOM 512
 
-/* ---- orders that could have no effect ---- */
+/* ---- checks for admin commands without effect ---- */
 
 static void on_unknown(void *arg, struct slice class, struct slice unknown, struct slice near)
 {
@@ -34,8 +34,9 @@ static void on_unknown(void *arg, struct slice class, struct slice unknown, stru
 }
 
 /*
- * Returns NULL, or an error (heap) if the line is about a command or category that `table` does not know. Classes that
- * are spelled out are in none of the operator's, and a set of its own finds them all the same.
+ * Returns NULL, or an error (heap) if the line names a command or category that `table` does not
+ * know. A class spelled out in the line is in no class list of the operator, so an empty set of
+ * classes finds it, too.
  */
 static char *check_class(const struct line_name *name, const struct command_table *table)
 {
@@ -49,8 +50,8 @@ static char *check_class(const struct line_name *name, const struct command_tabl
 }
 
 /*
- * Returns NULL, or an error (heap) if what is SET for one subject, or for a time, cannot be so, or if another policy
- * binds the subject.
+ * Returns NULL, or an error (heap): the line cannot be set for one subject or for a time, or
+ * another policy binds the subject.
  */
 static char *check_whom(const struct order *order, const struct line_name *name, const struct identity *identity,
                         const struct policies *policies)
@@ -63,7 +64,7 @@ static char *check_whom(const struct order *order, const struct line_name *name,
     const struct policy *policy = policies_find(policies, name->section);
     if (policy == NULL || order->key == NULL ||
         !named_subject_read(&named, identity, slice_str(order->key), why, sizeof why) || !named.is_whole)
-        return NULL; /* of a name that is wrong, more is said elsewhere */
+        return NULL; /* a wrong name is reported elsewhere */
     struct slice kind, rest = slice_str(order->key);
     split_next(&rest, ':', &kind);
     if (!policies_bind_elsewhere(policies, policy, &named.facts, kind, &other))
@@ -95,14 +96,17 @@ static const char *or_none(const char *text)
     return text != NULL ? text : "none";
 }
 
-/* What holds for all subjects of the policy; heap, NULL: nothing. */
+/* Returns the line's value for all subjects of the policy; heap. NULL: no such line. */
 static char *value_for_all(const struct draft *draft, const struct line_name *name)
 {
     const struct set_line *line = set_lines_find(&draft->lines, name->section, name->key, NULL);
     return line != NULL ? mem_strdup(line->expression) : config_file_value(&draft->file, name);
 }
 
-/* Could it have an effect? What replaces a line that is there needs no command that is known. */
+/*
+ * Returns NULL, or an error (heap) if the line could have no effect. A line that replaces another
+ * may name an unknown command.
+ */
 static char *check_effect(const struct draft *draft, const struct order *order, const struct line_name *name,
                           const struct live_rules *live)
 {
@@ -116,7 +120,10 @@ static char *check_effect(const struct draft *draft, const struct order *order, 
     return error;
 }
 
-/* A line for one subject, or for a time. */
+/*
+ * Sets or removes a line for one subject, or for a time. Returns NULL and *told, or an error
+ * (heap).
+ */
 static char *change_lines(struct draft *draft, const struct order *order, const struct line_name *name,
                           const struct identity *identity, char **told)
 {
@@ -135,7 +142,7 @@ static char *change_lines(struct draft *draft, const struct order *order, const 
     return error;
 }
 
-/* Put `value` in the place of the lines of that name, and of what has been set there for a time. */
+/* Replaces the lines of that name in the file by `value`, and drops what was set for a time. */
 static void replace(struct draft *draft, const struct line_name *name, const char *value)
 {
     config_file_replace(&draft->file, name, value);
@@ -182,7 +189,10 @@ static char *unset(struct draft *draft, const struct order *order, const struct 
 
 /* ---- other lines ---- */
 
-/* A limit has one algorithm: remove lines of another. */
+/*
+ * Replaces a line of a named limit. A limit has one algorithm: lines of other algorithms are
+ * removed.
+ */
 static void replace_named(struct config_file *file, const struct line_name *name, const char *value)
 {
     struct line_name other = *name;
@@ -222,7 +232,7 @@ static char *set_mode(struct draft *draft, const struct order *order, const stru
     return NULL;
 }
 
-/* ---- orders ---- */
+/* ---- admin commands ---- */
 
 static char *(*const kinds[])(struct draft *draft, const struct order *order, const struct live_rules *live,
                               char **told) = {

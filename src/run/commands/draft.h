@@ -1,8 +1,9 @@
 /*
- * A draft of the running configuration, which orders change before any of it runs: the file in memory, and the lines
- * that stand over it for one subject or for a time.
+ * A candidate config: a copy of the running configuration, which admin commands change before any
+ * of it runs. The copy has the file in memory, and the lines over the file for one subject or for a
+ * time.
  *
- * An order that cannot be carried out changes nothing in it. The main thread.
+ * An admin command that fails changes nothing in the candidate. Main thread.
  */
 #ifndef WEIR_RUN_DRAFT_H
 #define WEIR_RUN_DRAFT_H
@@ -19,16 +20,17 @@ struct draft {
     struct set_lines lines;
 };
 
-/* A copy of what runs. */
+/* Returns a copy of the running configuration. */
 struct draft draft_new(const struct config_file *running, const struct set_lines *lines);
 void draft_fini(struct draft *draft);
 
-/* Is the order about what is in a draft? */
+/* True if the admin command changes a candidate config. */
 bool draft_is_for(const struct order *order);
 
 /*
- * Carry out such an order. Returns NULL, and *told is what the log is to say of it once the draft runs (heap); or an
- * error ("ERR ...", heap). Whether the new line is a good one shows only when the draft is built.
+ * Carries out such an admin command. Returns NULL and sets *told to the line for the log once the
+ * candidate runs (heap); or returns an error ("ERR ...", heap). Errors in the new line itself show
+ * only when the candidate is built.
  */
 __attribute__((warn_unused_result)) char *draft_change(struct draft *draft, const struct order *order,
                                                        const struct live_rules *live, char **told);

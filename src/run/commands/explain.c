@@ -1,4 +1,4 @@
-/* The gate, the policies and the reply are those that serve clients; only the subject is made up. */
+/* Uses the policies, the gate and the replies that serve clients. Only the subject is made up. */
 #include "run/commands/explain.h"
 
 #include <inttypes.h>
@@ -15,12 +15,12 @@
 #include "resp/build.h"
 #include "resp/emit.h"
 
-#define REST_NS (NS_PER_S << 30) /* a moment at which nothing is owed */
-#define IP_BIT 31                /* beside the bits of the texts that are known of a client */
+#define REST_NS (NS_PER_S << 30) /* a time at which no funnel is in debt */
+#define IP_BIT 31                /* above the bits of `texts` in set_fact */
 
-/* ---- the reply as lines for people ---- */
+/* ---- the reply as lines of text ---- */
 
-/* Take the type and the number of the next header, "*3\r\n", off *rest. */
+/* Takes the type and the number of the next header, "*3\r\n", off *rest. */
 static char take_header(struct slice *rest, int64_t *number)
 {
     const char *end = memchr(rest->at, '\r', rest->len);
@@ -38,7 +38,7 @@ static struct slice take_text(struct slice *rest, int64_t len)
     return text;
 }
 
-/* Whatever is no aggregate. */
+/* Prints a value that is no aggregate. */
 static void print_scalar(struct slice *rest, FILE *out)
 {
     int64_t number;
@@ -50,7 +50,7 @@ static void print_scalar(struct slice *rest, FILE *out)
         fprintf(out, "%.*s", (int)text.len, text.at);
 }
 
-/* "name value, name value" */
+/* Prints "name value, name value". */
 static void print_row(struct slice *rest, FILE *out)
 {
     int64_t pairs;
@@ -79,8 +79,9 @@ static void print_array(struct slice *rest, FILE *out)
 }
 
 /*
- * Write a map that resp/build.h has made. What is in it is a text, a number, nil ("none"), an array of those on one
- * line, or an array of maps, each on a line of its own below.
+ * Prints a map that resp/build.h has made. A value is a text, a number, nil ("none"), or an array.
+ * An array of plain values is printed on one line. An array of maps is printed below, a line for
+ * each map.
  */
 static void plain_reply_print(struct slice reply, FILE *out)
 {
@@ -98,14 +99,17 @@ static void plain_reply_print(struct slice reply, FILE *out)
     }
 }
 
-/* ---- who ---- */
+/* ---- the client ---- */
 
 static bool set_ip(struct facts *facts, struct slice value)
 {
     return slice_eq_nocase(value, SLICE("unix")) || ip_parse(value, &facts->ip);
 }
 
-/* One client has one of each kind: those that have been given are noted in `given`, a bit for each row. */
+/*
+ * A client has one value of each kind. `given` has a bit for each kind given so far. False: given
+ * twice.
+ */
 static bool note_given(unsigned *given, unsigned row, struct slice kind, struct why why)
 {
     if ((*given >> row & 1) != 0)
@@ -141,7 +145,10 @@ static bool set_fact(struct facts *facts, struct slice term, unsigned *given, st
     return why_refuse(why, "\"%.*s\": there are user, ip, name, tls, listener and key", WHY_SLICE(term));
 }
 
-/* Whoever does not say otherwise has come to the first address of `listen`, which is written into `listener`. */
+/*
+ * Sets the facts of the client. Without a listener: term the client uses the first `listen`
+ * address, kept in `listener`.
+ */
 static bool read_facts(const struct config *config, struct slice subject, struct facts *facts,
                        char listener[ADDRESS_TEXT], struct why why)
 {
@@ -156,9 +163,9 @@ static bool read_facts(const struct config *config, struct slice subject, struct
     return true;
 }
 
-/* ---- what ---- */
+/* ---- the command ---- */
 
-/* The request as a client would send it; heap. */
+/* Returns the request as a client would send it; heap. *request points to the same bytes. */
 static char *request_of(const struct slice *words, size_t n, struct slice *request)
 {
     size_t room = EMIT_HEADER_MAX * (n + 1);
@@ -175,7 +182,10 @@ static struct slice command_name_at(const void *arg, size_t i)
     return slice_of(row->name, row->name_len);
 }
 
-/* What is said of a command without a row: the name as it is looked for, "config|gett", and the nearest there is. */
+/*
+ * Sets `why` for a command without a row: the name as it is looked up, "config|gett", and the
+ * nearest known name.
+ */
 static void tell_unknown(const struct command_table *table, const struct slice *words, size_t n, char *why,
                          size_t why_size)
 {
@@ -197,7 +207,10 @@ static void tell_unknown(const struct command_table *table, const struct slice *
                 name, WHY_SLICE(near));
 }
 
-/* The funnels of somebody new. The ledger owns those of the policy. */
+/*
+ * Returns the funnels of a new subject and a new connection. The shared subject of the policy is
+ * owned by its counters.
+ */
 static struct account account_of(const struct policy *policy)
 {
     struct account account = {.policy = policy};

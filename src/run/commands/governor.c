@@ -18,22 +18,23 @@
 #include "run/config/config_edit.h"
 
 /*
- * Two configuration files are kept in memory: `loaded`, as it was read last, and `file`, with what LIMIT SET changed
- * since. In both, settings that need a restart have the values of the start. So the difference of the two is what was
- * only SET, and the difference of `file` and the one on disk is what LIMIT DIFF shows.
+ * Two configuration files are kept in memory: `loaded`, as last read, and `file`, with the changes
+ * of LIMIT SET since. In both, settings that need a restart have the values of the start. The
+ * difference of `loaded` and `file` is what was only SET. The difference of `file` and the file on
+ * disk is the reply of LIMIT DIFF.
  */
 struct governor {
     const char *path; /* NULL: no file */
     struct config_file loaded, file;
-    struct set_lines lines; /* over the file */
+    struct set_lines lines; /* lines over `file`, for one subject or for a time */
     struct live_rules live;
     struct command_table *builtin; /* one reference */
     struct journal *journal;
-    size_t bytes; /* of memory that a configuration has taken so far, at most */
+    size_t bytes; /* the most memory that one build of a configuration has taken so far */
     struct reloads reloads;
 };
 
-/* Collects what building a configuration reports; the client gets only the first error. */
+/* Collects the errors and warnings of a build. The client gets only the first error. */
 struct complaints {
     bool is_logged;
     char *first;
@@ -48,11 +49,11 @@ static void on_complaint(void *arg, bool is_error, const char *line)
         complaints->first = mem_strdup(line);
 }
 
-/* ---- what runs ---- */
+/* ---- the running configuration ---- */
 
 /*
- * With `lines` over it; after a reload those that do not fit any more are taken out and logged. Returns NULL, or what
- * is wrong (heap).
+ * Runs `config`, changed by `lines`. After a reload, lines that no longer fit are removed and
+ * logged. Returns NULL, or an error (heap).
  */
 static char *adopt_or_say(struct governor *g, const struct config *config, struct set_lines *lines, bool is_reload)
 {
@@ -77,7 +78,10 @@ static void use_lines(struct governor *g, const struct set_lines *lines)
     g->lines = *lines;
 }
 
-/* Returns what needs a restart, heap; NULL: nothing does. */
+/*
+ * Replaces the files in memory by `file`. Returns the settings that need a restart; heap, NULL:
+ * none.
+ */
 static char *take_over(struct governor *g, struct config_file *file)
 {
     config_diff_name_dropped(g->journal, &g->file, &g->loaded, file);
@@ -91,8 +95,8 @@ static char *take_over(struct governor *g, struct config_file *file)
 }
 
 /*
- * Read the file again, and log what is wrong with it. Returns NULL, or the first that is (heap). *unchanged: what
- * needs a restart, heap; NULL: nothing does.
+ * Reads the file again, runs it, and logs its errors. Returns NULL, or the first error (heap).
+ * *unchanged: the settings that need a restart; heap, NULL: none.
  */
 static char *read_file(struct governor *g, char **unchanged)
 {
@@ -116,7 +120,7 @@ static char *read_file(struct governor *g, char **unchanged)
     return why;
 }
 
-/* Run the draft, which is taken over. Returns NULL, or what is wrong with it (heap). */
+/* Runs the candidate config, which is taken over. Returns NULL, or an error (heap). */
 static char *use_draft(struct governor *g, struct draft *draft)
 {
     struct complaints complaints = {0};
@@ -135,7 +139,10 @@ static char *use_draft(struct governor *g, struct draft *draft)
     return why;
 }
 
-/* In what the file on disk, which there is, differs. Returns NULL, or what is wrong with it (heap). */
+/*
+ * Adds the differences to the file on disk, which must exist. Returns NULL, or an error of the file
+ * (heap).
+ */
 static char *compare_file(const struct governor *g, struct differences *d)
 {
     struct complaints complaints = {0};
@@ -157,13 +164,15 @@ static char *compare_file(const struct governor *g, struct differences *d)
 
 /* ---- memory ---- */
 
-#define SPARE_BYTES (1 << 20)      /* the file may have grown since */
-#define BYTES_PER_BYTE 64          /* of the file: a line of few words becomes a limit with all that it needs */
-#define BYTES_PER_POLICY (1 << 15) /* a variant of it, for one subject or for those that are blocked */
+#define SPARE_BYTES (1 << 20) /* the file may have grown since */
+/* per byte of the file: a line of few words becomes a limit with its state */
+#define BYTES_PER_BYTE 64
+/* a variant of a policy, for one subject or for blocked subjects */
+#define BYTES_PER_POLICY (1 << 15)
 
 /*
- * Reading and building a configuration uses base/mem.h, which never fails: so check before that there is memory for all
- * of it. False: there is not, and nothing may change.
+ * True if there is memory for a build of the configuration. Reading and building use base/mem.h,
+ * which never fails, so the check comes before. False: nothing may change.
  */
 static bool has_memory(const struct governor *g, size_t n_orders)
 {
@@ -171,7 +180,10 @@ static bool has_memory(const struct governor *g, size_t n_orders)
                           BYTES_PER_POLICY * n_orders);
 }
 
-/* The same for n orders of a kind. Those about one subject or key copy little of what there is, unless it is the first block. */
+/*
+ * True if there is memory for n admin commands of a kind. A command about one subject or key copies
+ * little, except for the first block.
+ */
 static bool has_memory_for(const struct governor *g, enum order_kind kind, size_t n)
 {
     switch (kind) {
@@ -261,9 +273,12 @@ void governor_tell_reloaded(const struct governor *g)
     journal_log(g->journal, LOG_INFO, "reload", "configuration reloaded from %s", g->path);
 }
 
-/* ---- orders that change the configuration ---- */
+/* ---- admin commands that change the configuration ---- */
 
-/* Change a draft by all the orders, and run it, or say why not (heap). Orders that cannot be have errors of their own. */
+/*
+ * Changes a candidate config by all the commands and runs it. Returns NULL, or the error of the
+ * candidate (heap). A command that cannot be carried out gets its own error.
+ */
 static char *change_all(struct governor *g, struct order *const *orders, size_t n, char **told)
 {
     struct draft draft = draft_new(&g->file, &g->lines);
@@ -287,7 +302,10 @@ static void tell_changes(struct governor *g, struct order *const *orders, size_t
             log_order(g->journal, orders[i], words[orders[i]->kind], "%s", told[i]);
 }
 
-/* All in one step; where that fails each half by itself, until the one that is wrong stands alone. */
+/*
+ * Carries out n commands in one step. If the candidate is bad, each half is tried by itself, until
+ * the bad command is alone.
+ */
 static void change(struct governor *g, struct order *const *orders, size_t n)
 {
     char **told = mem_zalloc(n, sizeof *told);
@@ -308,7 +326,7 @@ static void change(struct governor *g, struct order *const *orders, size_t n)
     free(why);
 }
 
-/* ---- orders about single keys and subjects ---- */
+/* ---- admin commands about single keys and subjects ---- */
 
 static char *change_key(struct governor *g, struct order *order)
 {
@@ -325,7 +343,7 @@ static char *block(struct governor *g, struct order *order)
     return order_block(order, &g->live, clock_ns());
 }
 
-/* The workers have done it. */
+/* Logs an admin command that the workers have carried out. */
 static char *note_round(struct governor *g, struct order *order)
 {
     if (order->kind == ORDER_KICK)
@@ -334,7 +352,7 @@ static char *note_round(struct governor *g, struct order *order)
     return NULL;
 }
 
-/* ---- what ends ---- */
+/* ---- ends in time ---- */
 
 uint64_t governor_next_end(const struct governor *g)
 {
@@ -402,14 +420,14 @@ static char *compare(struct governor *g, struct order *order)
     return error;
 }
 
-/* ---- orders ---- */
+/* ---- admin commands by kind ---- */
 
 static char *(*const kinds[])(struct governor *g, struct order *order) = {
     [ORDER_RELOAD] = reload, [ORDER_SET_KEY] = change_key, [ORDER_UNSET_KEY] = change_key, [ORDER_DIFF] = compare,
     [ORDER_BLOCK] = block,   [ORDER_UNBLOCK] = block,      [ORDER_CLIENTS] = note_round,   [ORDER_KICK] = note_round,
 };
 
-/* An order that draft_is_for does not take has a row. */
+/* Every admin command that draft_is_for rejects has a row. */
 static char *run_kind(struct governor *g, struct order *order)
 {
     assert(order->kind < sizeof kinds / sizeof kinds[0] && kinds[order->kind] != NULL);
@@ -424,7 +442,7 @@ static void note_starved(struct governor *g, const struct order *order)
         log_at(LOG_SITE_MEMORY, LOG_WARN, "an operator's order is not carried out: out of memory");
 }
 
-/* One order, or n of those that draft_is_for. */
+/* Carries out one admin command, or n that draft_is_for accepts. */
 static void carry_out(struct governor *g, struct order *const *orders, size_t n)
 {
     size_t given = mem_given();
@@ -454,13 +472,13 @@ void governor_carry_out_all(struct governor *g, struct order *const *orders, siz
     }
 }
 
-/* ---- its life ---- */
+/* ---- the life of the config manager ---- */
 
 struct governor *governor_new(const struct config *config, const struct config_file *file,
                               struct command_table *builtin, struct journal *journal)
 {
     struct governor *g = mem_zalloc(1, sizeof *g);
-    g->bytes = mem_given(); /* the file has been read, and little else been done */
+    g->bytes = mem_given(); /* so far little more than reading the file has taken memory */
     g->journal = journal;
     g->path = file->path;
     g->builtin = command_table_get(builtin);

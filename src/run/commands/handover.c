@@ -1,4 +1,4 @@
-/* Words of a line are separated by a control character, which no order has. */
+/* A control character separates the words of a line: no admin command contains one. */
 #include "run/commands/handover.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 
 /* ---- writing ---- */
 
-/* A line of n words. */
+/* Adds a line of n words. */
 static void add_line(struct text *text, size_t n, const struct slice *words)
 {
     for (size_t i = 0; i < n; i++) {
@@ -90,7 +90,7 @@ char *handover_write(const struct handover *from)
         add_line(&text, 4,
                  (struct slice[]){SLICE("block"), one->subject, one->reason, print_ns(one->until_ns, ns, sizeof ns)});
     }
-    text_add(&text, slice_of("", 1)); /* the end of a string */
+    text_add(&text, slice_of("", 1)); /* the end of the string */
     if (text.is_broken)
         text_fini(&text);
     return text.at;
@@ -127,7 +127,7 @@ static struct line take_apart(struct slice text)
     return line;
 }
 
-/* As an operator would write it. */
+/* Prints the line as an operator would write it. */
 static void show(const struct line *line, char out[SHOWN_ROOM])
 {
     static const char *const forms[] = {"set", "LIMIT SET",       "unset", "LIMIT UNSET", "limit", "LIMIT SET LIMIT",
@@ -157,7 +157,7 @@ static void set_key(struct order *order, struct slice key)
     order->key_len = key.len;
 }
 
-/* False: it is none that this weir knows. */
+/* Fills the command from the line. False: this weir does not know the line. */
 static bool fill(struct order *order, const struct line *line)
 {
     const struct slice *words = line->words;
@@ -196,12 +196,12 @@ static bool fill(struct order *order, const struct line *line)
     return true;
 }
 
-/* What has been read: the orders, and of each the line that it is from. */
+/* The commands that were read, and the line of each. */
 struct found {
     struct order **orders;
     struct line *lines;
     size_t n, room;
-    size_t n_over; /* of which the time is over; they are not kept */
+    size_t n_over; /* commands that have ended already; not kept */
 };
 
 static void found_fini(struct found *found)
@@ -212,7 +212,7 @@ static void found_fini(struct found *found)
     free(found->lines);
 }
 
-/* Takes over the order. */
+/* Takes over the command. */
 static void add_order(struct found *found, struct order *order, const struct line *line)
 {
     if (found->n == found->room) {
@@ -231,7 +231,7 @@ static void log_dropped(const struct line *line, const char *why, struct journal
     journal_log(journal, LOG_WARN, "upgrade", "upgrade: dropped: %.300s: %s", shown, why);
 }
 
-/* Returns NULL, or why it is dropped. */
+/* Reads one line. Returns NULL, or why the line is dropped. */
 static const char *find(struct found *found, const struct line *line)
 {
     struct order *order = order_new(ORDER_SET);
@@ -258,7 +258,7 @@ static bool begin(struct slice *rest)
     return true;
 }
 
-/* Returns how many need nothing more. */
+/* Logs the failed commands. Returns how many were taken over or have ended. */
 static size_t log_outcome(const struct found *found, struct journal *journal)
 {
     size_t n_taken = found->n_over;
@@ -295,7 +295,10 @@ bool handover_read(const char *text, struct journal *journal,
     return true;
 }
 
-/* Find the line in the text, and set *next behind it; looked for from *next on first, where it is if both are in one order. */
+/*
+ * True if the line is in the text; then *next is the rest after it. The search begins at *next,
+ * where the line is if both texts have one order.
+ */
 static bool has_line(struct slice text, struct slice *next, struct slice wanted)
 {
     struct slice rest = *next, one;

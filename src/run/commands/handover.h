@@ -1,8 +1,9 @@
 /*
- * What operators have ordered, as text from one process to the one that replaces it (run/upgrade.h): a line for each
- * order that is in force and in no file. Times are those of the monotonic clock, which both have.
+ * The admin commands in force as text, from one process to its successor (run/upgrade.h): a line
+ * for each command that is in no file. Times are those of the monotonic clock, which both processes
+ * share.
  *
- * The main thread.
+ * Main thread.
  */
 #ifndef WEIR_RUN_HANDOVER_H
 #define WEIR_RUN_HANDOVER_H
@@ -17,25 +18,31 @@
 #include "run/config/config_file.h"
 #include "run/commands/set_lines.h"
 
-/* Where orders come from. */
+/* The sources of admin commands. */
 struct handover {
-    const struct config_file *running, *loaded; /* their difference has been SET */
+    const struct config_file *running, *loaded; /* the difference of the two has been SET */
     const struct set_lines *lines;
     const struct named *named;
     const struct shared_set *blocks;
 };
 
-/* NUL-terminated; heap. Only its first line where there are none. NULL: out of memory. */
+/*
+ * Returns the text, NUL-terminated; heap. Without commands the text is only the first line. NULL:
+ * out of memory.
+ */
 char *handover_write(const struct handover *from);
 
 /*
- * Have the orders carried out, all in one call, which sets their errors. Those that are not are logged, and so is how
- * many are. False: the text is of another kind.
+ * Carries out the commands of `text` by one call of carry_out, which sets their errors. Logs the
+ * failed commands, and the number of the others. False: the text is of another kind.
  */
 bool handover_read(const char *text, struct journal *journal,
                    void (*carry_out)(void *arg, struct order *const *orders, size_t n), void *arg);
 
-/* Log, one by one, the orders of `text` that `other` (NULL: nothing) does not have: what becomes of them, and why. */
+/*
+ * Logs each command of `text` that is not in `other` (NULL: nothing): `what` becomes of it, and
+ * `why`.
+ */
 void handover_log(const char *text, const char *other, const char *what, const char *why, struct journal *journal);
 
 #endif

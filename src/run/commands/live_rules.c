@@ -11,13 +11,14 @@
 #include "limit/gate.h"
 #include "run/commands/order_key.h"
 
-/* ---- how many clients the limit on open files leaves room for ---- */
+/* ---- max-clients and the limit on open files ---- */
 
 #define PROCESS_FILES 32 /* for the main thread's loop and connections, the log, files being read */
-#define WORKER_FILES 24  /* for each worker: its loop; shared lanes of a few users, auth lanes, spares, scripts */
-#define PRIVATE_SHARE 8  /* with shared lanes: one in so many clients has a private lane at a time */
+/* per worker: loop, shared lanes of a few users, auth lanes, spare lanes, scripts */
+#define WORKER_FILES 24
+#define PRIVATE_SHARE 8 /* with shared lanes one client in eight has a private lane */
 
-/* How many files that many clients need, beside what weir needs itself. */
+/* Returns how many files that many clients need, with what weir itself needs. */
 static rlim_t files_for(const struct config *config, rlim_t clients)
 {
     rlim_t lanes = config->lanes_private ? clients : clients / PRIVATE_SHARE;
@@ -25,7 +26,10 @@ static rlim_t files_for(const struct config *config, rlim_t clients)
     return clients + lanes + operators + PROCESS_FILES + config->workers * (WORKER_FILES + config->n_listens);
 }
 
-/* Raise the limit as far as needed and possible. Returns `clients`, or less if only so many fit; that is logged. */
+/*
+ * Raises the limit on open files as far as needed and possible. Returns `clients`, or less if only
+ * fewer fit; logged.
+ */
 static unsigned fit(const struct config *config, unsigned clients)
 {
     rlim_t most = files_for(config, clients);
@@ -43,7 +47,10 @@ static unsigned fit(const struct config *config, unsigned clients)
     return (unsigned)fits;
 }
 
-/* The limit on open files is asked for again only when max-clients changes, so that its warning is not repeated. */
+/*
+ * Returns max-clients that fit. The limit is raised only when the setting changes: its warning is
+ * not repeated.
+ */
 static unsigned fit_clients(struct live_rules *live, unsigned asked)
 {
     if (live->asked_clients != asked)
@@ -52,7 +59,7 @@ static unsigned fit_clients(struct live_rules *live, unsigned asked)
     return live->max_clients;
 }
 
-/* ---- new rules in the place of the old ---- */
+/* ---- installing new rules ---- */
 
 static void install(struct live_rules *live, struct rules *rules)
 {
@@ -65,8 +72,8 @@ static void install(struct live_rules *live, struct rules *rules)
 }
 
 /*
- * With exceptions of their own; takes over the reference on `policies`, which are bound to live->commands. `before`:
- * exceptions_of.
+ * Installs new rules with new exceptions. Takes over the reference on `policies`, which are bound
+ * to live->commands. `before`: as in exceptions_of.
  */
 static void renew(struct live_rules *live, const struct rules *model, struct policies *policies,
                   const struct exceptions *before)
@@ -86,7 +93,10 @@ static void renew(struct live_rules *live, const struct rules *model, struct pol
     exceptions_put(rules.exceptions);
 }
 
-/* `newest` is the password now, and what was it until now the one before. Of strings that others own. */
+/*
+ * Returns the passwords after a change: `newest`, and the running one as the one before. The
+ * strings stay owned by the caller and by `running`.
+ */
 static struct own_password followed_by(const struct own_password *running, char *newest, char *path)
 {
     struct own_password password = *running;
@@ -96,7 +106,7 @@ static struct own_password followed_by(const struct own_password *running, char 
     return password;
 }
 
-/* The password may change by a reload, but not whether there is one. */
+/* Returns the passwords after a reload, which may change the password, but not add or remove it. */
 static struct own_password password_of(const struct live_rules *live, const struct config *config)
 {
     const struct own_password *fresh = &config->rules.upstream_password;
@@ -107,13 +117,16 @@ static struct own_password password_of(const struct live_rules *live, const stru
     return followed_by(&live->rules->upstream_password, fresh->newest, fresh->path);
 }
 
-/* TLS contexts change only by a reload; whether a listener uses TLS only by a restart. */
+/* TLS contexts change by a reload. Whether a listener uses TLS changes only by a restart. */
 static struct tls_context *kept(struct tls_context *fresh, struct tls_context *running)
 {
     return fresh != NULL ? fresh : running;
 }
 
-/* Named limits keep their tallies; keys of limits with another algorithm begin anew when they are asked. */
+/*
+ * Named limits keep their counters. Keys of a limit with a new algorithm start anew at their next
+ * request.
+ */
 static void inherit(struct live_rules *live, struct named *fresh, bool is_reload)
 {
     named_inherit(fresh, live->rules->named);
@@ -127,7 +140,7 @@ static void inherit(struct live_rules *live, struct named *fresh, bool is_reload
     }
 }
 
-/* Their limits are of the same record as their policies', which have been enrolled. */
+/* Enters the limits of variants into the counters of their policies, which have been enrolled. */
 static bool enroll(const struct variants *variants, const struct policies *policies, struct ledger *ledger)
 {
     for (size_t i = 0; i < variants->n; i++) {
@@ -140,7 +153,10 @@ static bool enroll(const struct variants *variants, const struct policies *polic
     return true;
 }
 
-/* Once all have their slots. Those of a variant run at its own rates, but where all subjects share them. */
+/*
+ * Sets the rates by which debts run off, once all limits have their index. Limits of a variant use
+ * its own rates, except those that all subjects share.
+ */
 static void rate(const struct variants *variants, struct policies *policies)
 {
     policies_rate(policies);
@@ -185,7 +201,8 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, cons
 
 struct settling {
     const struct live_rules *live;
-    const struct policy **of_record; /* by the record's number; NULL: the policy is gone */
+    /* by number of the policy's counters; NULL: the policy no longer exists */
+    const struct policy **of_record;
     size_t n_records;
     uint64_t now_ns;
 };
@@ -268,11 +285,12 @@ void live_rules_init(struct live_rules *live, const struct config *start, struct
     *live = (struct live_rules){
         .start = start, .commands = command_table_get(commands), .ledger = ledger_new(), .journal = journal};
     live->unlimited = ledger_record(live->ledger, SLICE(""));
-    live->addresses = ledger_record(live->ledger, SLICE("[weir]")); /* no policy can be called so */
+    /* no policy can have this name */
+    live->addresses = ledger_record(live->ledger, SLICE("[weir]"));
     live->unbound = (struct limit){
         .unit = UNIT_CONNECTIONS, .scope = PER_SUBJECT, .action = OVER_CLOSE, .label = "unauthenticated"};
     if (!ledger_enter(live->ledger, live->addresses, SLICE("unauthenticated"), &live->unbound))
-        abort(); /* it is the first limit of all */
+        abort(); /* the first limit always has room */
 }
 
 void live_rules_fini(struct live_rules *live)

@@ -12,7 +12,7 @@
 #include "run/commands/order_line.h"
 
 #define WHY_ROOM 512
-#define ENDED_NAMED 16 /* how many that end at once are logged one by one; the others are counted */
+#define ENDED_NAMED 16 /* ends logged one by one at a time; further ends are logged as a number */
 
 static struct slice subject_of(const struct order *order)
 {
@@ -24,7 +24,7 @@ static struct slice reason_of(const struct order *order)
     return order->expression != NULL ? slice_str(order->expression) : SLICE("");
 }
 
-/* ---- orders ---- */
+/* ---- admin commands ---- */
 
 char *order_block_next(const struct order *order, const struct identity *identity, const struct shared_set *blocks,
                        uint64_t now_ns, struct shared_set **next)
@@ -56,7 +56,7 @@ static char *unblock(const struct order *order, const struct shared_set *blocks,
     return NULL;
 }
 
-/* ---- what is told ---- */
+/* ---- log lines ---- */
 
 static void log_block(const struct order *order, struct journal *journal)
 {
@@ -84,7 +84,7 @@ static void log_ended(const struct shared_set *blocks, uint64_t now_ns, struct j
                     ended - ENDED_NAMED);
 }
 
-/* Takes over `next`. */
+/* Installs the blocks; takes over `next`. Returns NULL, or an error (heap). */
 static char *use(struct live_rules *live, struct shared_set *next)
 {
     if (live_rules_set_blocks(live, next))

@@ -1,5 +1,6 @@
 /*
- * Orders about whom an operator blocks (limit/blocks.h), and what becomes of blocks in time. The main thread.
+ * Admin commands that block and unblock subjects (limit/blocks.h), and the end of blocks in time.
+ * Main thread.
  */
 #ifndef WEIR_RUN_ORDER_BLOCK_H
 #define WEIR_RUN_ORDER_BLOCK_H
@@ -13,19 +14,22 @@
 #include "run/commands/live_rules.h"
 #include "run/config/config_edit.h"
 
-/* Carry out the order, and log it. Returns NULL, or an error ("ERR ...", heap). */
+/* Carries out the command, and logs it. Returns NULL, or an error ("ERR ...", heap). */
 __attribute__((warn_unused_result)) char *order_block(const struct order *order, struct live_rules *live,
                                                       uint64_t now_ns);
 
-/* What `blocks` become by an ORDER_BLOCK: *next, which the caller then owns; or an error, and no *next. */
+/*
+ * Sets *next to the blocks after an ORDER_BLOCK; the caller owns it. Returns NULL, or an error
+ * (heap) without *next.
+ */
 __attribute__((warn_unused_result)) char *order_block_next(const struct order *order, const struct identity *identity,
                                                            const struct shared_set *blocks, uint64_t now_ns,
                                                            struct shared_set **next);
 
-/* Take back, and log, those whose time is over. */
+/* Removes the blocks that have ended, and logs them. */
 void order_blocks_end(struct live_rules *live, uint64_t now_ns);
 
-/* Add all of them to the differences: they are in no file. */
+/* Adds all blocks to the differences: no block is in a file. */
 void order_block_differences(const struct shared_set *blocks, uint64_t now_ns, struct differences *differences);
 
 #endif

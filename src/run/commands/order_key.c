@@ -12,8 +12,9 @@
 #include "run/commands/order_line.h"
 
 #define WHY_ROOM 256
-#define NAMED_DROPPED 16 /* how many dropped overrides are logged one by one; the others are counted */
-#define SHOWN 200        /* bytes of a key in a line of the log */
+/* dropped overrides logged one by one at a time; further ones are logged as a number */
+#define NAMED_DROPPED 16
+#define SHOWN 200 /* bytes of a key in a log line */
 
 /* ---- words ---- */
 
@@ -35,7 +36,10 @@ static char *check_key(struct slice key)
     return key.len <= QUOTA_KEY_MAX ? NULL : order_error("the key is too long: at most %d bytes", QUOTA_KEY_MAX);
 }
 
-/* The rates of a line, which must be of the limit's own algorithm. */
+/*
+ * Reads the rates of a line, which must be of the limit's own algorithm. Returns NULL, or an error
+ * (heap).
+ */
 static char *read_rates(const struct named_limit *limit, const struct line_name *line, struct slice value,
                         struct quota_rule *rule)
 {
@@ -55,7 +59,7 @@ static char *read_rates(const struct named_limit *limit, const struct line_name 
     return NULL;
 }
 
-/* ---- orders ---- */
+/* ---- admin commands ---- */
 
 static size_t count_all(const struct named *named, uint64_t now_ns)
 {
@@ -112,7 +116,7 @@ char *order_key_unset(const struct order *order, const struct named *named, uint
 
 /* ---- changes of the configuration ---- */
 
-/* Log the overrides of `before` that `kept` does not have. */
+/* Logs the overrides of `before` that are not in `kept`. */
 static void name_dropped(const struct named_limit *before, const struct shared_set *kept, uint64_t now_ns,
                          struct journal *journal)
 {
@@ -150,7 +154,7 @@ void order_key_inherit(struct named *fresh, const struct named *before, bool is_
     }
 }
 
-/* ---- against the file ---- */
+/* ---- differences to the file ---- */
 
 static void add_difference(struct differences *d, const struct named_limit *limit, const struct override *one,
                            uint64_t now_ns)

@@ -1,8 +1,8 @@
 /*
- * Orders about overrides (quota/override.h): LIMIT SET and UNSET of rates for a single key; and what becomes of
- * overrides when the configuration changes.
+ * Admin commands about overrides (quota/override.h): LIMIT SET and UNSET of rates for a single key.
+ * Also carries overrides over when the configuration changes.
  *
- * The main thread.
+ * Main thread.
  */
 #ifndef WEIR_RUN_ORDER_KEY_H
 #define WEIR_RUN_ORDER_KEY_H
@@ -16,8 +16,8 @@
 #include "run/config/config_edit.h"
 
 /*
- * Carry out the order on a copy of `named`: *next, which the caller then owns. Returns NULL, or an error ("ERR ...",
- * heap), and no *next.
+ * Carry out the command on a copy of `named`, *next, which the caller owns. Return NULL, or an
+ * error ("ERR ...", heap) without *next.
  */
 __attribute__((warn_unused_result)) char *order_key_set(const struct order *order, const struct named *named,
                                                         uint64_t now_ns, struct journal *journal, struct named **next);
@@ -26,13 +26,14 @@ __attribute__((warn_unused_result)) char *order_key_unset(const struct order *or
                                                           struct named **next);
 
 /*
- * Carry overrides over from `before` to `fresh`, which is not shared yet, for limits that still exist with the same
- * algorithm; after a reload only overrides with an end. Dropped ones are logged.
+ * Copies overrides from `before` to `fresh`, which is not shared yet, for limits that still exist
+ * with the same algorithm. After a reload only overrides with an end are kept. Dropped overrides
+ * are logged.
  */
 void order_key_inherit(struct named *fresh, const struct named *before, bool is_reload, uint64_t now_ns,
                        struct journal *journal);
 
-/* Add all overrides to the differences: they are in no file. */
+/* Adds all overrides to the differences: no override is in a file. */
 void order_key_differences(const struct named *named, uint64_t now_ns, struct differences *differences);
 
 #endif

@@ -13,7 +13,7 @@
 
 #define TEXT_ROOM 1024
 #define WHY_ROOM 256
-#define NAMES_ROOM 256 /* of all policies; where there is no room for them none is told */
+#define NAMES_ROOM 256 /* for the names of all policies; longer lists are left out of the error */
 
 char *order_error(const char *format, ...)
 {
@@ -108,7 +108,7 @@ char *order_line(const struct order *order, const struct policies *policies, str
     return NULL;
 }
 
-/* "sliding = 5/60s", "sliding 5/60s" */
+/* Splits "sliding = 5/60s" or "sliding 5/60s". */
 static void split_line(struct slice text, struct slice *key, struct slice *value)
 {
     size_t len = 0;

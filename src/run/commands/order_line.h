@@ -1,6 +1,6 @@
 /*
- * What orders have in common: which line of the configuration one is about, when it ends, and what its client and the
- * log are told.
+ * Common parts of admin commands: the line of the configuration, the end in time, errors for the
+ * client, and log lines.
  */
 #ifndef WEIR_RUN_ORDER_LINE_H
 #define WEIR_RUN_ORDER_LINE_H
@@ -14,38 +14,47 @@
 #include "quota/named.h"
 #include "run/config/config_edit.h"
 
-/* An error for the client, heap; printf's format, which begins with "ERR". */
+/* Returns an error for the client, heap; printf's format, without the leading "ERR". */
 __attribute__((format(printf, 1, 2))) char *order_error(const char *format, ...);
 
-/* Log that the order was carried out, and who gave it; printf's format. `kind` is one word, for the journal. */
+/*
+ * Logs that the command was carried out, and the client that gave it; printf's format. `kind`: one
+ * word, for the journal.
+ */
 __attribute__((format(printf, 4, 5))) void log_order(struct journal *journal, const struct order *order,
                                                      const char *kind, const char *format, ...);
 
-/* That there is no such policy, and which one may be meant. */
+/* Returns an error (heap) that no policy has this name, with the nearest name. */
 char *order_no_policy(const struct policies *policies, struct slice name);
 
-/* Can the text stand in a line of a file, and in a status reply? NULL can. */
+/* True if the text may be part of a line of a file, and of a status reply. NULL may. */
 bool order_is_one_line(const char *text);
 
 /*
- * Set *name, valid as long as the order and `policies`. Returns NULL, or an error (heap): no such policy, or a line
- * that cannot be changed while weir runs.
+ * Sets *name, valid as long as the command and `policies`. Returns NULL, or an error (heap): no
+ * such policy, or a line that cannot be changed while weir runs.
  */
 __attribute__((warn_unused_result)) char *order_line(const struct order *order, const struct policies *policies,
                                                      struct line_name *name);
 
-/* When what is ordered ends, by the order's EX; *until_ns 0: when it is taken back. Returns NULL, or an error (heap). */
+/*
+ * Sets *until_ns to the end by the command's EX; 0: no end but an admin command. Returns NULL, or
+ * an error (heap).
+ */
 __attribute__((warn_unused_result)) char *order_end(const struct order *order, uint64_t now_ns, uint64_t *until_ns);
 
 #define ORDER_END_ROOM 96
 
-/* `before` (", ends in ") and how long it holds, or still does where the process before was given it; "": it has no end. */
+/*
+ * Prints `before` (", ends in ") and the remaining time, which a predecessor may have set; "": the
+ * command has no end.
+ */
 const char *order_print_end(const struct order *order, const char *before, char out[ORDER_END_ROOM]);
 
-/* Is there a named limit as the order says? Returns NULL, or an error (heap). */
+/* Returns NULL if the named limit exists, or an error (heap). */
 __attribute__((warn_unused_result)) char *order_named(const struct order *order, const struct named *named);
 
-/* As order_line, for an order about a named limit; *value is the right side of the line. */
+/* As order_line, for a command about a named limit. *value: the right side of the line. */
 __attribute__((warn_unused_result)) char *order_named_line(const struct order *order, const struct named *named,
                                                            struct line_name *name, struct slice *value);
 

@@ -85,7 +85,10 @@ static void put_number(struct build *out, const char *name, int64_t n)
     build_int(out, n);
 }
 
-/* What weir could say of each address that it dialled, or why the server cannot be served; "": nothing. */
+/*
+ * Returns why weir cannot use the server, or the first error of the addresses that weir dialled;
+ * "": no error.
+ */
 static const char *why_of(const struct snapshot_node *node)
 {
     const char *why = node->why;
@@ -136,7 +139,7 @@ static void report_upstream(struct order *order, const struct census *census, ui
     snapshot_put(snapshot);
 }
 
-/* ---- by kind ---- */
+/* ---- reports by kind ---- */
 
 static void (*const kinds[])(struct order *order, const struct census *census, uint64_t now_ns) = {
     [ORDER_LIST] = report_limits, [ORDER_TOP] = report_heaviest,        [ORDER_BLOCKS] = report_blocked,

@@ -1,6 +1,6 @@
 /*
- * Reports for operators: LIMIT LIST, TOP, BLOCKS, SUGGEST, UPSTREAM and DIFF, and INFO. The main thread makes the whole
- * reply, so that a worker has no more to do than to send it.
+ * Reports for operators: LIMIT LIST, TOP, BLOCKS, SUGGEST, UPSTREAM and DIFF, and INFO. The main
+ * thread makes the whole reply, which a worker only sends.
  */
 #ifndef WEIR_RUN_ORDER_REPORT_H
 #define WEIR_RUN_ORDER_REPORT_H
@@ -15,7 +15,7 @@
 bool order_is_report(const struct order *order);
 void order_report(struct order *order, const struct census *census, uint64_t now_ns);
 
-/* LIMIT DIFF: order->differences as a reply. */
+/* LIMIT DIFF: makes the reply from order->differences. */
 void order_report_differences(struct order *order);
 
 #endif

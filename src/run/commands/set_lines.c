@@ -1,4 +1,4 @@
-/* Few, and looked at rarely: everything is found by linear search. */
+/* Lines are few and rarely read, so every search is linear. */
 #include "run/commands/set_lines.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 #define WHY_ROOM 512
 
-/* "write for user:ann", "write": printf's words for a line. */
+/* printf's format of a line: "write for user:ann", or "write". */
 #define SHOWN "[policy %s] %s = %s%s%s"
 #define SHOW(line)                                                                                                     \
     (line)->policy, (line)->what, (line)->expression, (line)->subject != NULL ? " for " : "",                          \
@@ -60,7 +60,7 @@ static bool is_subject(const struct set_line *line, const char *subject)
     return strcmp(line->subject, subject) == 0;
 }
 
-/* lines->n: there is none. */
+/* Returns the line's index; lines->n: there is none. */
 static size_t index_of(const struct set_lines *lines, struct slice policy, struct slice what, const char *subject)
 {
     size_t i = 0;
@@ -100,7 +100,7 @@ void set_lines_put(struct set_lines *lines, const struct set_line *line)
     lines->at[lines->n++] = copy_line(line);
 }
 
-/* ---- their end ---- */
+/* ---- the end of lines ---- */
 
 void set_lines_end(struct set_lines *lines, uint64_t now_ns, struct journal *journal)
 {
@@ -138,7 +138,7 @@ uint64_t set_lines_next_end(const struct set_lines *lines)
     return first_ns;
 }
 
-/* ---- what they do ---- */
+/* ---- applying lines ---- */
 
 static bool apply(const struct set_line *line, struct policies *policies, const struct command_table *table,
                   struct variants *variants, char *why)
@@ -155,7 +155,7 @@ static bool apply(const struct set_line *line, struct policies *policies, const 
                                                  slice_str(line->expression), &span, why, WHY_ROOM);
 }
 
-/* Those for all first: variants are made from what they leave. */
+/* Lines for all subjects come first: variants are made from the policies with these lines. */
 char *set_lines_apply(struct set_lines *lines, struct policies *policies, const struct command_table *table,
                       struct journal *journal, struct variants *variants)
 {
@@ -175,7 +175,7 @@ char *set_lines_apply(struct set_lines *lines, struct policies *policies, const 
     return NULL;
 }
 
-/* ---- against the file ---- */
+/* ---- differences to the file ---- */
 
 static char *running_text(const struct set_line *line, uint64_t now_ns)
 {
@@ -198,7 +198,10 @@ static void add(struct differences *d, const struct set_line *line, const struct
            });
 }
 
-/* What was SET before for good has a row already. */
+/*
+ * True if `d` has a row for the line's name, because a value without end was SET before; the row is
+ * updated.
+ */
 static bool amend(struct differences *d, const struct set_line *line, uint64_t now_ns)
 {
     for (size_t i = 0; line->subject == NULL && i < d->count; i++) {
@@ -221,7 +224,7 @@ void set_lines_differences(const struct set_lines *lines, const struct config_fi
             add(d, &lines->at[i], file, now_ns);
 }
 
-/* ---- orders ---- */
+/* ---- admin commands ---- */
 
 #define WHY_ROOM 512
 

@@ -1,6 +1,7 @@
 /*
- * First all subjects are looked at for the population of each row, a class of a policy; then its suggestion is made,
- * and all are looked at again: who would have been limited?
+ * First pass over all subjects: the distribution of peak rates of each row, a class of a policy.
+ * After the first pass the suggestion is made. Second pass: the subjects that the suggestion would
+ * have limited.
  */
 #include "run/commands/suggest.h"
 
@@ -18,12 +19,12 @@
 #include "run/config/inifile.h"
 
 #define LIVE_CELLS 8192 /* 64 KB at most for each row */
-#define NAMES 10        /* told of those above */
+#define NAMES 10        /* subjects named in one line */
 #define NAME_SHOWN 40
 #define SPAN_ROOM 32
-#define UNLIMITED "default" /* would bind those whom no policy does */
+#define UNLIMITED "default" /* the policy that would bind subjects without one */
 
-/* A subject that would have been limited, or that is the next to be. */
+/* A subject that would have been limited, or that is next to the limit. */
 struct named {
     char text[OBSERVED_NAME_MAX];
     size_t len;
@@ -37,15 +38,16 @@ struct row {
     struct population population;
     struct observed_forgotten forgotten;
     bool has_enough;
-    uint64_t excepted; /* subjects that are left out */
+    uint64_t excepted; /* subjects that EXCEPT leaves out */
     struct suggestion suggestion;
-    uint64_t limited; /* subjects that would have been, ... */
-    uint64_t unsure;  /* ... and others that might have been */
+    uint64_t limited; /* subjects that would have been limited */
+    /* subjects that might have been limited: only bounds of their peaks are known */
+    uint64_t unsure;
     struct named names[NAMES];
     size_t n_names;
 };
 
-#define EXCEPTED_MAX 64 /* names behind EXCEPT of which weir says that it does not know them: bits of a word */
+#define EXCEPTED_MAX 64 /* names after EXCEPT that are checked for being known: bits of a word */
 
 /* One policy. */
 struct sheet {
@@ -57,12 +59,13 @@ struct sheet {
 };
 
 struct survey {
-    struct slice excepted; /* names with blanks between */
-    uint64_t forgotten;    /* of these, by their place: those that a list of forgotten subjects names */
+    struct slice excepted; /* names after EXCEPT, separated by blanks */
+    uint64_t forgotten;    /* bit i: name i of `excepted` is in a list of forgotten subjects */
     unsigned percentile;   /* see suggestion_make */
     struct sheet *sheets;
     size_t n_sheets;
-    uint16_t by_record[LEDGER_POLICIES_MAX]; /* its sheet's index plus one; 0: none */
+    /* by number of a policy's counters: the index of the policy's sheet plus one; 0: no sheet */
+    uint16_t by_record[LEDGER_POLICIES_MAX];
     bool is_starved;
 };
 
@@ -74,7 +77,7 @@ static const struct sheet *sheet_of(const struct survey *survey, const struct su
     return number > 0 ? &survey->sheets[number - 1] : NULL;
 }
 
-/* Returns the name's place among those that are left out, -1 where it is not. */
+/* Returns the name's index in `excepted`; -1: not there. */
 static int excepted_at(const struct survey *survey, struct slice name)
 {
     struct slice rest = survey->excepted, one;
@@ -103,7 +106,10 @@ static void count(void *arg, struct subject *subject)
     }
 }
 
-/* Of those that have been forgotten, only the names of the heaviest are known. */
+/*
+ * Takes excepted subjects out of the forgotten ones. Of forgotten subjects only the names of the
+ * heaviest are known.
+ */
 static void leave_out_forgotten(struct survey *survey, struct row *row)
 {
     struct observed_forgotten *forgotten = &row->forgotten;
@@ -127,7 +133,10 @@ static bool is_named(const struct named *named, struct slice name)
     return slice_eq(slice_of(named->text, named->len), name);
 }
 
-/* Those that exceed most, the first first; each is there once, living or forgotten. */
+/*
+ * Notes the subject among those that exceed most, highest excess first. A subject is noted once,
+ * living or forgotten.
+ */
 static void note_name(struct row *row, struct slice whole, const struct peaks *peaks)
 {
     enum peak which;
@@ -192,7 +201,7 @@ static void judge_forgotten(struct row *row)
     }
 }
 
-/* ---- what is asked about ---- */
+/* ---- the rows of the reply ---- */
 
 static bool is_asked(const struct order *order, const struct observed *observed, unsigned class)
 {
@@ -257,7 +266,7 @@ static void drop(struct survey *survey)
     free(survey);
 }
 
-/* ---- the answer ---- */
+/* ---- the reply ---- */
 
 static const char *span_text(uint64_t seconds, char *out)
 {
@@ -286,7 +295,10 @@ static void tell_too_little(struct text *out, const struct sheet *sheet, const s
                    n == 1 ? "" : "s", span_text(sheet->seconds, span));
 }
 
-/* "p99 of 412 subjects", "all but 1 of 24 subjects", "p90 of 23 subjects (1 left out)": for whom the limit is enough. */
+/*
+ * Prints which subjects the limit is enough for: "p99 of 412 subjects", "all but 1 of 24 subjects",
+ * "p90 of 23 subjects (1 left out)".
+ */
 static int tell_whose(char *out, size_t room, const struct survey *survey, const struct row *row)
 {
     char first[48];
@@ -301,7 +313,7 @@ static int tell_whose(char *out, size_t room, const struct survey *survey, const
     return snprintf(out, room, "%s of %" PRIu64 " subject%s%s", first, n, n == 1 ? "" : "s", last);
 }
 
-/* How the others would have fared, up to where names are to follow. */
+/* Prints how many subjects would have been limited. The names of the subjects follow. */
 static int tell_fate(char *out, size_t room, const struct row *row)
 {
     if (row->limited == 0)
@@ -313,7 +325,7 @@ static int tell_fate(char *out, size_t room, const struct row *row)
                     row->unsure);
 }
 
-/* "user:acme (5400 in 10 s)": the window that says most. */
+/* Prints "user:acme (5400 in 10 s)": the window with the highest excess. */
 static int tell_name(char *out, size_t room, const struct row *row, const struct named *named)
 {
     enum peak which;
@@ -323,7 +335,7 @@ static int tell_name(char *out, size_t room, const struct row *row, const struct
                     named->peaks.of[which], peak_seconds(which));
 }
 
-/* A line may not be longer than the file's are: names that have no room are left out. */
+/* A line is at most as long as a line of the file. Names that do not fit are left out. */
 static void tell_suggestion(struct text *out, const struct survey *survey, const struct sheet *sheet,
                             const struct row *row)
 {
@@ -351,7 +363,10 @@ static void tell_suggestion(struct text *out, const struct survey *survey, const
     text_add(out, left > 0 && !is_fine ? SLICE(", ...\n") : SLICE("\n"));
 }
 
-/* `all`, where it is suggested and nothing would reach this row's limit that passes it. NULL: the row is worth a line. */
+/*
+ * Returns the row of `all` if it has a suggestion and would refuse before this row's limit does.
+ * NULL: the row is worth a line.
+ */
 static const struct row *covering(const struct sheet *sheet, const struct row *row)
 {
     for (size_t i = 0; i < sheet->n_rows; i++) {
@@ -362,7 +377,7 @@ static const struct row *covering(const struct sheet *sheet, const struct row *r
     return NULL;
 }
 
-/* A comment: as a line it would never bind. */
+/* Prints a comment instead of a line, because the limit would never bind. */
 static void tell_covered(struct text *out, const struct sheet *sheet, const struct row *row)
 {
     char limit[SUGGESTION_ROOM];
@@ -379,7 +394,10 @@ static size_t rows_seen(const struct sheet *sheet)
     return n;
 }
 
-/* Of a policy that is not named, only what has come; a heading unless one line is asked for. */
+/*
+ * Prints one policy. A policy that the command does not name has only rows with traffic. The
+ * heading is left out if the command asks for one line.
+ */
 static void tell_sheet(struct text *out, const struct survey *survey, const struct order *order,
                        const struct sheet *sheet)
 {
@@ -401,7 +419,7 @@ static void tell_sheet(struct text *out, const struct survey *survey, const stru
     }
 }
 
-/* ---- */
+/* ---- the survey ---- */
 
 static void suggest_each(struct survey *survey)
 {
@@ -423,7 +441,7 @@ static void judge_each_forgotten(const struct survey *survey)
                 judge_forgotten(&survey->sheets[i].rows[j]);
 }
 
-/* A name with a slip in it leaves nobody out. */
+/* Names the subjects after EXCEPT that were never seen: a mistyped name leaves out no subject. */
 static void tell_unseen(struct text *out, const struct survey *survey, struct subjects *const *tables, size_t n)
 {
     struct slice rest = survey->excepted, one;
@@ -459,7 +477,7 @@ static void look(struct survey *survey, struct subjects *const *tables, size_t n
     judge_each_forgotten(survey);
 }
 
-/* NULL: there is something to say. */
+/* Returns an error (heap), or NULL if there is a reply. */
 static char *find_fault(const struct survey *survey, const struct order *order, const struct policies *policies)
 {
     size_t rows = 0;

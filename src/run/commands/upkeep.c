@@ -6,16 +6,17 @@
 #include "base/clock.h"
 #include "run/config/secret.h"
 
-#define AGAIN_MS 1000 /* until what could not end, for there was no memory, is tried again */
+#define AGAIN_MS 1000 /* retry of an end that failed for lack of memory */
 #define EVERY_NS (10 * NS_PER_S)
-#define LEAST_NS (100 * NS_PER_MS)   /* between two looks, however often a login is refused */
-#define SETTLED_NS (200 * NS_PER_MS) /* a file that was changed later than that may still be being written */
+/* least time between two reads of the file, however often a login is refused */
+#define LEAST_NS (100 * NS_PER_MS)
+#define SETTLED_NS (200 * NS_PER_MS) /* a file that was changed later may still be written to */
 
-/* ---- what ends ---- */
+/* ---- ends in time ---- */
 
 static void on_end(uv_timer_t *timer);
 
-/* What has ended already is looked at after late_ms. */
+/* Starts the timer for the next end. late_ms: the wait if that end has passed already. */
 static void await(struct upkeep *upkeep, uint64_t late_ms)
 {
     uint64_t now_ns = clock_ns(), next_ns = governor_next_end(upkeep->governor);
@@ -39,7 +40,10 @@ static const struct own_password *present(const struct upkeep *upkeep)
     return &governor_rules(upkeep->governor)->upstream_password;
 }
 
-/* Once for each reason, until the file can be used. False: it may be being written, so look again first. */
+/*
+ * Logs once for each reason that the file cannot be used. False at first: the file may be in the
+ * middle of a write.
+ */
 static bool doubt(struct upkeep *upkeep, const char *why)
 {
     if (!upkeep->is_doubted) {
@@ -63,7 +67,7 @@ static void use(struct upkeep *upkeep, char *secret)
                     "upstream-password-file has another password: it is used from now on");
 }
 
-/* False: the file is to be looked at again, when it is written. */
+/* Reads the file. False: the file may be in the middle of a write, and must be read again soon. */
 static bool look(struct upkeep *upkeep)
 {
     char *secret = NULL;
@@ -99,7 +103,7 @@ static void on_refused(uv_async_t *async)
     look_in(upkeep, since_ns < LEAST_NS ? LEAST_NS - since_ns : 0);
 }
 
-/* ---- its life ---- */
+/* ---- the life of upkeep ---- */
 
 void upkeep_open(struct upkeep *upkeep, struct loop *loop)
 {

@@ -1,10 +1,10 @@
 /*
- * What time brings to the running configuration: what operators have ordered for a time ends, and another password in
- * upstream-password-file is used.
+ * Changes of the running configuration that come with time: blocks and lines with an end are
+ * removed, and a new password in upstream-password-file is used.
  *
- * That file is looked at every 10 s, and soon after a server has refused weir's own login. The path is followed each
- * time, as some systems put another file or link there. A file that cannot be used changes nothing, and the log says so
- * once. Main thread.
+ * The file is read every 10 s, and soon after a server has refused weir's own login. The path is
+ * resolved each time, as some systems replace the file or link. A file that cannot be used changes
+ * nothing, and is logged once. Main thread.
  */
 #ifndef WEIR_RUN_UPKEEP_H
 #define WEIR_RUN_UPKEEP_H
@@ -22,18 +22,18 @@ struct upkeep {
     /* private, zero before */
     uv_timer_t ending, password;
     uv_async_t refused;
-    uint64_t looked_ns;   /* at the file */
-    bool is_doubted;      /* it could not be used when it was last looked at */
-    char why[UPKEEP_WHY]; /* why it cannot be used, as the log has it; "": it can */
+    uint64_t looked_ns;   /* the last read of the file */
+    bool is_doubted;      /* the last read failed */
+    char why[UPKEEP_WHY]; /* why the file cannot be used, as logged; "": the file is good */
 };
 
-/* What it is made of outlives it. */
+/* governor, upstream and journal must outlive upkeep. */
 void upkeep_open(struct upkeep *upkeep, struct loop *loop);
 
-/* Wait for what ends next, which another order may have changed. */
+/* Sets the timer for the next end, which an admin command may have changed. */
 void upkeep_await(struct upkeep *upkeep);
 
-/* Asynchronous, as the loop is closed. Once, and only behind upkeep_open. */
+/* Asynchronous, as the loop is closed. Once, and only after upkeep_open. */
 void upkeep_close(struct upkeep *upkeep);
 
 #endif

@@ -49,7 +49,10 @@ static bool parse_port(struct slice text, int64_t least, uint16_t *port, struct 
     return true;
 }
 
-/* Could it be an IPv6 address, perhaps with a port behind? Not a list of addresses, nor a URL. */
+/*
+ * True if the text may be an IPv6 address, perhaps with a port. False for a list of addresses, or a
+ * URL.
+ */
 static bool is_v6_like(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -58,7 +61,7 @@ static bool is_v6_like(struct slice text)
     return true;
 }
 
-/* The host, without brackets; `text` is what stands before the last colon of `whole`. */
+/* Sets *host to the host without brackets. `text`: the part of `whole` before the last colon. */
 static bool parse_host(struct slice text, struct slice whole, struct slice *host, struct why why)
 {
     *host = text;
@@ -72,7 +75,7 @@ static bool parse_host(struct slice text, struct slice whole, struct slice *host
     return true;
 }
 
-/* The bytes before the colon of the port; all of `text` when there is none. */
+/* Returns the number of bytes before the colon of the port; all of `text` if there is no port. */
 static size_t host_length(struct slice text)
 {
     for (size_t i = text.len; i > 0 && text.at[i - 1] != ']'; i--)
@@ -89,13 +92,13 @@ static bool is_digits(struct slice text)
     return text.len > 0;
 }
 
-/* What an address is for, and how messages about it advise. */
+/* The purpose of an address, and the advice in messages about it. */
 struct use {
-    const char *scheme; /* in front of the address */
-    const char *forms;  /* of such addresses */
-    const char *all;    /* behind an address of this machine */
+    const char *scheme; /* before the address */
+    const char *forms;  /* valid forms of such addresses */
+    const char *all;    /* advice after an address of this machine */
     int usual_port;
-    bool may_choose_port; /* port 0 */
+    bool may_choose_port; /* port 0 is valid */
 };
 
 static const struct use for_clients = {.scheme = "",
@@ -110,7 +113,7 @@ static const struct use for_sentinels = {
 static const struct use for_http = {
     .scheme = "", .forms = "host:port or [v6]:port", .all = "", .usual_port = 9380, .may_choose_port = true};
 
-/* Say how to write what has no port, or no host. */
+/* Sets `why` to how to write an address that lacks its port or its host. */
 static bool refuse_half(struct slice host, struct slice port, const struct use *use, struct why why)
 {
     if (host.len == 0 && is_digits(port))
@@ -158,7 +161,7 @@ static bool has_scheme(struct slice text, struct slice scheme)
 static const struct url {
     struct slice scheme;
     bool is_tls;
-    const char *instead; /* of an address; NULL: there is one */
+    const char *instead; /* advice that replaces an address; NULL: an address can be derived */
 } urls[] = {
     {{"rediss://", 9}, true, NULL},
     {{"redis://", 8}, false, NULL},
@@ -174,7 +177,10 @@ static const struct url {
     {{"redis-sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, with the other sentinels behind a comma"},
 };
 
-/* redis://user:password@host:port/0. What it says of passwords is not repeated. */
+/*
+ * True for a URL, redis://user:password@host:port/0; sets `why` to the address to write. The login
+ * is not repeated.
+ */
 static bool is_url(struct slice text, const struct use *use, struct why why)
 {
     size_t u = 0;
@@ -361,11 +367,11 @@ void endpoint_print(const struct endpoint *endpoint, char out[ENDPOINT_TEXT])
         snprintf(out, ENDPOINT_TEXT, "an unknown address");
 }
 
-/* ---- the words behind an address ---- */
+/* ---- words after an address ---- */
 
 #define ANY_WRITE 0222 /* connect(2) needs the right to write to the socket's file */
 
-/* "0660": three octal digits, perhaps behind a zero. */
+/* True for "0660": three octal digits, perhaps after a zero. */
 static bool is_octal(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -409,13 +415,13 @@ static bool take_group(struct listen_rights *rights, struct slice value, struct 
     return true;
 }
 
-/* "mode=0660", as other programs have it. */
+/* True for "mode=0660", the form of other programs. */
 static bool has_equals(struct slice word)
 {
     return word.len > 0 && memchr(word.at, '=', word.len) != NULL;
 }
 
-/* "mode", "mode=0660", "group=ops" */
+/* True for "mode", "mode=0660", "group=ops". */
 static bool is_word_of_file(struct slice word)
 {
     struct slice rest = word, name = word;
@@ -445,7 +451,9 @@ static bool refuse_word(struct slice word, bool is_unix, struct why why)
                       WHY_SLICE(word));
 }
 
-/* "/x.sock;mode=0666", "/x.sock?mode=0666", "/x.sock:0666": as other programs have it. */
+/*
+ * True for "/x.sock;mode=0666", "/x.sock?mode=0666", "/x.sock:0666": the forms of other programs.
+ */
 static bool has_words_in_path(struct slice address)
 {
     struct slice rest = address, last = address;

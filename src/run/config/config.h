@@ -1,6 +1,4 @@
-/*
- * The configuration: built as a whole (run/config/config_build.h), then immutable.
- */
+/* The configuration: built as a whole (run/config/config_build.h), then immutable. */
 #ifndef WEIR_RUN_CONFIG_H
 #define WEIR_RUN_CONFIG_H
 
@@ -19,7 +17,7 @@
 
 #define LISTENS_MAX 64
 
-/* Where clients connect. */
+/* An address where clients connect. */
 struct listen {
     struct address address;
     bool has_proxy_header; /* connections begin with a PROXY protocol header */
@@ -28,22 +26,23 @@ struct listen {
 
 struct config {
     /*
-     * What can change while weir runs: the governor copies its rules from here. The policies are bound to the command
-     * table that the configuration was built with. TLS contexts are NULL also with CONFIG_LIVE, which does not read
-     * their files.
+     * Settings that can change while weir runs: the config manager copies its rules from here. The
+     * policies are bound to the command table of the build. TLS contexts are NULL without TLS, and
+     * with CONFIG_LIVE, which does not read their files.
      */
     struct rules rules;
 
-    /* ---- the rest needs a restart, but for the log's format and level ---- */
-    char *name; /* what operators call this weir; NULL: nothing */
+    /* ---- the rest needs a restart, except the log's format and level ---- */
+    char *name; /* operators' name for this weir; NULL: none */
     struct listen *listens;
     size_t n_listens;
     struct sources sources;
     struct address_map upstream_map;
     struct reads_settings reads;
     enum cross_slot cross_slot;
-    bool refuses_cluster_commands;   /* CLUSTER SLOTS and the like of clients */
-    struct address cluster_announce; /* of a cluster, what clients are told; host NULL: where they connected */
+    bool refuses_cluster_commands; /* CLUSTER SLOTS and similar commands of clients are refused */
+    /* address that clients of a cluster are told; host NULL: the address they used */
+    struct address cluster_announce;
     uint64_t redirect_timeout_ns;
     char *upstream_user;          /* NULL: none */
     char *sentinel_user;          /* NULL: none */
@@ -53,23 +52,24 @@ struct config {
     bool lanes_private;
     size_t max_subjects;
     uint64_t connect_timeout_ns;
-    uint64_t upstream_timeout_ns;     /* 0: none */
-    struct rate dial_rate;            /* count 0: none */
-    uint64_t upstream_check_ns;       /* 0: never */
-    uint64_t upstream_resolve_ns;     /* 0: only when there is a reason to */
-    struct networks upstream_allow;   /* that may be dialled; none: any */
-    uint64_t drain_timeout_ns;        /* 0: clients are closed at once */
-    bool is_shadow;                   /* mode = shadow: count what would be refused, refuse nothing */
-    char *admin_socket;               /* path; NULL: none */
-    struct address admin_listen;      /* for HTTP; host NULL: none */
-    char *admin_hosts;                /* host names allowed in HTTP requests, separated by commas; NULL: none */
+    uint64_t upstream_timeout_ns;   /* 0: none */
+    struct rate dial_rate;          /* count 0: no limit */
+    uint64_t upstream_check_ns;     /* 0: never */
+    uint64_t upstream_resolve_ns;   /* 0: only after a lost or refused connection */
+    struct networks upstream_allow; /* networks that may be dialled; none: any */
+    uint64_t drain_timeout_ns;      /* 0: clients are closed at once */
+    bool is_shadow;                 /* mode = shadow: refusals are only counted */
+    char *admin_socket;             /* path; NULL: none */
+    struct address admin_listen;    /* for HTTP; host NULL: none */
+    /* host names allowed in HTTP requests, separated by commas; NULL: none */
+    char *admin_hosts;
     struct tls_settings tls_settings; /* of listeners */
     struct tls_settings upstream_tls_settings;
     char *log_path; /* NULL: no file */
     bool log_to_stderr;
     enum log_format log_format;
     enum log_level log_level;
-    bool is_default; /* there is no file */
+    bool is_default; /* there is no configuration file */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The whole file is read before anything is interpreted, so that classes can be used above their definition and all
- * errors are reported at once.
+ * The whole file is read before any value is interpreted. Classes can be used above their
+ * definition, and all errors are reported at once.
  */
 #include "run/config/config_build.h"
 
@@ -18,7 +18,7 @@
 #include "run/config/config_keys.h"
 #include "run/config/config_tls.h"
 
-/* ---- one line by itself, as hints try it ---- */
+/* ---- trying a single line, for hints ---- */
 
 static bool is_accepted_by_policy(const struct command_table *table, struct slice key, struct slice value)
 {
@@ -59,7 +59,7 @@ struct loading {
 
 /* ---- [weir] and [admin] ---- */
 
-/* The name of a key, if it may be suggested for this section. */
+/* Returns the name of key i if it may be suggested for this section; else "". */
 static struct slice key_name(const void *arg, size_t i)
 {
     const enum section_kind *section = arg;
@@ -72,7 +72,7 @@ static bool is_wanted(const struct loading *l, const struct config_key *key)
     return l->part == CONFIG_WHOLE || (!key->needs_restart && !key->names_file);
 }
 
-/* Variables stand for themselves. */
+/* Returns the value as in the file, with its variables unexpanded. */
 static struct slice as_written(const struct entry *entry)
 {
     return slice_str(entry->raw != NULL ? entry->raw : entry->value);
@@ -101,7 +101,7 @@ static void say_unknown_key(struct loading *l, enum section_kind section, const 
     entry_error(l->file, entry, why);
 }
 
-/* Where each key is given first, by its place in the table. */
+/* Returns the cell for the first entry with this key, at the key's index in the table. */
 static const struct entry **first_of(const struct entry **firsts, const struct config_key *key)
 {
     return &firsts[key - config_key_at(0)];
@@ -154,7 +154,7 @@ static bool wants_proxies(const struct config *config)
     return false;
 }
 
-/* A key that older versions called otherwise has its new name from here on, and is warned of. */
+/* Renames keys that have a new name since older versions, and warns of each. */
 static void rename_old_keys(struct loading *l)
 {
     char why[CONFIG_WHY_ROOM];
@@ -198,7 +198,7 @@ static void load_keys(struct loading *l)
     free(firsts);
 }
 
-/* The line above it with the same key, in sections of the same name; NULL: none. */
+/* Returns the first line above it with this key, in sections of this name; NULL: none. */
 static const struct entry *line_before(const struct loading *l, const struct entry *entry)
 {
     const struct section *section = &l->file->sections[entry->section];
@@ -218,7 +218,7 @@ static struct slice commands_name(const void *arg, size_t i)
     return SLICE("commands");
 }
 
-/* The first class named in `terms` that is not defined yet; NULL: none. */
+/* Returns the first class named in `terms` that is not defined yet; NULL: none. */
 static const struct section *awaited(const struct loading *l, const struct section *section, struct slice terms)
 {
     struct slice term;
@@ -232,7 +232,7 @@ static const struct section *awaited(const struct loading *l, const struct secti
     return NULL;
 }
 
-/* The first line of the class that names a class not defined yet. */
+/* Returns the first line of the class that names a class not defined yet. */
 static const struct entry *awaiting_entry(const struct loading *l, const struct section *section,
                                           const struct section **other)
 {
@@ -265,7 +265,10 @@ static void define_class(struct loading *l, struct section *section)
     section->is_done = true;
 }
 
-/* The next class that is not defined yet and, with `is_ready`, names only defined ones; NULL: none. */
+/*
+ * Returns the next class that is not defined yet; with `is_ready` one that names only defined
+ * classes. NULL: none.
+ */
 static struct section *next_class(const struct loading *l, bool is_ready)
 {
     const struct section *other;
@@ -294,7 +297,7 @@ static void load_classes(struct loading *l)
     }
 }
 
-/* The line of the class that names this command or category; NULL: none. */
+/* Returns the line of the class that names this command or category; NULL: none. */
 static const struct entry *naming_entry(const struct loading *l, struct slice class, struct slice name)
 {
     const struct entry *e = NULL;
@@ -307,14 +310,14 @@ static const struct entry *naming_entry(const struct loading *l, struct slice cl
     return NULL;
 }
 
-/* Where a class is written: its own line, or the line of a policy that spells it out. */
+/* Warns where the class is written: in its own section, or in policies that spell it out. */
 static void warn_unknown(void *arg, struct slice class, struct slice unknown, struct slice near)
 {
     struct loading *l = arg;
     char what[CONFIG_WHY_ROOM];
     if (slice_eq(unknown, SLICE("*")))
         snprintf(what, sizeof what, "* is no command: write all for all commands");
-    else if (near.len > 0 && !slice_eq_nocase(near, class)) /* no class may hold itself */
+    else if (near.len > 0 && !slice_eq_nocase(near, class)) /* no class may contain itself */
         snprintf(what, sizeof what, "%.*s is no command that weir knows (did you mean %.*s?)", (int)unknown.len,
                  unknown.at, (int)near.len, near.at);
     else
@@ -356,7 +359,7 @@ static bool set_priority(struct policy *policy, struct slice value, char *why, s
            why_set(why, why_size, "\"%.*s\" is neither normal nor low", WHY_SLICE(value));
 }
 
-/* What a policy says of its subjects besides their limits. */
+/* Keys of a policy that are not limits. */
 static const struct trait {
     struct slice key;
     bool (*set)(struct policy *policy, struct slice value, char *why, size_t why_size);
@@ -379,7 +382,7 @@ bool config_is_limit_line(struct slice key)
     return find_trait(key) == NULL && !slice_eq_nocase(key, SLICE("match"));
 }
 
-/* Say it better than `why` does, where it is known what is meant. */
+/* Replaces `why` by a better message, if the meaning of the line can be guessed. */
 static void hint_policy_line(const struct loading *l, const struct entry *entry, struct why why)
 {
     char unused[CONFIG_WHY_ROOM];
@@ -467,7 +470,7 @@ static void load_costs(struct loading *l)
 
 /* ---- [limit NAME] ---- */
 
-/* Each limit has an algorithm, wherever its other lines stand. */
+/* Checks that each limit has an algorithm, in any of its sections. */
 static void want_rates(struct loading *l)
 {
     char why[CONFIG_WHY_ROOM];
@@ -479,7 +482,10 @@ static void want_rates(struct loading *l)
     }
 }
 
-/* The keys of a limit begin with its name and a colon: no other one may be called so, or they would share keys. */
+/*
+ * Checks that no limit is named after another limit with a colon and more text. The keys of a limit
+ * begin with its name and a colon, so two such limits would share keys.
+ */
 static void want_keys_apart(struct loading *l)
 {
     char why[CONFIG_WHY_ROOM];

@@ -1,6 +1,4 @@
-/*
- * Makes a configuration from an INI file: read as a whole, then checked as a whole.
- */
+/* Makes a configuration from an INI file: read as a whole, then checked as a whole. */
 #ifndef WEIR_RUN_CONFIG_BUILD_H
 #define WEIR_RUN_CONFIG_BUILD_H
 
@@ -10,19 +8,19 @@
 #include "run/config/config.h"
 #include "run/config/config_file.h"
 
-/* What to build: everything, or only what can change while weir runs. */
+/* The part to build: everything, or only what can change while weir runs. */
 enum config_part { CONFIG_WHOLE, CONFIG_LIVE };
 
 /*
- * Build a configuration from `file`, which stays the caller's. All errors and warnings go to file->report, one line
- * each; NULL when there was an error, here or when the file was read. With CONFIG_LIVE settings that need a restart,
- * and those that name files, are ignored and stay zero.
+ * Builds a configuration from `file`, which stays the caller's. All errors and warnings go to
+ * file->report, one line each. NULL: there was an error, here or when the file was read. With
+ * CONFIG_LIVE, settings that need a restart and settings that name files are ignored and stay zero.
  */
 struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part);
 
 void config_free(struct config *config); /* NULL is allowed */
 
-/* Read file->path (NULL: the safe default) into `file`, then build the whole. */
+/* Reads file->path (NULL: the safe default) into `file`, then builds the whole. */
 struct config *config_read(struct config_file *file, const struct command_table *table);
 
 /* True if a line of [policy NAME] with this key is a line of limits (not match, admin ...). */

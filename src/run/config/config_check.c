@@ -1,6 +1,6 @@
 /*
- * Two addresses are compared as sockets would be bound to them. Listening sockets of IPv6 take no IPv4 (net/listen.c),
- * so only addresses of one family can meet.
+ * Two addresses are compared as their sockets would be bound. Listening sockets of IPv6 take no
+ * IPv4 (net/listen.c), so only addresses of one family can be the same.
  */
 #include "run/config/config_check.h"
 
@@ -15,7 +15,7 @@
 
 struct spot {
     const struct address *address;
-    struct endpoint endpoint; /* of an address in numbers, and of localhost; family 0: of neither */
+    struct endpoint endpoint; /* of a numeric address or localhost; else family 0 */
 };
 
 static bool is_numeric(const char *host)
@@ -47,14 +47,14 @@ static const struct in6_addr *v6(const struct spot *spot)
     return &((const struct sockaddr_in6 *)(const void *)&spot->endpoint.address)->sin6_addr;
 }
 
-/* Every address of this machine, of its family: 0.0.0.0 or [::]. */
+/* True for 0.0.0.0 or [::]: every address of this machine, of its family. */
 static bool is_any(const struct spot *spot)
 {
     return (family(spot) == AF_INET && v4(spot)->s_addr == INADDR_ANY) ||
            (family(spot) == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(v6(spot)));
 }
 
-/* The next part of a path, without what changes nothing ("/", "/."). False: there is none. */
+/* Takes the next part of a path, skipping "/" and "/.". False: there is none. */
 static bool next_part(const char **path, struct slice *part)
 {
     do {
@@ -92,7 +92,9 @@ static bool is_same(const struct spot *a, const struct spot *b)
     }
 }
 
-/* Is one of them every address, and the other one of those? */
+/*
+ * True if one of the two is every address of this machine, with the family and port of the other.
+ */
 static bool is_within(const struct spot *a, const struct spot *b)
 {
     return !a->address->is_unix && !b->address->is_unix && a->address->port == b->address->port &&
@@ -106,9 +108,9 @@ static bool is_reached(const struct spot *to, const struct spot *at)
     return is_same(to, at) || (are_known && dialling_reaches(&to->endpoint, &at->endpoint, false));
 }
 
-/* ---- their lines ---- */
+/* ---- the lines of addresses ---- */
 
-/* The line of [weir] that names the i-th address of that key; NULL: the default does. */
+/* Returns the line of [weir] with the i-th address of that key; NULL: the default applies. */
 static const struct entry *nth_entry(const struct config_file *file, struct slice key, size_t i)
 {
     const struct entry *e = NULL;
@@ -121,7 +123,7 @@ static const struct entry *nth_entry(const struct config_file *file, struct slic
     return NULL;
 }
 
-/* The same of `listen`. */
+/* Returns the line with the i-th address of `listen`; NULL: the default applies. */
 static const struct entry *listen_entry(const struct config_file *file, size_t i)
 {
     return nth_entry(file, SLICE("listen"), i);
@@ -133,7 +135,7 @@ static const struct entry *weir_entry(const struct config_file *file, const char
 }
 
 struct words {
-    const char *between, *after; /* two addresses */
+    const char *between, *after; /* texts between and after two addresses */
 };
 
 static void clash(struct config_file *file, const struct entry *entry, const struct address *first,
@@ -180,7 +182,9 @@ static void check_admin(const struct config *config, struct config_file *file)
     }
 }
 
-/* `at` is one of weir's own places, named by `entry` (NULL: by a default). */
+/*
+ * Checks that Redis is not at `at`, where weir listens. `entry`: the line of `at`; NULL: a default.
+ */
 static void check_own(const struct config *config, struct config_file *file, const struct address *at,
                       const struct entry *entry)
 {
@@ -207,7 +211,7 @@ static void check_own(const struct config *config, struct config_file *file, con
     }
 }
 
-/* An address in numbers that is to be dialled, and may not be. */
+/* Checks that a numeric address to be dialled is in upstream-allow. */
 static void check_allowed(const struct config *config, struct config_file *file, const struct address *address,
                           const struct entry *entry)
 {
@@ -246,7 +250,7 @@ static void check_upstream(const struct config *config, struct config_file *file
         check_own(config, file, &socket, config_file_entry(file, SECTION_ADMIN, "socket"));
 }
 
-/* ---- keys that need others ---- */
+/* ---- keys that need other keys ---- */
 
 static void check_reads(const struct config *config, struct config_file *file)
 {

@@ -1,6 +1,6 @@
 /*
- * Settings that cannot go together: weir as its own upstream, two listeners at one place, a key
- * without another one that it needs.
+ * Checks settings that exclude each other: weir as its own upstream, two listeners at one address,
+ * a key without another key that it needs.
  */
 #ifndef WEIR_RUN_CONFIG_CHECK_H
 #define WEIR_RUN_CONFIG_CHECK_H
@@ -9,8 +9,8 @@
 #include "run/config/config_file.h"
 
 /*
- * Report each as an error in its line. After all keys have been set without an error. Of names only `localhost` is
- * looked up, others are compared as they are written.
+ * Reports each conflict as an error of its line. To be called after all keys have been set without
+ * an error. Of names only `localhost` is looked up; other names are compared as text.
  */
 void config_check(const struct config *config, struct config_file *file);
 

@@ -1,4 +1,7 @@
-/* What is only text is written as it stands, in lines that are not too long; limits are written from what was parsed. */
+/*
+ * Text is written as in the file, in lines of allowed length. Limits are written from their parsed
+ * form.
+ */
 #include "run/config/config_dump.h"
 
 #include <inttypes.h>
@@ -13,7 +16,7 @@
 
 /* ---- lines ---- */
 
-/* How many bytes the text takes in a file: ${ is written $${. */
+/* Returns the number of bytes that the text takes in a file: ${ is written $${. */
 static size_t written_len(struct slice text)
 {
     size_t len = text.len;
@@ -31,7 +34,10 @@ static void write_text(FILE *out, struct slice text)
     }
 }
 
-/* Could it stand behind "key = "? Only what comes from a variable could not: a comment, or too much for a line. */
+/*
+ * True if the value can be written after "key = ". The value of a variable may not fit: it may look
+ * like a comment, or be too long.
+ */
 static bool fits_line(struct slice key, struct slice value)
 {
     for (size_t i = 0; i + 1 < value.len; i++)
@@ -48,7 +54,7 @@ static void write_line(FILE *out, struct slice key, struct slice value)
     fputc('\n', out);
 }
 
-/* The items of a list, in as many lines as they take. */
+/* Writes the items of a list, in as many lines as needed. */
 static void write_list(FILE *out, struct slice key, struct slice value)
 {
     size_t room = INIFILE_LINE_MAX - (key.len + 3), used = 0;
@@ -78,7 +84,7 @@ static bool items_fit(struct slice key, struct slice value)
     return true;
 }
 
-/* One line of the file, as it was understood if that can be written. */
+/* Writes one line of the file: with its variables expanded if that fits, else as written. */
 static void write_entry(FILE *out, const struct entry *entry, bool is_list)
 {
     struct slice key = slice_str(entry->key), value = slice_str(entry->value);
@@ -105,7 +111,8 @@ static void write_keys(FILE *out, const struct config_file *file, enum section_k
         const struct config_key *key = config_key_at(i);
         struct line_name line = {kind, SLICE(""), slice_str(key->name)};
         const struct entry *e = config_file_next_line(file, &line, NULL);
-        if (key->section != kind || strcmp(key->name, "include") == 0) /* which has been followed */
+        /* included files are written in place */
+        if (key->section != kind || strcmp(key->name, "include") == 0)
             continue;
         if (e == NULL && key->initial != NULL)
             write_line(out, line.key, slice_str(key->initial));

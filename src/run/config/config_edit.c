@@ -74,7 +74,7 @@ char *config_file_value(const struct config_file *file, const struct line_name *
 
 /* ---- replacing ---- */
 
-/* The heading of a section: "policy free", "weir". Heap. */
+/* Returns the heading of a section: "policy free", "weir"; heap. */
 static char *title_of(const struct line_name *name)
 {
     struct slice word = section_word(name->kind);
@@ -117,7 +117,10 @@ static void set_value(struct entry *entry, const char *value)
     entry->raw = NULL;
 }
 
-/* Remove the lines of that name but for the first `keep`; *first is the first of them. */
+/*
+ * Removes the lines of that name except the first `keep`. Returns how many there were. *first: the
+ * line that is kept.
+ */
 static size_t thin_out(struct config_file *file, const struct line_name *name, size_t keep, struct entry **first)
 {
     size_t n = 0, found = 0;
@@ -156,7 +159,7 @@ void config_file_replace(struct config_file *file, const struct line_name *name,
 
 #define TEXT_ROOM 1024
 
-/* The value for that name: its lines, else its default, else "". Heap. */
+/* Returns the value for that name: its lines, else its default, else ""; heap. */
 static char *value_of(const struct config_file *file, const struct line_name *name)
 {
     char *value = config_file_value(file, name);
@@ -175,7 +178,7 @@ static char *lower(struct slice text)
     return copy;
 }
 
-/* "policy free", "weir", in lower case. Heap. */
+/* Returns "policy free", "weir", in lower case; heap. */
 static char *section_text(const struct line_name *name)
 {
     char *title = title_of(name), *text = lower(slice_str(title));
@@ -243,7 +246,7 @@ struct line_name difference_line(const struct difference *difference)
     return name;
 }
 
-/* ---- what a reload makes of them ---- */
+/* ---- differences at a reload ---- */
 
 void config_diff_name_dropped(struct journal *journal, const struct config_file *running,
                               const struct config_file *loaded, const struct config_file *file)
@@ -266,7 +269,10 @@ static void add_word(char *text, size_t size, const char *section, const char *w
     snprintf(text + len, size - len, "%s%s%s", len > 0 ? ", " : "", section, word);
 }
 
-/* A reload may change the password, but not whether there is one. */
+/*
+ * True if a reload may not change the value. A reload may change the password, but not add or
+ * remove one.
+ */
 static bool must_stay(const struct difference *difference)
 {
     struct line_name name = difference_line(difference);

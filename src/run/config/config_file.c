@@ -1,6 +1,4 @@
-/*
- * Collects what inifile.h reads; the first word of a section's title is its kind.
- */
+/* Collects what inifile.h reads. The first word of a section's title is its kind. */
 #include "run/config/config_file.h"
 
 #include <errno.h>
@@ -18,7 +16,7 @@
 #include "run/config/config_variable.h"
 #include "run/config/inifile.h"
 
-#define ERRORS_MAX 100 /* a file with more errors is something else, not a configuration */
+#define ERRORS_MAX 100 /* a file with more errors is not a configuration */
 #define LINE_ROOM 1024
 #define PATH_ROOM 512 /* of a path in a message */
 #define WHY_ROOM 160
@@ -93,7 +91,7 @@ const char *place_print(const struct config_file *f, struct place place, struct 
     return out;
 }
 
-/* "unknown key (did you mean workers?)" */
+/* Writes "unknown key (did you mean workers?)". */
 const char *unknown_name(char *out, size_t size, const char *noun, struct slice near)
 {
     if (near.len > 0)
@@ -103,7 +101,7 @@ const char *unknown_name(char *out, size_t size, const char *noun, struct slice 
     return out;
 }
 
-/* ---- reading: sections and entries as they stand ---- */
+/* ---- reading: sections and entries as written ---- */
 
 static const struct section_form {
     const char *word;
@@ -161,13 +159,13 @@ static void classify(struct config_file *f, struct section *section)
         section->kind = form->kind;
 }
 
-/* One file while it is read; those that it includes are read within it. */
+/* The state of reading one file, and the files that it includes. */
 struct reading {
     struct config_file *file;
     unsigned source;
     unsigned depth;
     bool has_section;
-    size_t section; /* index of the one it is in */
+    size_t section; /* index of the current section */
 };
 
 static void on_section(void *arg, unsigned line, struct slice name)
@@ -182,7 +180,7 @@ static void on_section(void *arg, unsigned line, struct slice name)
     classify(f, section);
 }
 
-/* The value becomes what it means, and is kept as it was written. */
+/* Replaces the value by its expansion, and keeps the written value in `raw`. */
 static void expand(struct config_file *f, struct entry *entry)
 {
     char why[CONFIG_WHY_ROOM], *meant = NULL;
@@ -251,9 +249,9 @@ static void read_source(struct config_file *f, unsigned source, unsigned depth)
     inifile_read(f->sources[source].path, &events);
 }
 
-/* ---- reading: what is included ---- */
+/* ---- reading: included files ---- */
 
-/* The source that is this file; n_sources: none. */
+/* Returns the index of the source with this device and inode; n_sources: none. */
 static unsigned find_source(const struct config_file *f, const struct stat *status)
 {
     unsigned i = 0;
@@ -281,7 +279,7 @@ static unsigned add_source(struct config_file *f, const char *path, struct place
     return f->n_sources++;
 }
 
-/* May the file be read now? Otherwise `why` says what is wrong. */
+/* True if the file may be read now. False: `why` has the error. */
 static bool may_include(const struct config_file *f, const struct reading *r, const char *path, struct stat *status,
                         char *why)
 {
@@ -306,7 +304,10 @@ static bool may_include(const struct config_file *f, const struct reading *r, co
     return true;
 }
 
-/* The pattern behind the folder of the file `from`; of the folder itself nothing is a pattern. Heap. */
+/*
+ * Returns the pattern prefixed by the folder of the file `from`; heap. Special characters of the
+ * folder are escaped.
+ */
 static char *absolute(const char *from, struct slice pattern)
 {
     const char *slash = strrchr(from, '/');
@@ -323,7 +324,7 @@ static char *absolute(const char *from, struct slice pattern)
     return path;
 }
 
-/* True if the text holds one of these characters. */
+/* True if the text contains one of these characters. */
 static bool holds_any(struct slice text, const char *characters)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -332,7 +333,10 @@ static bool holds_any(struct slice text, const char *characters)
     return false;
 }
 
-/* Read the files that fit the pattern (* ? [...]), sorted by byte; without such a character one file must be there. */
+/*
+ * Reads the files that match the pattern (* ? [...]), sorted by byte. A pattern without these
+ * characters names one file, which must exist.
+ */
 static void include_fitting(struct reading *r, size_t entry, struct slice pattern)
 {
     struct config_file *f = r->file;
@@ -359,7 +363,7 @@ static void include_fitting(struct reading *r, size_t entry, struct slice patter
     globfree(&found);
 }
 
-/* The entries move while more are added. */
+/* The entry is passed by index: the array moves while entries are added. */
 static void include(struct reading *r, size_t entry)
 {
     char *value = mem_strdup(r->file->entries[entry].value);
@@ -376,7 +380,7 @@ void config_file_read(struct config_file *f)
 {
     struct stat status = {0};
     if (stat(f->path, &status) != 0)
-        status = (struct stat){0}; /* reading it says why */
+        status = (struct stat){0}; /* read_source reports the error */
     read_source(f, add_source(f, f->path, (struct place){0}, &status), 0);
     config_file_index(f);
 }
@@ -416,7 +420,10 @@ void config_file_fini(struct config_file *f)
 
 /* ---- finding ---- */
 
-/* FNV-1a over lower case. The names are the operator's own: nobody makes them collide on purpose. */
+/*
+ * FNV-1a over lower case. The names come from the operator, so collisions on purpose are no
+ * concern.
+ */
 static size_t hash_of(enum section_kind kind, struct slice name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)kind;
@@ -425,7 +432,10 @@ static size_t hash_of(enum section_kind kind, struct slice name)
     return (size_t)(hash ^ hash >> 32);
 }
 
-/* Where the first section of that kind and name stands, or would stand, in the table, which has room. */
+/*
+ * Returns the cell of the first section of that kind and name, or the free cell for it. The table
+ * has room.
+ */
 static size_t *spot_of(const struct config_file *f, enum section_kind kind, struct slice name)
 {
     size_t at = hash_of(kind, name) & (f->n_table - 1);

@@ -26,15 +26,15 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* One message while it is written. */
+/* The state of writing one message. */
 struct hinting {
     enum hint_place place;
     const struct hint_check *check;
-    struct slice value; /* of the line that is wrong */
-    struct slice text;  /* of the hint, up to its {X} */
+    struct slice value; /* value of the wrong line */
+    struct slice text;  /* the hint's text before its {X} */
 };
 
-/* True if the line that the hint names is accepted with this value in the place of {X}. */
+/* True if the line that the hint names is accepted with this value instead of {X}. */
 static bool is_accepted(const struct hinting *h, struct slice value)
 {
     char line[LINE_ROOM];
@@ -55,7 +55,10 @@ static bool is_accepted(const struct hinting *h, struct slice value)
                                  slice_of(h->text.at + key, at - key), slice_str(line));
 }
 
-/* What stands for {X}. A URL may hold a password, and is not repeated. Of "r1 10.0.0.1:6379 check" it is the address. */
+/*
+ * Returns the text for {X}. A URL may contain a password and is not repeated. From "r1
+ * 10.0.0.1:6379 check" the text is the address.
+ */
 static struct slice shown(const struct hinting *h, struct slice instead)
 {
     struct slice rest = h->value, word;
@@ -70,7 +73,7 @@ static struct slice shown(const struct hinting *h, struct slice instead)
     return instead;
 }
 
-/* "unknown key: write upstream = 10.0.0.1:6379"; cut if there is no room. */
+/* Writes "unknown key: write upstream = 10.0.0.1:6379"; truncated if there is no room. */
 static void tell(struct hinting *h, const char *noun, const char *text, char *out, size_t size)
 {
     size_t len = least((size_t)snprintf(out, size, "unknown %s: ", noun), size - 1);
@@ -88,7 +91,7 @@ static void tell(struct hinting *h, const char *noun, const char *text, char *ou
     out[len] = '\0';
 }
 
-/* True if the names are the same but for case, and for '_' or a blank in the place of '-'. */
+/* True if the names are equal, except for case and for '_' or a blank instead of '-'. */
 static bool is_same_name(struct slice a, struct slice b)
 {
     for (size_t i = 0; i < a.len && i < b.len; i++) {
@@ -111,11 +114,15 @@ bool config_hint_name(enum hint_place place, const struct hint_check *check, str
     return false;
 }
 
-/* The name of a command behind "cmd", with what stands between them elsewhere than in weir: "cmd:get", "cmd_get". */
+/*
+ * Returns the command's name after "cmd" and the separator of other programs: "cmd:get", "cmd_get";
+ * else "".
+ */
 static struct slice command_of(struct slice key, struct slice *value)
 {
     if (slice_eq_nocase(key, SLICE("cmd")) || slice_eq_nocase(key, SLICE("command"))) {
-        struct slice rest = *value, name; /* "cmd:get = 10/s" is the key "cmd" with the value "get = 10/s" */
+        /* "cmd:get = 10/s" is the key "cmd" with the value "get = 10/s" */
+        struct slice rest = *value, name;
         if (!split_next(&rest, '=', &name) || rest.at == NULL)
             return SLICE("");
         *value = split_trim(rest);
@@ -126,7 +133,10 @@ static struct slice command_of(struct slice key, struct slice *value)
                                                                                : SLICE("");
 }
 
-/* Write the name that is meant: "cmd.get" of "cmd:get", "auth-failures" of "auth_failures". False: it is not known. */
+/*
+ * Writes the likely name: "cmd.get" for "cmd:get", "auth-failures" for "auth_failures". False: not
+ * known.
+ */
 static bool respell(struct slice key, struct slice *value, char out[WHY_SHOWN_MAX + 5])
 {
     struct slice name = command_of(key, value);
@@ -198,7 +208,7 @@ static bool is_key_char(char c)
            c == '.';
 }
 
-/* "key:" or "key: value" */
+/* True for "key:" or "key: value". */
 static bool is_yaml(struct slice line)
 {
     size_t len = 0;
@@ -207,7 +217,7 @@ static bool is_yaml(struct slice line)
     return len > 0 && len < line.len && line.at[len] == ':' && (len + 1 == line.len || line.at[len + 1] == ' ');
 }
 
-/* "maxclients 100": a word and its value, with neither = nor : between them. */
+/* True for "maxclients 100": a word and its value, without = or : between them. */
 static bool is_redis_conf(struct slice line)
 {
     size_t len = 0;
@@ -217,7 +227,7 @@ static bool is_redis_conf(struct slice line)
            memchr(line.at, '=', line.len) == NULL;
 }
 
-/* What a file is that begins with this line, which is no comment. */
+/* Returns the format of a file with this first line that is no comment; NULL: perhaps INI. */
 static const char *format_of(struct slice line)
 {
     if (line.at[0] == '{')

@@ -36,7 +36,7 @@ static const struct config_key keys[] = {
 #undef OLD
 };
 
-/* Names that older versions had for keys. */
+/* Names of keys in older versions. */
 static const struct old_key {
     const char *name, *now;
     enum section_kind section;
@@ -74,9 +74,9 @@ const char *config_key_new_name(enum section_kind section, struct slice name)
     return NULL;
 }
 
-/* ---- as weir --keys prints it ---- */
+/* ---- the output of weir --keys ---- */
 
-/* Of a text in which `so` is a word of the file. */
+/* Prints a text without the backquotes around words of the file. */
 static void print_plain(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++)
@@ -84,7 +84,7 @@ static void print_plain(FILE *out, const char *text)
             fputc(*text, out);
 }
 
-/* "shared or private", "a, b or c" */
+/* Prints "shared or private", or "a, b or c". */
 static void print_words(FILE *out, const char *const *words)
 {
     for (size_t i = 0; words[i] != NULL; i++) {
@@ -93,7 +93,7 @@ static void print_words(FILE *out, const char *const *words)
     }
 }
 
-/* "count from 1 to 256, or cores; needs a restart" */
+/* Prints "count from 1 to 256, or cores; needs a restart". */
 static void print_value(FILE *out, const struct config_key *key)
 {
     if (key->form != NULL)
@@ -121,7 +121,7 @@ static void print_key(FILE *out, const struct config_key *key)
 
 void config_help_print(FILE *out)
 {
-    enum section_kind section = SECTION_LIMIT; /* neither of both */
+    enum section_kind section = SECTION_LIMIT; /* neither [weir] nor [admin] */
     for (size_t i = 0; i < config_keys_count(); i++) {
         const struct config_key *key = config_key_at(i);
         if (key->section != section)

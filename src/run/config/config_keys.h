@@ -1,6 +1,6 @@
 /*
- * The keys of [weir] and [admin]: one table, from which come their defaults, bounds and messages, what a reload can
- * change, and the check that docs/configuration.md and conf/weir.conf name the same keys.
+ * The keys of [weir] and [admin]: one table, the source of defaults, bounds and messages, and of
+ * what a reload can change. A check compares it with docs/configuration.md and conf/weir.conf.
  */
 #ifndef WEIR_RUN_CONFIG_KEYS_H
 #define WEIR_RUN_CONFIG_KEYS_H
@@ -13,13 +13,16 @@
 size_t config_keys_count(void);
 const struct config_key *config_key_at(size_t i);
 
-/* The key of that section; case does not matter. NULL: none. */
+/* Returns the key of that section; case does not matter. NULL: none. */
 const struct config_key *config_key_find(enum section_kind section, struct slice name);
 
-/* The name of the key that older versions called `name` (config_build renames it); NULL: `name` is no older name. */
+/*
+ * Returns the new name of a key that older versions called `name` (config_build renames it); NULL:
+ * `name` is no older name.
+ */
 const char *config_key_new_name(enum section_kind section, struct slice name);
 
-/* Print the table as `weir --keys` does: a configuration in which each key is commented out. */
+/* Prints the table as `weir --keys` does: a configuration with each key commented out. */
 void config_help_print(FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Only what can be proven from the file is said: a warning that is wrong teaches people not to read them. */
+/* A warning must be provable from the file: wrong warnings teach people to ignore them. */
 #include "run/config/config_lint.h"
 
 #include <errno.h>
@@ -15,12 +15,15 @@
 #include "run/config/config_build.h"
 #include "run/config/config_terms.h"
 
-#define PATTERNS_MOST 64           /* compared one by one in some 2 us at each new client */
-#define PATIENCE_NS (5 * NS_PER_S) /* the longest time-out of a request that is a default of usual clients */
+#define PATTERNS_MOST 64 /* compared one by one in some 2 us at each new client */
+/* the longest request time-out that is a default of common client libraries */
+#define PATIENCE_NS (5 * NS_PER_S)
 
 /* ---- unix sockets ---- */
 
-/* Folders there are made when the system starts, and by the service manager when weir does. */
+/*
+ * True for folders that the system makes at its start, or the service manager at the start of weir.
+ */
 static bool is_made_later(struct slice folder)
 {
     static const struct slice run = {"/run/", 5}, var_run = {"/var/run/", 9};
@@ -35,7 +38,7 @@ static bool check_folder(struct slice path, struct why why)
     size_t len = path.len;
     while (len > 0 && path.at[len - 1] != '/')
         len--;
-    len -= len > 1; /* without the slash behind it */
+    len -= len > 1; /* without the trailing slash */
     if (len == 0 || len >= sizeof folder)
         return true;
     memcpy(folder, path.at, len);
@@ -49,7 +52,7 @@ static bool check_folder(struct slice path, struct why why)
     return why_refuse(why, "there is no folder %s: make it, or choose another path", folder);
 }
 
-/* Could weir make its socket there? What was left by a process that has gone is replaced. */
+/* True if weir could make its socket there. A socket left by an earlier process is replaced. */
 static bool check_path(struct slice path, struct why why)
 {
     char file[PATH_MAX];
@@ -73,11 +76,14 @@ static void check_entry(struct config_file *file, const struct entry *entry, str
         entry_says(file, false, entry, what);
 }
 
-/* Nothing is made or opened, and what cannot be looked at is not judged: weir may run elsewhere, as another user. */
+/*
+ * Nothing is made or opened. A path that cannot be read is not judged: weir may run on another
+ * machine, or as another user.
+ */
 static void check_sockets(const struct config *config, struct config_file *file)
 {
     const struct entry *e = NULL;
-    size_t n = 0; /* addresses are kept in the order of the file */
+    size_t n = 0; /* addresses are in the order of the file */
     while ((e = config_file_next(file, SECTION_WEIR, e)) != NULL) {
         struct slice rest = slice_str(e->value), item;
         bool is_listen = slice_eq_nocase(slice_str(e->key), SLICE("listen"));
@@ -90,7 +96,7 @@ static void check_sockets(const struct config *config, struct config_file *file)
             check_entry(file, e, slice_str(config->admin_socket));
 }
 
-/* One policy and where it is written. */
+/* One policy and its configuration. */
 struct subject_matter {
     struct config_file *file;
     const struct policies *policies;
@@ -99,7 +105,7 @@ struct subject_matter {
     const struct config *config;
 };
 
-/* ---- where things are written ---- */
+/* ---- the lines of a policy ---- */
 
 static const struct section *section_of(const struct subject_matter *s, const struct policy *policy)
 {
@@ -116,7 +122,10 @@ static bool is_key(const struct entry *entry, const char *key)
     return slice_eq_nocase(slice_str(entry->key), slice_str(key));
 }
 
-/* The item of the policy's lines of limits (or of `match`) with this number, and its line. */
+/*
+ * Finds the item with this number among the policy's lines of limits (or of `match`). Returns the
+ * item's line; NULL: none.
+ */
 static const struct entry *find_item(const struct subject_matter *s, bool is_match, size_t index, struct slice *item)
 {
     const struct entry *e = NULL;
@@ -132,10 +141,13 @@ static const struct entry *find_item(const struct subject_matter *s, bool is_mat
 
 /* ---- named limits ---- */
 
-#define APPROX_LEAST                                                                                                   \
-    100 /* of N even calls in a period `approx` lets N - 1 pass: from here on at most 1 % less than it says */
+/*
+ * Of N even calls in a period `approx` lets N - 1 pass: from 100 on at most 1 % less than
+ * configured.
+ */
+#define APPROX_LEAST 100
 
-/* COUNT of COUNT/PERIOD, which has been parsed before. */
+/* Returns COUNT of COUNT/PERIOD, which has been parsed before. */
 static int64_t count_of(struct slice rate)
 {
     int64_t count = 0;
@@ -244,7 +256,9 @@ static void check_terms(const struct subject_matter *s)
     }
 }
 
-/* A refusal names its policy and its class: limit=free/write. */
+/*
+ * Warns of a name that clients act on: a refusal names its policy and its class, limit=free/write.
+ */
 static void check_name(struct config_file *file, const struct section *section)
 {
     char what[CONFIG_WHY_ROOM];
@@ -264,7 +278,7 @@ static void check_names(struct config_file *file)
             check_name(file, &file->sections[i]);
 }
 
-/* ---- without effect ---- */
+/* ---- policies without effect ---- */
 
 static void check_reach(const struct subject_matter *s)
 {
@@ -285,7 +299,7 @@ static void check_reach(const struct subject_matter *s)
     section_says(s->file, false, section, what);
 }
 
-/* In shadow mode a policy without limits is how one finds out which it needs. */
+/* Warns of a policy without limits. In shadow mode such a policy shows which limits it needs. */
 static void check_emptiness(const struct subject_matter *s)
 {
     const struct entry *e = NULL;
@@ -310,7 +324,10 @@ static bool is_by_user(const struct policy *policy)
     return false;
 }
 
-/* Does `low` let fewer pass at once, or fewer in the long run? Both are on the same unit, and have the same scope. */
+/*
+ * True if `low` lets fewer pass at once, or fewer in the long run. Both rates have the same unit
+ * and scope.
+ */
 static bool is_below(const struct rate *low, const struct rate *high)
 {
     if (low->burst < high->burst)
@@ -319,7 +336,10 @@ static bool is_below(const struct rate *low, const struct rate *high)
            (double)low->count / (double)low->period_ns < (double)high->count / (double)high->period_ns;
 }
 
-/* A limit of a policy by user that lets more connections in than this one of the default policy; NULL: none. */
+/*
+ * Returns a limit of a policy by user that admits more connections than `low` of the default
+ * policy; NULL: none.
+ */
 static const struct limit *find_above(const struct subject_matter *s, const struct limit *low,
                                       const struct policy **whose)
 {
@@ -356,9 +376,9 @@ static void check_connections(const struct subject_matter *s, unsigned index)
     entry_says(s->file, false, e, what);
 }
 
-#define BURST_LEAST 1024 /* bytes: hardly any burst of bytes is meant to be smaller */
+#define BURST_LEAST 1024 /* bytes: a smaller burst of bytes is hardly intended */
 
-/* "10mb/s burst 40": the burst has no unit, and the rate has one. */
+/* Warns of "10mb/s burst 40": the burst has no unit, while the rate has one. */
 static void check_burst(const struct subject_matter *s, const struct entry *e, struct slice item)
 {
     char what[CONFIG_WHY_ROOM];
@@ -414,9 +434,9 @@ static void check_patterns(const struct policies *policies, struct config_file *
     config_file_say(file, false, (struct place){0}, NULL, NULL, what);
 }
 
-/* ---- where passwords go ---- */
+/* ---- destinations of passwords ---- */
 
-/* An upstream that may send weir, and the passwords it logs in with, anywhere. */
+/* Warns of an upstream that may direct weir, and the passwords it logs in with, to any address. */
 static void check_sources(const struct config *config, struct config_file *file)
 {
     bool is_known = config->sources.addresses[0].is_tls && !config->upstream_tls_settings.is_unverified;

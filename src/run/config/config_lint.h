@@ -1,6 +1,6 @@
 /*
- * What a good configuration says but can hardly mean: operators by mistake, policies and limits without effect, unix
- * sockets that weir cannot make, passwords for any address.
+ * Warnings about a valid configuration that is hardly intended: operators by mistake, policies and
+ * limits without effect, unix sockets that weir cannot make, passwords for any address.
  */
 #ifndef WEIR_RUN_CONFIG_LINT_H
 #define WEIR_RUN_CONFIG_LINT_H
@@ -8,7 +8,10 @@
 #include "run/config/config.h"
 #include "run/config/config_file.h"
 
-/* Report each as a warning in its line. `config` was built from `file`, whole and without an error. */
+/*
+ * Reports each as a warning of its line. `config` was built from `file`, whole and without an
+ * error.
+ */
 void config_lint(const struct config *config, struct config_file *file);
 
 #endif

@@ -15,7 +15,10 @@ static bool begins_with(struct slice text, struct slice start)
     return text.len >= start.len && slice_eq_nocase(slice_of(text.at, start.len), start);
 }
 
-/* "sentinel:6379" and "cluster:7000" are addresses: the scheme is a host's name. */
+/*
+ * True if the item begins with the scheme. "sentinel:6379" and "cluster:7000" are addresses with a
+ * host's name.
+ */
 static bool has_scheme(struct slice item, struct slice scheme)
 {
     bool is_host = true;
@@ -24,9 +27,9 @@ static bool has_scheme(struct slice item, struct slice scheme)
     return begins_with(item, scheme) && !(is_host && item.len > scheme.len);
 }
 
-/* ---- what stands behind an address ---- */
+/* ---- words after an address ---- */
 
-/* What often stands behind an address elsewhere, and where it belongs. */
+/* Words that other programs allow after an address, and what to write instead. */
 static const struct behind {
     struct slice word; /* "db", also in "db=3" */
     const char *instead;
@@ -57,7 +60,7 @@ static bool is_address(struct slice text)
     return is;
 }
 
-/* True if the text is one word. */
+/* True if the text is one word. False: `why` has the error. */
 static bool stands_alone(struct slice text, struct why why)
 {
     struct slice rest = text, first, word;
@@ -87,7 +90,7 @@ static bool stands_alone(struct slice text, struct why why)
 
 /* ---- items ---- */
 
-/* Take "sentinel:NAME@" off *item. */
+/* Takes "sentinel:NAME@" off *item. */
 static bool take_master(struct sources *sources, struct slice *item, struct why why)
 {
     struct slice rest = slice_of(item->at + sentinel_scheme.len, item->len - sentinel_scheme.len);
@@ -111,7 +114,7 @@ static bool take_master(struct sources *sources, struct slice *item, struct why 
     return true;
 }
 
-/* Take "cluster:" off *item. */
+/* Takes "cluster:" off *item. */
 static bool take_cluster(struct sources *sources, struct slice *item, struct why why)
 {
     if (sources->form == SOURCES_CLUSTER)
@@ -171,7 +174,7 @@ static bool add_item(struct sources *sources, struct slice item, struct why why)
     return true;
 }
 
-/* A URL may hold a password, with commas and blanks in it, and is not taken apart. */
+/* Refuses a URL as a whole: it may contain a password, with commas and blanks. */
 static bool refuse_url(struct slice value, struct why why)
 {
     struct address address = {0};

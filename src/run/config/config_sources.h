@@ -1,9 +1,9 @@
 /*
- * What `upstream` names: one server, a master and its replicas, the sentinels that tell where these are, or nodes of a
- * Redis Cluster.
+ * The addresses of `upstream`: one server, a master and its replicas, the sentinels that know them,
+ * or nodes of a Redis Cluster.
  *
- * The lines of the key add up. All addresses begin with tls: or none does; none stands there twice. Part of struct
- * config: immutable once the configuration is built, and read by any thread.
+ * The lines of the key add up. All addresses begin with tls: or none does. No address is given
+ * twice. Part of struct config: immutable once the configuration is built, and read by any thread.
  */
 #ifndef WEIR_RUN_CONFIG_SOURCES_H
 #define WEIR_RUN_CONFIG_SOURCES_H
@@ -19,28 +19,31 @@
 
 enum source_form {
     SOURCES_SERVER,   /* host:port */
-    SOURCES_LIST,     /* a, b, c: the master is the server that says so */
+    SOURCES_LIST,     /* a, b, c: the master is the server that reports this role */
     SOURCES_SENTINEL, /* sentinel:NAME@a, b, c */
-    SOURCES_CLUSTER,  /* cluster:a, b, c: nodes of it; they tell of the others */
+    SOURCES_CLUSTER,  /* cluster:a, b, c: some nodes, which name the other nodes */
 };
 
 struct sources {
     enum source_form form;
     char *master_name;         /* of the sentinel form, else NULL; heap */
     struct address *addresses; /* of servers, of sentinels, or of nodes of a cluster; heap */
-    size_t n;                  /* 1 to SOURCES_MOST of a configuration that was accepted */
+    size_t n;                  /* 1 to SOURCES_MOST in a valid configuration */
 };
 
-/* Add what one line of `upstream` says. False: `why` says what is wrong. A login in the text is not repeated. */
+/*
+ * Adds the addresses of one line of `upstream`. False: `why` has the error. A login in the text is
+ * not repeated.
+ */
 __attribute__((warn_unused_result)) bool sources_add(struct sources *sources, struct slice value, struct why why);
 
-/* True if there may be several servers, of which one at a time is the master. */
+/* True if there may be several servers, with one master at a time. */
 static inline bool sources_are_replicated(const struct sources *sources)
 {
     return sources->form == SOURCES_LIST || sources->form == SOURCES_SENTINEL;
 }
 
-/* True if addresses that others tell lead weir to servers. */
+/* True if sentinels, replicas or nodes direct weir to further addresses. */
 static inline bool sources_lead_on(const struct sources *sources)
 {
     return sources->form != SOURCES_SERVER;

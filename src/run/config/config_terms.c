@@ -10,7 +10,10 @@
 #define SUGGESTED_MAX 64
 #define TERM_ROOM 128
 
-/* What is wrong with a term, and the pattern that is meant: "..., but ...: write user:free-*". */
+/*
+ * Writes what is wrong with a term, and the likely pattern: "..., but ...: write user:free-*".
+ * Returns true.
+ */
 static bool doubt(struct why why, struct slice term, const char *what, struct slice kind, struct slice meant)
 {
     char right[TERM_ROOM], unused[TERM_ROOM];
@@ -24,9 +27,9 @@ static bool doubt(struct why why, struct slice term, const char *what, struct sl
     return true;
 }
 
-/* ---- several in one ---- */
+/* ---- several terms in one ---- */
 
-/* "a;alice", "a|alice" */
+/* Finds the separator in "a;alice" or "a|alice". */
 static const char *find_separator(struct slice pattern)
 {
     for (size_t i = 0; i < pattern.len; i++)
@@ -35,7 +38,7 @@ static const char *find_separator(struct slice pattern)
     return NULL;
 }
 
-/* The part behind the separator, up to the next one, without the kind that it may have. */
+/* Returns the part after the separator, up to the next one, without its kind. */
 static struct slice second_part(struct slice kind, struct slice rest)
 {
     const char *end = find_separator(rest);
@@ -66,8 +69,9 @@ static bool is_word(char c)
 }
 
 /*
- * True for /.../, ^..., ...$, ~..., for alternatives in parentheses, for \d and its kin, for a + behind a bracket or
- * at the end, and for .* or .+ where no word ends. "svc.*" may be meant: names of services have dots.
+ * True for /.../, ^..., ...$, ~..., for alternatives in parentheses, and for \d and its kin. True
+ * for a + after a bracket or at the end, and for .* or .+ not after a word. "svc.*" may be
+ * intended: names of services contain dots.
  */
 static bool is_regular_expression(struct slice p)
 {
@@ -88,7 +92,10 @@ static bool is_regular_expression(struct slice p)
     return false;
 }
 
-/* The pattern that may be meant, where that is simple: "free-*" of "/^free-.*$/". Its length; 0: it is not. */
+/*
+ * Writes the likely pattern if it is simple: "free-*" for "/^free-.*$/". Returns the pattern's
+ * length; 0: not simple.
+ */
 static size_t suggest(struct slice p, char out[SUGGESTED_MAX])
 {
     size_t len = 0;
@@ -124,7 +131,7 @@ static bool doubt_expression(struct slice term, struct slice kind, struct slice 
     return doubt(why, term, "is no regular expression, but a pattern of * and ?", kind, slice_of(text, len));
 }
 
-/* ---- other slips ---- */
+/* ---- other mistakes ---- */
 
 static bool doubt_quotes(struct slice term, struct slice kind, struct slice pattern, struct why why)
 {
@@ -143,7 +150,7 @@ static bool doubt_kind(struct slice term, struct slice kind, struct slice patter
     return doubt(why, term, "names its kind twice", kind, split_trim(rest));
 }
 
-/* "user:<name>", as documents write it */
+/* "user:<name>", as in documentation */
 static bool doubt_placeholder(struct slice term, struct slice kind, struct slice pattern, struct why why)
 {
     bool has_brackets = pattern.len > 2 && pattern.at[0] == '<' && pattern.at[pattern.len - 1] == '>';
@@ -151,7 +158,7 @@ static bool doubt_placeholder(struct slice term, struct slice kind, struct slice
            doubt(why, term, "matches only what has the < and > in it", kind, slice_of(pattern.at + 1, pattern.len - 2));
 }
 
-/* "user:!ann" for all but ann, and "user:[!a]*", as shells write it. "[!-/]" is a range. */
+/* "user:!ann" for all but ann, and "user:[!a]*", as in shells. "[!-/]" is a range. */
 static bool doubt_not(struct slice term, struct slice kind, struct slice pattern, struct why why)
 {
     char text[SUGGESTED_MAX];
@@ -168,7 +175,7 @@ static bool doubt_not(struct slice term, struct slice kind, struct slice pattern
     return doubt(why, term, "means ! too with its [!, as not is ^ in brackets", kind, slice_of(text, pattern.len));
 }
 
-/* "user:a\": a \ says that the next character stands for itself, and there is none. */
+/* "user:a\": a \ escapes the next character, and there is none. */
 static bool doubt_escape(struct slice term, struct slice kind, struct slice pattern, struct why why)
 {
     char text[SUGGESTED_MAX];
@@ -195,7 +202,7 @@ bool config_term_is_doubtful(struct slice term, struct why why)
                                doubt_not(term, kind, pattern, why) || doubt_escape(term, kind, pattern, why));
 }
 
-/* ---- terms that fit no listener ---- */
+/* ---- terms that match no listener ---- */
 
 static bool has_tls(const struct config *config)
 {
@@ -217,7 +224,7 @@ static bool is_tls_unbound(const struct config *config, struct slice term, struc
     return true;
 }
 
-/* The address as a pattern: "\[::1]:6380". */
+/* Prints the address as a pattern: "\[::1]:6380". */
 static void print_pattern(const char *text, char *out, size_t size)
 {
     size_t len = 0;
@@ -229,7 +236,10 @@ static void print_pattern(const char *text, char *out, size_t size)
     out[len] = '\0';
 }
 
-/* An address with port 0 gets its port later, and may be any. */
+/*
+ * True if the term matches no address. An address with port 0 gets its port later, so it may match
+ * any term.
+ */
 static bool is_listener_unbound(const struct config *config, const struct match *match, struct slice term,
                                 struct why why)
 {

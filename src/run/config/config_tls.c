@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The keys behind the settings of each side; NULL: it has no such key. */
+/* The keys of the settings of each side; NULL: the side has no such key. */
 static const char *const keys[][TLS_SETTINGS] = {
     [TLS_ACCEPT] = {[TLS_CERT] = "tls-cert-file",
                     [TLS_KEY] = "tls-key-file",
@@ -36,7 +36,7 @@ static void say(void *arg, bool is_error, enum tls_setting which, const char *wh
     say_for(l->file, is_error, keys[l->side][which], what);
 }
 
-/* A certificate is of no use without its key, nor a key without its certificate. */
+/* True if certificate and key are both given, or neither: one is of no use without the other. */
 static bool has_pair(const struct loading *l, const struct tls_settings *settings)
 {
     bool has_cert = settings->texts[TLS_CERT] != NULL, has_key = settings->texts[TLS_KEY] != NULL;
@@ -57,7 +57,7 @@ static bool has_tls_listen(const struct config *config)
     return false;
 }
 
-/* Settings for a side that does not use TLS have no effect: warn about them. */
+/* Warns of settings for a side that does not use TLS: they have no effect. */
 static void warn_useless(const struct loading *l, const char *what)
 {
     for (size_t i = 0; i < TLS_SETTINGS; i++) {

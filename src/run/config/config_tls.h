@@ -1,6 +1,4 @@
-/*
- * Makes the TLS contexts of a configuration.
- */
+/* Makes the TLS contexts of a configuration. */
 #ifndef WEIR_RUN_CONFIG_TLS_H
 #define WEIR_RUN_CONFIG_TLS_H
 
@@ -8,8 +6,8 @@
 #include "run/config/config_file.h"
 
 /*
- * After all keys have been set: make the TLS contexts in config->rules that an address needs. Errors in files and
- * values are reported for the line they stand in.
+ * Makes the TLS contexts in config->rules that an address needs. To be called after all keys have
+ * been set. Errors in files and values are reported for their line.
  */
 void config_tls_load(struct config *config, struct config_file *file);
 

@@ -1,4 +1,4 @@
-/* Defaults and bounds are written as values in a file are, and parsed the same way. */
+/* Defaults and bounds are written like values in a file, and parsed by the same functions. */
 #include "run/config/config_values.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "run/config/config_terms.h"
 #include "run/config/secret.h"
 
-#define NAME_MAX_BYTES 64 /* of `name`: it is to fit into a heading */
+#define NAME_MAX_BYTES 64 /* of `name`, which must fit into a heading */
 #define USER_MAX 255
 #define WORDS_ROOM 64
 
@@ -51,7 +51,7 @@ static bool parse_bounded(const struct setting *s, uint64_t *number)
         return false;
     if (*number >= least && *number <= most)
         return true;
-    char words[WORDS_ROOM] = ""; /* ", or 0", that may stand instead */
+    char words[WORDS_ROOM] = ""; /* ", or 0": the words allowed instead */
     size_t len = 0;
     for (size_t i = 0; key->words != NULL && key->words[i] != NULL && len < sizeof words; i++)
         len += (size_t)snprintf(words + len, sizeof words - len, ", or %s", key->words[i]);
@@ -70,7 +70,7 @@ bool key_number(const struct setting *s)
     return (is_zero || parse_bounded(s, &number)) && keep(s, number);
 }
 
-/* 0: everything is slow, as in Redis. */
+/* 0: every command is slow, as in Redis. */
 bool key_slow(const struct setting *s)
 {
     return slice_eq_nocase(s->value, SLICE("off")) ? keep(s, SLOWLOG_OFF) : key_number(s);
@@ -116,7 +116,9 @@ static bool add_listen(struct config *config, struct slice text, struct why why)
     return true;
 }
 
-/* True if it stands behind a comma of a path, and is no address and no word like "mode=0660". */
+/*
+ * True if the text follows a comma in a path: it is neither an address nor a word like "mode=0660".
+ */
 static bool is_part_of_path(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -251,7 +253,7 @@ bool key_user(const struct setting *s)
     return (is_one || why_refuse(s->why, "a user is one word of at most %d bytes", USER_MAX)) && key_text(s);
 }
 
-/* A file that others can read is warned of. */
+/* Warns of a file that other users can read. */
 static bool take_password(const struct setting *s, char **secret, char **kept)
 {
     char *path = mem_strndup(s->value.at, s->value.len);
@@ -271,7 +273,7 @@ bool key_password_file(const struct setting *s)
 
 bool key_sentinel_password_file(const struct setting *s)
 {
-    char *secret = NULL; /* what talks to sentinels reads it again */
+    char *secret = NULL; /* the connection to sentinels reads the file again */
     bool is_good = take_password(s, &secret, &s->config->sentinel_password_file);
     secret_forget(secret);
     return is_good;
@@ -302,7 +304,7 @@ bool key_when_down(const struct setting *s)
     return key_word(s);
 }
 
-/* A tenth of what a second brings may come at once: less than Redis' tcp-backlog at the default rate. */
+/* The burst is a tenth of a second's count: below Redis' tcp-backlog at the default rate. */
 bool key_dial_rate(const struct setting *s)
 {
     struct rate_text text;

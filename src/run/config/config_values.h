@@ -1,5 +1,6 @@
 /*
- * Parses the values of keys: a setter for each kind of value, for the rows of the table in config_keys.c.
+ * Parses the values of keys: a setter for each kind of value, for the rows of the table in
+ * config_keys.c.
  */
 #ifndef WEIR_RUN_CONFIG_VALUES_H
 #define WEIR_RUN_CONFIG_VALUES_H
@@ -15,40 +16,46 @@
 
 struct config_key;
 
-/* A value that is to be set. */
+/* A value to be set. */
 struct setting {
     const struct config_key *key;
     struct config *config;
     struct slice value; /* not empty */
-    struct why why;     /* "" before */
+    struct why why;     /* "" before the call */
 };
 
-/* Set the key's member of the configuration. False: `why` is the error. True: `why` is a warning, or still "". */
+/*
+ * Sets the key's member of the configuration. False: `why` is the error. True: `why` is a warning,
+ * or still "".
+ */
 typedef bool config_setter(const struct setting *setting);
 
-/* Reads a number as it is written in a file; false: `why` is the error. */
+/* Parses a number as written in a file. False: `why` is the error. */
 typedef bool config_number(struct slice text, uint64_t *number, char *why, size_t why_size);
 
 /* A row of the table (config_keys.def). */
 struct config_key {
     const char *name;
-    const char *about;   /* what it is for; `so` is a word of the file */
+    const char *about;   /* the key's purpose; `so` marks a word of the file */
     const char *initial; /* the default, as in a file; NULL: none */
     config_setter *set;
-    const char *form;          /* of its values, in a few words; NULL: they are `words` */
-    config_number *parse;      /* of a number; else NULL */
-    const char *least, *most;  /* its bounds, as in a file */
-    const char *const *words;  /* that may stand instead; ends with NULL; NULL: none */
-    size_t offset, size;       /* of the member of struct config; the setter knows others */
+    /* form of the values, in a few words; NULL: `words` lists all values */
+    const char *form;
+    config_number *parse;     /* of a number; else NULL */
+    const char *least, *most; /* bounds of a number, as in a file */
+    const char *const *words; /* words allowed instead; ends with NULL; NULL: none */
+    /* of the member of struct config; unused by setters that know their member */
+    size_t offset, size;
     enum section_kind section; /* SECTION_WEIR or SECTION_ADMIN */
     bool is_list;              /* several lines add up */
     bool needs_restart;        /* a reload does not change it */
-    bool names_file;           /* names a file, or how one is used: files are read only with CONFIG_WHOLE */
+    /* names a file, or how one is used: files are read only with CONFIG_WHOLE */
+    bool names_file;
 };
 
 /* numbers; the word 0 is kept as 0 */
 config_setter key_number, key_slow, key_workers;
-/* one of the row's words; its index is kept */
+/* one of the row's words, kept as its index */
 config_setter key_word, key_when_down, key_dial_rate;
 /* the text itself */
 config_setter key_text;
@@ -57,7 +64,7 @@ config_setter key_include;
 /* addresses */
 config_setter key_instance, key_listen, key_proxies, key_upstream_allow, key_upstream, key_upstream_map,
     key_cluster_announce, key_admin_listen, key_admin_socket, key_admin_host;
-/* words of their own */
+/* words with a setter of their own */
 config_setter key_user, key_password_file, key_sentinel_password_file, key_limit_prefix, key_identity, key_prefix,
     key_log, key_tls_protocols;
 

@@ -8,15 +8,15 @@
 #include "base/why.h"
 
 #define NAME_MAX_BYTES 255
-#define SHOWN_LEAST 4  /* bytes: fewer of them tell nothing, and are found anywhere */
-#define DIGITS_LEAST 8 /* a number of fewer digits is no secret, and likely to stand in a message anyway */
+#define SHOWN_LEAST 4  /* bytes: fewer tell nothing, and occur in any text */
+#define DIGITS_LEAST 8 /* a number of fewer digits is no secret, and occurs in messages anyway */
 
 /* ---- finding ---- */
 
 struct reference {
     struct slice name;
-    struct slice otherwise; /* behind ":-"; at NULL: there is none */
-    const char *end;        /* behind the } */
+    struct slice otherwise; /* the text after ":-"; at NULL: there is none */
+    const char *end;        /* after the } */
 };
 
 enum found { FOUND_NONE, FOUND_BRACE, FOUND_VARIABLE, FOUND_BAD };
@@ -42,7 +42,7 @@ static bool is_name(struct slice name)
     return name.len > 0 && name.len <= NAME_MAX_BYTES;
 }
 
-/* Take the next $${ or ${...} off *rest; *before is the text in front of it, or all of it. */
+/* Takes the next $${ or ${...} off *rest. *before: the text before it, or all of the text. */
 static enum found next_reference(struct slice *rest, struct slice *before, struct reference *found, struct why why)
 {
     const char *open = opening(*rest), *end = rest->at + rest->len;
@@ -75,7 +75,7 @@ static enum found next_reference(struct slice *rest, struct slice *before, struc
     return FOUND_BAD;
 }
 
-/* What the environment has; NULL: nothing. */
+/* Returns the variable's value in the environment. NULL: not set, or empty and with a default. */
 static const char *held(const struct reference *reference)
 {
     char name[NAME_MAX_BYTES + 1];
@@ -156,7 +156,7 @@ static void put(struct writer *w, struct slice piece)
     w->out[w->len] = '\0';
 }
 
-/* How many bytes at the beginning of `text` stand somewhere in `value` too, at most. */
+/* Returns the length of the longest beginning of `text` that occurs in `value`. */
 static size_t common(struct slice text, struct slice value)
 {
     size_t most = 0;
@@ -193,7 +193,7 @@ static void hide_value(struct writer *w, struct slice message, struct slice name
     }
 }
 
-/* Pieces in quotation marks that the text has not become the text. */
+/* Replaces each quoted piece that is not part of `text` by `text`. */
 static void hide_quoted(struct writer *w, struct slice message, struct slice text)
 {
     const char *open, *close;

@@ -20,7 +20,7 @@ static const struct address_map_row *row_of(const struct address_map *map, const
     return NULL;
 }
 
-/* True if rows lead from there back to `start`. */
+/* True if rows lead from `from` back to `start`. */
 static bool leads_to(const struct address_map *map, const struct address *from, const struct address *start)
 {
     const struct address_map_row *row;
@@ -107,7 +107,7 @@ void address_map_fini(struct address_map *map)
 
 struct own {
     struct endpoint endpoint;
-    bool is_dual; /* of IPv6, and takes IPv4 too */
+    bool is_dual; /* an IPv6 socket that takes IPv4, too */
 };
 
 struct dialling {
@@ -144,7 +144,7 @@ static struct ip ip_at(const struct endpoint *endpoint)
     return ip_of((const struct sockaddr *)&endpoint->address);
 }
 
-/* 0.0.0.0 or [::] */
+/* True for 0.0.0.0 or [::]. */
 static bool is_any(const struct ip *ip)
 {
     const struct ip any = {.family = ip->family};
@@ -157,11 +157,11 @@ static bool is_loopback(const struct ip *ip)
     return ip->family == 4 ? ip->bytes[0] == IN_LOOPBACKNET : ip_eq(ip, &v6);
 }
 
-/* True if the address is one of this machine's. */
+/* True if the address belongs to this machine. */
 static bool is_local(const struct ip *ip)
 {
     struct ifaddrs *all = NULL;
-    bool is = is_any(ip) || is_loopback(ip); /* a connection to 0.0.0.0 is made to 127.0.0.1 */
+    bool is = is_any(ip) || is_loopback(ip); /* a connection to 0.0.0.0 goes to 127.0.0.1 */
     if (is || getifaddrs(&all) != 0)
         return is;
     for (const struct ifaddrs *at = all; at != NULL && !is; at = at->ifa_next) {
@@ -193,7 +193,7 @@ bool dialling_reaches(const struct endpoint *to, const struct endpoint *own, boo
     return ip_eq(&there, &here);
 }
 
-/* ---- may it be dialled? ---- */
+/* ---- permission to dial ---- */
 
 const struct address *dialling_target(const struct dialling *dialling, const struct address *announced,
                                       const char **why)

@@ -1,9 +1,9 @@
 /*
- * Whether weir may dial an address, and where it dials instead: upstream-map, upstream-allow, and weir's own listeners,
- * which are never dialled.
+ * Whether weir may dial an address, and which address it dials instead: upstream-map,
+ * upstream-allow, and weir's own listeners, which are never dialled.
  *
- * An address is asked about as it was configured or announced (dialling_target), then each socket address that it leads
- * to (dialling_refusal). Made once, then immutable. Main thread.
+ * dialling_target maps an address as configured or announced. dialling_refusal then checks each
+ * socket address that the result resolves to. Made once, then immutable. Main thread.
  */
 #ifndef WEIR_RUN_DIALLING_H
 #define WEIR_RUN_DIALLING_H
@@ -25,43 +25,47 @@ struct address_map_row {
 };
 
 /*
- * upstream-map: for NAT and containers. A row is applied once: the address that it leads to is not looked for again. No
- * rows lead round. Part of struct config: immutable once the configuration is built, and read by any thread.
+ * upstream-map: for NAT and containers. A row is applied once: its result is not looked up again.
+ * No rows form a circle. Part of struct config: immutable once the configuration is built, and read
+ * by any thread.
  */
 struct address_map {
     struct address_map_row *rows; /* heap */
     size_t n;
 };
 
-/* Add "announced=dialled, ...". False: `why` says what is wrong. */
+/* Adds "announced=dialled, ...". False: `why` has the error. */
 __attribute__((warn_unused_result)) bool address_map_add(struct address_map *map, struct slice value, struct why why);
 
-/* Where to dial instead of this address: itself where there is no row. Of the map, or `announced`. */
+/* Returns the address to dial: of the map, or `announced` if there is no row. */
 const struct address *address_map_find(const struct address_map *map, const struct address *announced);
 
 void address_map_fini(struct address_map *map);
 
 struct dialling;
 
-/* Both outlive it. Out of memory ends the process. */
+/* `map` and `allow` must outlive the result. Out of memory ends the process. */
 struct dialling *dialling_new(const struct address_map *map, const struct networks *allow);
 
-/* weir listens on this socket. */
+/* Adds a socket that weir listens on. */
 void dialling_add_own(struct dialling *dialling, int fd);
 
-/* The address to dial instead of this one, perhaps itself. NULL: none may be; *why (static) says why. */
+/*
+ * Returns the address to dial instead of this one, perhaps itself. NULL: none; *why (static) is the
+ * reason.
+ */
 const struct address *dialling_target(const struct dialling *dialling, const struct address *announced,
                                       const char **why);
 
-/* NULL: it may be dialled. Else why not (static). */
+/* Returns NULL if the endpoint may be dialled, else the reason (static). */
 const char *dialling_refusal(const struct dialling *dialling, const struct endpoint *endpoint);
 
-/* Those of the addresses found that may be dialled; with none `why` says why. */
+/* Returns the endpoints of `found` that may be dialled; if none, `why` is the reason. */
 struct resolved dialling_allowed(const struct dialling *dialling, const struct resolved *found);
 
 /*
- * True if a connection to `to` comes to a listener at `own`, also by another address of this machine. `is_dual`: the
- * listener is of IPv6 and takes IPv4 too.
+ * True if a connection to `to` comes to a listener at `own`, also by another address of this
+ * machine. `is_dual`: the listener is of IPv6 and takes IPv4 too.
  */
 bool dialling_reaches(const struct endpoint *to, const struct endpoint *own, bool is_dual);
 

@@ -1,11 +1,14 @@
 /*
  * Feeds inih one key line at a time.
  *
- * inih's buffer is 200 bytes in most builds: it cuts a longer line silently and reads the rest as another line. It
- * takes an indented key as a second value of the key above, tells its handler no line numbers, and says of malformed
- * lines only where the first one stood. So lines are counted, measured, stripped of leading blanks and sorted here;
- * comments and section headings end here, and inih divides what is left into key and value, the comment after it cut
- * off.
+ * Problem: inih's buffer is 200 bytes in most builds. inih cuts a longer line silently and reads
+ * the rest as another line. inih takes an indented key as a second value of the key above. The
+ * handler of inih gets no line numbers, and for malformed lines inih reports only the position of
+ * the first.
+ *
+ * Mechanism: this file counts and measures lines, strips leading blanks, and handles comments and
+ * section headings. inih divides the other lines into key and value and cuts off the comment after
+ * the value.
  */
 #include "run/config/inifile.h"
 
@@ -26,8 +29,8 @@ struct reader {
     size_t bytes;    /* read so far */
     unsigned line;   /* number of the current line */
     bool is_unsplit; /* the current line went to inih, and no key came back yet */
-    size_t len;      /* of the current line, without leading blanks and its end */
-    int bad;         /* a byte in it that no line may hold, or -1 */
+    size_t len;      /* of the current line, without leading blanks and line end */
+    int bad;         /* a byte of the line that is not allowed, or -1 */
     char text[INIFILE_LINE_MAX + 1];
 };
 
@@ -56,7 +59,10 @@ static void skip_byte_order_mark(struct reader *r)
         r->len = 0;
 }
 
-/* Read one line of any length; false at the end of the file. Of a long line only the length is kept. */
+/*
+ * Reads one line of any length; false at the end of the file. Of a long line only the length is
+ * kept.
+ */
 static bool fetch_line(struct reader *r)
 {
     int c = next_byte(r);
@@ -87,7 +93,7 @@ static bool is_comment(const struct reader *r)
     return r->len == 0 || r->text[0] == ';' || r->text[0] == '#';
 }
 
-/* "[name]", and nothing after it but a comment. */
+/* Reads "[name]", which only a comment may follow. */
 static void read_heading(const struct reader *r)
 {
     struct slice rest = slice_of(r->text + 1, r->len - 1);
@@ -127,7 +133,7 @@ static void finish_line(struct reader *r)
     r->is_unsplit = false;
 }
 
-/* inih's fgets: the next line that may hold a key. */
+/* inih's fgets: the next line that may contain a key. */
 static char *on_read(char *out, int room, void *stream)
 {
     struct reader *r = stream;
@@ -140,7 +146,7 @@ static char *on_read(char *out, int room, void *stream)
             continue;
         }
         if (r->len >= (size_t)room)
-            continue; /* not with any inih of at least 200 bytes a line */
+            continue; /* impossible with an inih of at least 200 bytes a line */
         memcpy(out, r->text, r->len);
         out[r->len] = '\0';
         r->is_unsplit = true;
@@ -149,7 +155,7 @@ static char *on_read(char *out, int room, void *stream)
     return NULL;
 }
 
-/* What stands before a blank and '#', which inih takes for a part of the value. */
+/* Returns the value before a blank and '#', which inih takes as part of the value. */
 static struct slice without_comment(struct slice value)
 {
     for (size_t i = 0; i < value.len; i++)

@@ -1,6 +1,7 @@
 /*
- * Reads an INI file through inih, strictly: every line has its number, and what inih would cut or guess (a long line,
- * an indented key, a section name, a line without '=') is an error, or is read as it stands.
+ * Reads an INI file through inih, strictly. Every line has its number. inih would cut or guess at a
+ * long line, an indented key, a section name or a line without '='. Here each of these is an error,
+ * or is read as written.
  */
 #ifndef WEIR_RUN_INIFILE_H
 #define WEIR_RUN_INIFILE_H
@@ -20,7 +21,7 @@ struct inifile_events {
     void (*on_error)(void *arg, unsigned line, const char *what); /* line 0: the file as a whole */
 };
 
-/* Read the whole file at `path`, continuing after errors. */
+/* Reads the whole file at `path`, continuing after errors. */
 void inifile_read(const char *path, const struct inifile_events *events);
 
 #endif

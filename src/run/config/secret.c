@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/why.h"
 
-/* All of the file, at most `size` bytes; -1 with errno set. */
+/* Reads all of the file, at most `size` bytes. Returns the length; -1 with errno set. */
 static ssize_t read_all(int fd, char *out, size_t size)
 {
     size_t len = 0;
@@ -40,7 +40,8 @@ static bool check_line(const char *line, size_t len, struct why why)
 
 static bool read_line(int fd, char **secret, struct why why)
 {
-    char text[SECRET_MAX + 3]; /* the longest password, its CRLF, and a byte to notice that it is too long */
+    /* the longest password, its CRLF, and a byte to detect a longer one */
+    char text[SECRET_MAX + 3];
     ssize_t got = read_all(fd, text, sizeof text);
     if (got < 0)
         return why_refuse(why, "the file cannot be read: %s", strerror(errno));

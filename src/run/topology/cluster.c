@@ -10,10 +10,11 @@
 #include "run/topology/question_pace.h"
 #include "upstream/control_reply.h"
 
-#define SILENT_NS (300 * NS_PER_MS) /* as for a sentinel's answer; a node tells of 1,000 others within 10 ms */
-#define NOBODY_NS (50 * NS_PER_MS)  /* while no member can be asked, it is looked again so often (chosen) */
-#define URGENT_NS (30 * NS_PER_S)   /* so long after slots lost their node it is urgent (chosen), ... */
-#define BROKEN_NS (1 * NS_PER_S)    /* ... then a node is asked so often */
+/* as for a sentinel's answer; the list of 1,000 nodes takes less than 10 ms */
+#define SILENT_NS (300 * NS_PER_MS)
+#define NOBODY_NS (50 * NS_PER_MS) /* interval of retries while no member can be asked (chosen) */
+#define URGENT_NS (30 * NS_PER_S)  /* how long lost slots are urgent (chosen) */
+#define BROKEN_NS (1 * NS_PER_S)   /* after that, the interval of questions */
 #define WHY_ROOM sizeof(((struct member *)0)->nodes_why)
 #define LINE_ROOM (ADDRESS_TEXT + 256)
 
@@ -27,30 +28,31 @@ struct cluster {
     void *arg;
     struct cluster_view *view;
     struct cluster_pace pace;
-    struct member *asked;   /* has been asked, and has not answered yet; NULL: none */
-    size_t next;            /* the member that is asked next where the view names none */
-    struct member **sorted; /* of each node of the view, as it was sorted last; heap */
+    struct member *asked; /* the member that was asked and has not answered yet; NULL: none */
+    size_t next;          /* the member to ask next if the view names none */
+    /* the member of each node of the view, from the last note_members; heap */
+    struct member **sorted;
     size_t n_sorted;
-    uint64_t broken_ns; /* since when slots have had no node that can be reached; 0: all have one */
+    uint64_t broken_ns; /* since when some slot has no reachable node; 0: all have one */
     bool is_tls;
     bool is_known; /* a node has answered */
     bool is_started;
     uv_timer_t timers[TIMERS]; /* ASK: the next question, or the end of the present one */
-    unsigned n_timers;         /* not closed in full */
+    unsigned n_timers;         /* timers that are not closed yet */
 };
 
 static void go_on(struct cluster *cluster);
 
-/* ---- which member a node is ---- */
+/* ---- the member of a node ---- */
 
-/* The host that is dialled; "": none is known. */
+/* Returns the host to dial; "": unknown. */
 static const char *host_of(const struct cluster *cluster, const struct cluster_view_node *node)
 {
     bool is_by_name = node->hostname[0] != '\0' && (cluster->is_tls || node->host[0] == '\0');
     return is_by_name ? node->hostname : node->host;
 }
 
-/* False: the node has no address. */
+/* Sets the address of the node. False: the node has no address. */
 static bool address_of(const struct cluster *cluster, const struct cluster_view_node *node, struct address *address)
 {
     *address = (struct address){
@@ -63,7 +65,7 @@ struct member *cluster_member(const struct cluster *cluster, size_t number)
     return number < cluster->n_sorted ? cluster->sorted[number] : NULL;
 }
 
-/* NULL: the node has no address, or is not dialled. */
+/* Returns the node's member. NULL: the node has no address, or is not dialled. */
 static struct member *find_member(const struct cluster *cluster, const struct cluster_view_node *node)
 {
     struct address address;
@@ -86,7 +88,7 @@ void cluster_note_redirect(struct cluster *cluster, uint16_t slot, struct slice 
     cluster_view_note_redirect(cluster->view, slot, host, port, clock_ns());
 }
 
-/* True if clients' commands may go there, or it is to be asked about a challenge. */
+/* True if clients' commands may go to the node, or a challenge has to be checked with it. */
 static bool is_used(const struct cluster *cluster, const struct cluster_view_node *node)
 {
     return node->id[0] != '\0' &&
@@ -131,7 +133,7 @@ void cluster_sort_members(struct cluster *cluster, const struct topology *now)
     note_members(cluster);
 }
 
-/* ---- what is answered ---- */
+/* ---- answers ---- */
 
 static void on_tell(uv_timer_t *timer)
 {
@@ -139,13 +141,13 @@ static void on_tell(uv_timer_t *timer)
     cluster->ops->on_answer(cluster->arg);
 }
 
-/* Later: within a call of its finder a member is not to be dropped. */
+/* Calls on_answer in a later iteration: a member may not be dropped within a call of its finder. */
 static void tell_soon(struct cluster *cluster)
 {
     uv_timer_start(&cluster->timers[TELL], on_tell, 0, 0);
 }
 
-/* The question to the member in question is over. */
+/* Ends the question to this member, if one is under way. */
 static void end_question(struct cluster *cluster, const struct member *member, enum cluster_pace_news news)
 {
     if (cluster->asked != member)
@@ -154,7 +156,7 @@ static void end_question(struct cluster *cluster, const struct member *member, e
     cluster_pace_note_answer(&cluster->pace, news);
 }
 
-/* Its answer does not count; people hear of it once. */
+/* Rejects the member's answer, and logs the reason when it changes. */
 static void blame(const struct cluster *cluster, struct member *member, const char *why)
 {
     char line[LINE_ROOM];
@@ -172,7 +174,10 @@ static void fail(struct cluster *cluster, struct member *member, const char *why
     end_question(cluster, member, PACE_SILENT);
 }
 
-/* True if it has answered, and is none of the nodes that are known although all have been heard. */
+/*
+ * True if the member has answered, all nodes have been asked, and the member is none of the known
+ * nodes.
+ */
 static bool is_foreign(const struct cluster *cluster, const struct member *member)
 {
     if (member->node_id[0] == '\0' || cluster_view_wants_another(cluster->view))
@@ -206,7 +211,7 @@ static void take(struct cluster *cluster, struct member *member, const struct cl
         cluster_pace_want(&cluster->pace);
 }
 
-/* NULL: it has been dropped, or its node is another now. */
+/* Returns the member of the node. NULL: the member is dropped, or has a new node. */
 static struct member *member_at(const struct cluster *cluster, const struct node *node)
 {
     for (size_t i = 0; i < cluster->members->n; i++)
@@ -223,7 +228,7 @@ static void note_lack(struct node *node, enum control_verdict verdict)
         node_lacks_no_more(node, LACK_NODES);
 }
 
-/* An answer that comes after its time is as good as any. */
+/* Takes an answer, even after its time-out. */
 static void on_nodes(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
 {
     struct cluster *cluster = arg;
@@ -273,7 +278,10 @@ static uint16_t number_of(const struct cluster *cluster, const struct member *me
     return CLUSTER_NOBODY;
 }
 
-/* False: it is not connected, is asked something else, or has not answered the last question. */
+/*
+ * Asks the member. False: not connected, another question is under way, or the last one is
+ * unanswered.
+ */
 static bool ask(struct cluster *cluster, struct member *member)
 {
     static const struct slice words[] = {SLICE("CLUSTER"), SLICE("NODES")};
@@ -288,7 +296,10 @@ static bool ask(struct cluster *cluster, struct member *member)
     return true;
 }
 
-/* At the start each entry point is asked: those that are wrong are to be named. */
+/*
+ * Asks the next untried entry point: at the start each is asked, so that the log can name wrong
+ * ones.
+ */
 static bool ask_entry(struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->members->n; i++) {
@@ -299,14 +310,14 @@ static bool ask_entry(struct cluster *cluster)
     return false;
 }
 
-/* True if it can be asked in a moment. */
+/* True if the member is connected and will be free for a question soon. */
 static bool is_busy(const struct member *member)
 {
     const struct control *control = finder_control(member->finder);
     return control != NULL && control_is_up(control) && !member->is_mute;
 }
 
-/* In the order of the view. Nodes that cannot be asked have had their turn. */
+/* Asks the next node in the order of the view. Nodes that cannot be asked are noted as asked. */
 static bool ask_known(struct cluster *cluster)
 {
     for (size_t i = cluster_view_count(cluster->view); i > 0; i--) {
@@ -333,7 +344,7 @@ static bool ask_any(struct cluster *cluster)
     return false;
 }
 
-/* True if slots have no node, or one that cannot be reached. */
+/* True if some slot has no node, or only an unreachable one. */
 static bool is_broken(const struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
@@ -346,7 +357,10 @@ static bool is_broken(const struct cluster *cluster)
     return cluster_view_served(cluster->view) < SLOT_COUNT;
 }
 
-/* How urgent it is follows from what is known, and from for how long. Returns how often is asked in calm. */
+/*
+ * Sets the urgency from the state of the slots and its duration. Returns the calm interval of
+ * questions in ns.
+ */
 static uint64_t note_urgency(struct cluster *cluster, uint64_t now_ns)
 {
     bool is_broken_now = is_broken(cluster);
@@ -364,7 +378,7 @@ static void on_ask(uv_timer_t *timer)
     go_on(timer->data);
 }
 
-/* Ask the next member, or wait until that is due. */
+/* Asks the next member, or waits until a question is due. */
 static void go_on(struct cluster *cluster)
 {
     uint64_t now_ns = clock_ns();
@@ -380,7 +394,7 @@ static void go_on(struct cluster *cluster)
     uv_timer_start(&cluster->timers[ASK], on_ask, ns_to_ms_up(wait_ns > 0 ? wait_ns : NOBODY_NS), 0);
 }
 
-/* True if some entry point is connected, or may be, and has not been asked yet. */
+/* True if some entry point is connected and has not been asked yet. */
 static bool has_entry_left(const struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->members->n; i++) {
@@ -392,7 +406,7 @@ static bool has_entry_left(const struct cluster *cluster)
     return false;
 }
 
-/* Look whether a question is due earlier. */
+/* Checks whether a question is due earlier. */
 static void hasten(struct cluster *cluster)
 {
     if (has_entry_left(cluster))
@@ -422,14 +436,14 @@ void cluster_forget(struct cluster *cluster, const struct member *member)
             cluster->sorted[i] = NULL;
 }
 
-/* ---- what is known ---- */
+/* ---- the present view ---- */
 
 const struct cluster_view *cluster_known(const struct cluster *cluster)
 {
     return cluster->view;
 }
 
-/* True if its first attempt is over, and it has been asked if it could be. */
+/* True if the member's first attempt is over, and it has been asked if it is connected. */
 static bool is_tried(const struct member *member)
 {
     const struct control *control = finder_control(member->finder);
@@ -446,7 +460,7 @@ bool cluster_is_settled(const struct cluster *cluster)
     return are_tried;
 }
 
-/* ---- what is said of it to people ---- */
+/* ---- words for people ---- */
 
 static bool is_away(const struct cluster *cluster, size_t number)
 {
@@ -475,7 +489,7 @@ struct cluster_service cluster_words_look(const struct cluster *cluster)
     return service;
 }
 
-/* "10.0.0.3:7000, 10.0.0.4:7000" */
+/* Prints "10.0.0.3:7000, 10.0.0.4:7000": masters that cannot be reached. */
 static void print_away(const struct cluster *cluster, char *out, size_t room)
 {
     const struct cluster_view *view = cluster_known(cluster);
@@ -501,7 +515,7 @@ static const char *why_of(const struct member *member)
     return control != NULL && control_is_up(control) ? "it does not answer CLUSTER NODES" : "it is away";
 }
 
-/* Why it is not known which nodes there are: "10.0.0.1:7000 is away, 10.0.0.2:7000: NOPERM ...". */
+/* Prints why the nodes are unknown: "10.0.0.1:7000 is away, 10.0.0.2:7000: NOPERM ...". */
 static void explain(const struct cluster *cluster, char *out, size_t room)
 {
     size_t n = 0;
@@ -534,7 +548,7 @@ bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_R
     return false;
 }
 
-/* ---- its life ---- */
+/* ---- the life of a cluster ---- */
 
 static uint64_t draw_seed(void)
 {

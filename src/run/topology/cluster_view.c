@@ -7,16 +7,16 @@
 #include "base/mem.h"
 
 #define REDIRECTS_MOST 16
-#define ROUND_NS                                                                                                       \
-    (5 * NS_PER_S) /* so long after a disagreement began nodes are asked again, or a redirect is forgotten */
+/* after this time nodes are asked again, or a redirect is forgotten */
+#define ROUND_NS (5 * NS_PER_S)
 
 struct slot_record {
-    uint64_t epoch;     /* an owner with a lower one does not replace this one */
+    uint64_t epoch;     /* an owner with a lower epoch does not replace this one */
     uint16_t owner;     /* number of a node, or CLUSTER_NOBODY */
     uint16_t leaves_to; /* as the owner says; CLUSTER_NOBODY: an unknown node */
     uint16_t comes_to;  /* the node that says that it imports the slot; CLUSTER_NOBODY: none */
-    bool is_known;      /* an answer has told of it */
-    bool is_leaving;    /* its owner says so */
+    bool is_known;      /* an answer has named its owner, or that there is none */
+    bool is_leaving;    /* the owner says that the slot migrates */
 };
 
 struct redirect {
@@ -26,35 +26,36 @@ struct redirect {
     uint64_t since_ns;
 };
 
-/* An answer that contradicts what is known, and which nodes have said the same. */
+/* An answer that contradicts the view, and the nodes that have confirmed it. */
 struct challenge {
-    struct cluster_node *nodes; /* copies; NULL: there is none; heap */
-    bool *has_backed;           /* of each of these; heap */
+    struct cluster_node *nodes; /* copies; heap; NULL: no challenge */
+    bool *has_backed;           /* by index of `nodes`: the node has confirmed; heap */
     size_t n;
-    uint16_t owners[SLOT_COUNT]; /* of these */
-    uint64_t begun_ns;           /* when the first of them was asked */
+    uint16_t owners[SLOT_COUNT]; /* indexes of `nodes` */
+    uint64_t begun_ns;           /* when the first of its nodes was asked */
 };
 
 struct cluster_view {
-    struct cluster_view_node *nodes; /* heap; numbers stay */
+    struct cluster_view_node *nodes; /* heap; a node keeps its number */
     size_t n;
     struct slot_record slots[SLOT_COUNT];
-    struct redirect redirects[REDIRECTS_MOST]; /* that no answer has borne out yet */
+    struct redirect redirects[REDIRECTS_MOST]; /* redirects that no answer has confirmed yet */
     size_t n_redirects;
     struct challenge challenge;
-    uint64_t disagreed_ns; /* since when all masters are to be asked because of a challenge; 0: not */
-    uint64_t asked_ns;     /* when a node was asked last */
-    bool is_changed;       /* by what is being taken */
+    /* since when all masters are to be asked because of a challenge; 0: no challenge */
+    uint64_t disagreed_ns;
+    uint64_t asked_ns; /* when a node was asked last */
+    bool is_changed;   /* the present answer has changed the view */
 };
 
-/* An answer that is being taken. */
+/* An answer being processed. */
 struct taking {
     struct cluster_view *view;
     const struct cluster_nodes *answer;
-    const char *host;  /* where it came from */
-    uint16_t *numbers; /* of the answer's nodes here; CLUSTER_NOBODY: not known; heap */
+    const char *host;  /* the host that was asked */
+    uint16_t *numbers; /* the view's numbers of the answer's nodes; CLUSTER_NOBODY: unknown; heap */
     uint64_t now_ns;
-    bool is_stranger; /* no node of it is known, though others are */
+    bool is_stranger; /* no node of the answer is known, though other nodes are */
     size_t n_contradictions;
 };
 
@@ -70,7 +71,7 @@ static uint16_t find_id(const struct cluster_view *view, const char *id)
 
 static uint16_t add_node(struct cluster_view *view, const char *id)
 {
-    size_t number = find_id(view, ""); /* one that is free */
+    size_t number = find_id(view, ""); /* a free number */
     if (number == CLUSTER_NOBODY) {
         number = view->n++;
         view->nodes = mem_realloc(view->nodes, view->n, sizeof *view->nodes);
@@ -107,19 +108,19 @@ static bool can_be_asked(const struct cluster_view_node *node)
     return is_there(node) && node->host[0] != '\0' && node->port != 0;
 }
 
-/* What one line of an answer says of a node; `host` is where it is, "" if that is not known. */
+/* Takes what one line of an answer says of a node. `host`: the node's address, "" if unknown. */
 static void take_facts(struct cluster_view *view, uint16_t number, const struct cluster_node *said, const char *host)
 {
     struct cluster_view_node *node = &view->nodes[number], before = *node;
     if (host[0] != '\0')
         memcpy(node->host, host, strlen(host) + 1);
     else if (said->port == 0)
-        node->host[0] = '\0'; /* nobody knows where it is any more */
+        node->host[0] = '\0'; /* the address is no longer known */
     memcpy(node->hostname, said->hostname, sizeof node->hostname);
     node->port = said->port;
     /*
-     * An answer that lags may agree on all slots. A master that becomes a replica has its master's
-     * epoch from then on.
+     * An answer that is out of date may agree on all slots, so the epoch never falls. Exception: a
+     * master that becomes a replica has its master's epoch from then on.
      */
     node->epoch = said->is_replica || said->epoch > node->epoch ? said->epoch : node->epoch;
     node->is_replica = said->is_replica;
@@ -159,7 +160,7 @@ static void set_owner(struct cluster_view *view, size_t slot, uint16_t owner, ui
     view->is_changed = true;
 }
 
-/* What is said of a slot against what is known of it. */
+/* How an answer's owner of a slot relates to the known owner. */
 enum verdict { AGREES, REPLACES, CONTRADICTS };
 
 static enum verdict judge(const struct taking *t, const struct slot_record *record, uint16_t said)
@@ -196,7 +197,7 @@ static void take_slots(struct taking *t)
     }
 }
 
-/* Of the slots on their way the answer tells those of its own node. */
+/* Takes the slots that migrate. An answer lists them only for its own node. */
 static void take_moves(struct taking *t)
 {
     struct cluster_view *view = t->view;
@@ -232,10 +233,14 @@ static void admit_nodes(struct taking *t)
     for (size_t i = 0; i < t->answer->n; i++)
         if (t->numbers[i] == CLUSTER_NOBODY)
             t->numbers[i] = add_node(t->view, t->answer->nodes[i].id);
-    t->view->nodes[t->numbers[t->answer->myself]].asked_ns = t->view->asked_ns; /* whichever node was meant */
+    /* also if another node was meant */
+    t->view->nodes[t->numbers[t->answer->myself]].asked_ns = t->view->asked_ns;
 }
 
-/* Of an answer that contradicts what is known only what is new of a node counts. */
+/*
+ * True if the facts of node i are taken. A contradicting answer counts only for what is new of a
+ * node.
+ */
 static bool is_believed(const struct taking *t, size_t i)
 {
     const struct cluster_view_node *node = &t->view->nodes[t->numbers[i]];
@@ -250,7 +255,10 @@ static void take_nodes(struct taking *t)
             take_facts(t->view, t->numbers[i], &t->answer->nodes[i], host_of(t, i));
 }
 
-/* The answer is borne out: its nodes are the cluster's, with those that serve slots. */
+/*
+ * The answer is accepted: its nodes are the cluster's, and other nodes stay only if they serve
+ * slots.
+ */
 static void settle_nodes(struct taking *t)
 {
     struct cluster_view *view = t->view;
@@ -301,7 +309,7 @@ static void begin_challenge(struct taking *t)
     memcpy(challenge->owners, t->answer->owners, sizeof challenge->owners);
 }
 
-/* The node that answers says the same. */
+/* Notes that the answering node confirms the challenge. */
 static void back(struct taking *t)
 {
     struct challenge *challenge = &t->view->challenge;
@@ -342,7 +350,7 @@ static bool has_won(const struct cluster_view *view)
     return true;
 }
 
-/* All that was known is given up for it. */
+/* Replaces the whole view by the challenge. */
 static void follow_challenge(struct cluster_view *view)
 {
     struct challenge *challenge = &view->challenge;
@@ -479,7 +487,9 @@ void cluster_view_note_asked(struct cluster_view *view, uint16_t node, uint64_t 
         view->nodes[node].asked_ns = now_ns;
 }
 
-/* Since when each master is to be asked once, because nodes disagree; 0: they do not. */
+/*
+ * Returns since when each master is to be asked once, because nodes disagree; 0: no disagreement.
+ */
 static uint64_t to_be_asked_since(const struct cluster_view *view)
 {
     uint64_t since_ns = view->disagreed_ns;
@@ -532,7 +542,7 @@ uint16_t cluster_view_next(const struct cluster_view *view)
     return next;
 }
 
-/* ---- what is known ---- */
+/* ---- the present view ---- */
 
 struct cluster_view *cluster_view_new(void)
 {

@@ -11,8 +11,8 @@
 #include "run/topology/cost_poll.h"
 #include "run/topology/replica_poll.h"
 
-#define POLL_NS (250 * NS_PER_MS) /* in a hurry servers are asked for their roles so often, ... */
-#define POLLS_CALM 4              /* ... else every so many times (chosen) */
+#define POLL_NS (250 * NS_PER_MS) /* interval of role questions without a good master */
+#define POLLS_CALM 4              /* else a role question in one of this many intervals (chosen) */
 
 /* ---- the topology ---- */
 
@@ -32,8 +32,8 @@ struct node *controls_home_node(const struct controls *controls, const struct me
 }
 
 /*
- * As long as it is not known where lanes will lead, there may be no more than the node takes that takes fewest. What a
- * server without a row takes does not matter.
+ * Limits lanes to the smallest maxclients of all rows: it is not yet known to which node a lane
+ * will lead. Servers without a row do not count.
  */
 void controls_sum_maxclients(const struct controls *controls)
 {
@@ -118,7 +118,7 @@ static void on_poll(uv_timer_t *timer)
     controls_tell_story(controls, clock_ns());
 }
 
-/* ---- what members and sentinels say ---- */
+/* ---- callbacks of members and sentinels ---- */
 
 static struct controls *controls_of(const struct member *member)
 {
@@ -165,7 +165,10 @@ static void on_settled(void *arg)
     on_word(member);
 }
 
-/* A replica that loads its data, or has lost its master, is no mistake while there is a master. */
+/*
+ * Logs a rejection. While there is a master, a replica that loads its data or has lost its master
+ * is no error.
+ */
 static void on_rejected(void *arg, const char *why)
 {
     const struct member *member = arg, *home = controls_home(controls_of(member));
@@ -208,7 +211,7 @@ static void on_claims(void *arg)
 
 static const struct sentinels_ops sentinels_ops = {.on_claims = on_claims, .on_news = controls_tell};
 
-/* ---- its life ---- */
+/* ---- the life of the controls ---- */
 
 static void on_asked(uv_async_t *async)
 {
@@ -343,14 +346,14 @@ void controls_ask_costs(const struct controls *controls, struct command_table *t
     cost_poll_set_table(controls->costs, table);
 }
 
-/* ---- what is known of a row ---- */
+/* ---- the state of a row ---- */
 
 const struct finder *controls_finder(const struct controls *controls, size_t row)
 {
     return controls->rows[row] != NULL ? controls->rows[row]->finder : NULL;
 }
 
-/* Of the home node; NULL: it has no address. */
+/* Returns the control lane of the default node; NULL: the node has no address. */
 static const struct control *home_control(const struct controls *controls)
 {
     const struct finder *finder = controls_finder(controls, TOPOLOGY_HOME);
@@ -427,7 +430,7 @@ static void on_closed(uv_handle_t *handle)
     free(controls);
 }
 
-/* What is closed asynchronously owns itself, and says nothing more. */
+/* Each part closed here is asynchronous, frees itself, and calls back no more. */
 void controls_close(struct controls *controls)
 {
     upstream_set_asked(controls->upstream, NULL);

@@ -1,4 +1,4 @@
-/* The topology of a cluster follows what its nodes say. */
+/* The topology of a cluster, from the view of its nodes. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ static bool is_on(const struct shard_story *shard)
     return shard->story.missed_ns != 0;
 }
 
-/* Of the member in this row; NULL: no node is there. */
+/* Returns the member of this row; NULL: none. */
 static const struct member *member_at(const struct topology *topology, struct member *const *rows, uint16_t row)
 {
     return row < topology->n_masters ? rows[row] : NULL;
@@ -41,7 +41,7 @@ static void go_on(struct shard_story *shard, const struct topology *topology, st
         failover_story_find(&shard->story, member->key, now_ns);
 }
 
-/* True if a story that has not been told yet is about this row. */
+/* True if an unfinished story is about this row. */
 static bool is_told_of(const struct shard_stories *stories, const struct topology *topology, uint16_t row)
 {
     for (int i = 0; i < SHARD_STORIES; i++)
@@ -67,7 +67,10 @@ static void begin(struct shard_stories *stories, const struct topology *topology
     failover_story_miss(&free->story, member->key, lost_ns);
 }
 
-/* Members have been heard, or lost. `rows`: the members of the topology's rows, each of which may be NULL. */
+/*
+ * Updates the stories after members were connected or lost. `rows`: the members of the topology's
+ * rows; each may be NULL.
+ */
 static void shard_stories_follow(struct shard_stories *stories, const struct topology *topology,
                                  struct member *const *rows, uint64_t now_ns)
 {
@@ -84,7 +87,7 @@ static void shard_stories_follow(struct shard_stories *stories, const struct top
     }
 }
 
-/* For a moment later, again and again: `tell` hears each story that has been over for `after_ns`. */
+/* Calls `tell` for each story that has been over for `after_ns`. To be called repeatedly. */
 static void shard_stories_tell(struct shard_stories *stories, const struct fates *now, uint64_t now_ns,
                                uint64_t after_ns, void (*tell)(void *arg, const char *line), void *arg)
 {
@@ -101,10 +104,10 @@ static void shard_stories_tell(struct shard_stories *stories, const struct fates
 /* ---- the rows of the topology ---- */
 
 struct cluster_rows {
-    struct member **members;   /* of each row; heap; NULL of a home without an address */
-    struct topology_row *rows; /* heap; the texts are the view's; a node has no reference of its own */
-    size_t n, n_masters;       /* 0: no node that is known serves slots */
-    struct slot_map *slots;    /* to be handed to a topology, or freed */
+    struct member **members;   /* of each row; heap; NULL for a default node without an address */
+    struct topology_row *rows; /* heap; the texts are the view's; nodes are borrowed */
+    size_t n, n_masters;       /* 0: no known node serves slots */
+    struct slot_map *slots;    /* moved into a topology, or freed */
 };
 
 static const struct cluster_view_node *node_at(const struct cluster *cluster, size_t number)
@@ -132,9 +135,12 @@ static uint16_t add(struct cluster_rows *rows, struct member *member, const stru
     return row;
 }
 
-/* ---- the home ---- */
+/* ---- the default node ---- */
 
-/* A home that is lost while most masters say that it fails keeps clients from logging in: another takes its place. */
+/*
+ * False for a lost default node that most masters call failed: it would keep clients from logging
+ * in.
+ */
 static bool may_be_home(const struct member *member, const struct cluster_view_node *node)
 {
     return !node->is_failed || !finder_word(member->finder).is_lost;
@@ -146,7 +152,10 @@ static bool is_up(const struct member *member)
     return control != NULL && control_is_up(control);
 }
 
-/* Of two that are not the home before: the one that is up, then the one that comes first. */
+/*
+ * Returns the row of the default node: the present one if it may stay, else the first that is up,
+ * else the first.
+ */
 static size_t choose_home(const struct cluster_rows *rows, const struct cluster *cluster, const uint16_t *numbers,
                           const struct member *home)
 {
@@ -177,7 +186,7 @@ static void swap(struct cluster_rows *rows, uint16_t *numbers, size_t a, size_t 
 
 /* ---- masters and replicas ---- */
 
-/* row_of has a row for each number of the view, or SLOT_UNSERVED. */
+/* row_of[i] becomes the row of the view's node i, or SLOT_UNSERVED. */
 static void add_masters(struct cluster_rows *rows, const struct cluster *cluster, const struct member *home,
                         uint16_t *row_of)
 {
@@ -212,7 +221,7 @@ static void add_replicas(struct cluster_rows *rows, const struct cluster *cluste
 
 /* ---- slots ---- */
 
-/* The row of the node that has this row of `now`; SLOT_UNSERVED: it has none. */
+/* Returns the new row of the node in this row of `now`; SLOT_UNSERVED: none. */
 static uint16_t carried(const struct cluster_rows *rows, const struct topology *now, uint16_t row)
 {
     for (size_t i = 0; row < now->n_masters && i < rows->n_masters; i++)
@@ -242,7 +251,10 @@ static void set_slots(struct cluster_rows *rows, const struct cluster *cluster, 
     }
 }
 
-/* `home`: the member in row 0 now; NULL: none is. `now` is the topology that workers have. cluster_rows_fini is to follow. */
+/*
+ * Makes the rows; the caller calls cluster_rows_fini. `home`: the member in row 0 now, NULL: none.
+ * `now`: the topology that workers have.
+ */
 static void cluster_rows_make(struct cluster_rows *rows, const struct cluster *cluster, const struct member *home,
                               const struct topology *now)
 {
@@ -264,7 +276,7 @@ static bool is_same_slot(const struct cluster_rows *rows, const struct topology 
            rows->slots->states[slot] == now->slots->states[slot];
 }
 
-/* True if workers would see nothing new in it. */
+/* True if the rows equal the topology that workers have. */
 static bool cluster_rows_are_same(const struct cluster_rows *rows, const struct topology *now)
 {
     bool is_same = now->slots != NULL && rows->n == now->n_rows && rows->n_masters == now->n_masters;
@@ -293,7 +305,7 @@ static bool has_row(const struct topology *topology, const struct node *node)
     return false;
 }
 
-/* A lost node that another has replaced says nothing any more: clients that wait there are closed. */
+/* Demotes lost nodes that have been replaced: clients that wait for their replies are closed. */
 static void demote_lost(struct controls *controls, const struct topology *topology)
 {
     for (size_t i = 0; i < controls->topology->n_rows; i++) {
@@ -307,7 +319,7 @@ static void demote_lost(struct controls *controls, const struct topology *topolo
     }
 }
 
-/* ---- what is told ---- */
+/* ---- log lines ---- */
 
 static bool has_master(const struct topology *topology, const struct node *node)
 {
@@ -318,8 +330,8 @@ static bool has_master(const struct topology *topology, const struct node *node)
 }
 
 /*
- * "10.0.0.1:7000 serves no slots any more, 10.0.0.4:7000 serves slot 0" of a row of `before`: its node is in no
- * master's row of `now`. False: row i has one.
+ * Prints "10.0.0.1:7000 serves no slots any more, 10.0.0.4:7000 serves slot 0" for row i of
+ * `before`. False: the node of that row is still in a master's row of `now`.
  */
 static bool print_change(const struct topology *before, const struct topology *now, size_t i,
                          char out[CLUSTER_WORDS_ROOM])
@@ -348,7 +360,7 @@ static void tell_changes(struct controls *controls, const struct topology *now)
         }
 }
 
-/* Once per change. */
+/* Logs which slots are served, once per change. */
 static void tell_service(struct controls *controls)
 {
     char text[CLUSTER_WORDS_ROOM], line[CLUSTER_WORDS_ROOM + SOURCES_TEXT + 16];
@@ -361,9 +373,9 @@ static void tell_service(struct controls *controls)
 }
 
 /*
- * A node with another part is connected to anew: on connections to a master nothing has been said of reading, and
- * those to a
- * replica would, when it has been a master and is a replica again, answer reads with the past before weir knows.
+ * Renews the connections to a node with a new role. Connections to a master have not sent READONLY.
+ * On connections to a former replica, a master that becomes a replica again would serve stale reads
+ * before weir knows.
  */
 static void mark_replicas(const struct controls *controls, const struct cluster_rows *rows)
 {
@@ -380,7 +392,7 @@ static void mark_replicas(const struct controls *controls, const struct cluster_
     }
 }
 
-/* The rows are handed over. Without a master the home is a node without an address. */
+/* Publishes the rows, which are handed over. Without a master the default node has no address. */
 static void publish_rows(struct controls *controls, struct cluster_rows *rows)
 {
     struct node *nobody = NULL;
@@ -436,7 +448,7 @@ void controls_tell_shards(struct controls *controls, uint64_t now_ns)
                        controls);
 }
 
-/* Tell the view of each slot that workers have given to another row by a redirect. */
+/* Reports each slot to the view that workers have moved to another row because of a redirect. */
 static void on_question(void *arg)
 {
     struct controls *controls = arg;
@@ -461,9 +473,12 @@ static void on_answer(void *arg)
 static const struct cluster_ops cluster_ops = {
     .on_question = on_question, .on_answer = on_answer, .on_news = controls_tell};
 
-/* ---- what the weir that this one replaces knew ---- */
+/* ---- nodes known to the predecessor ---- */
 
-/* Nodes of other entry points may be those of another cluster. */
+/*
+ * Returns the nodes if they were found by these entry points. Else "": the nodes may belong to
+ * another cluster.
+ */
 static const char *nodes_behind_sources(const struct controls *controls, const char *nodes)
 {
     size_t n = strlen(controls->text);

@@ -1,4 +1,4 @@
-/* Which member is the master of a replicated upstream. */
+/* Chooses the master of a replicated upstream. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 #include "run/topology/members.h"
 #include "run/topology/sentinels.h"
 
-#define ASK_NS (50 * NS_PER_MS) /* between two questions beside the polls: an answer may be the reason for the next */
+/* least time between two role questions beside the polls: an answer may cause the next question */
+#define ASK_NS (50 * NS_PER_MS)
 
 /* ---- the choice ---- */
 
@@ -36,7 +37,7 @@ static const char *word_of(const struct mastership_server *server, const struct 
     return server->reach != REACH_OK ? "is away" : words[server->role];
 }
 
-/* "10.0.0.1:6379 is a replica, 10.0.0.2:6379 is away" */
+/* Prints "10.0.0.1:6379 is a replica, 10.0.0.2:6379 is away". */
 static size_t print_words(const struct mastership_view *view, const struct members *members, char *out, size_t room)
 {
     size_t n = 0;
@@ -46,7 +47,9 @@ static size_t print_words(const struct mastership_view *view, const struct membe
     return n;
 }
 
-/* What the sentinels' part in it is, where they have one. */
+/*
+ * Returns the sentinels' reason for having no master; "": the reason is not one of the sentinels.
+ */
 static const char *sentinels_part(enum mastership_why why)
 {
     switch (why) {
@@ -74,17 +77,17 @@ static void explain(struct choice *choice, const struct mastership_view *view, c
     (void)print_words(view, members, choice->text + n, sizeof choice->text - n);
 }
 
-/* What sentinels say at one moment: good until the loop goes on. Zeroed: there are none. */
+/* The sentinels' answers at one moment, valid for this iteration. Zeroed: no sentinels. */
 struct sentinel_view {
     struct mastership_claim claims[SENTINELS_MOST];
-    const struct address *masters[SENTINELS_MOST]; /* that these name; NULL: none */
+    const struct address *masters[SENTINELS_MOST]; /* that the claims name; NULL: none */
     size_t n;
-    size_t n_sentinels; /* that are known */
+    size_t n_sentinels; /* known sentinels */
     const struct address *replicas[SENTINELS_REPLICAS_MOST];
     size_t n_replicas;
 };
 
-/* *choice is what was chosen last, or zeroed but for the form. */
+/* Chooses the master anew. *choice: the last choice, or zeroed except its form. */
 static void choose(struct choice *choice, const struct members *members, const struct sentinel_view *told,
                    uint64_t now_ns)
 {
@@ -111,7 +114,7 @@ static void choose(struct choice *choice, const struct members *members, const s
     free(servers);
 }
 
-/* ---- members that follow from what sentinels say ---- */
+/* ---- members named by sentinels ---- */
 
 static void admit(struct members *members, const struct address *address)
 {
@@ -121,7 +124,7 @@ static void admit(struct members *members, const struct address *address)
         (void)members_add(members, key, address);
 }
 
-/* A member for each server that is named, and for each replica. */
+/* Adds a member for each master and replica that sentinels name. */
 static void admit_told(const struct sentinel_view *view, struct members *members)
 {
     for (size_t i = 0; i < view->n; i++)
@@ -146,8 +149,8 @@ static bool is_told_of(const struct sentinel_view *view, const struct member *me
 }
 
 /*
- * Set is_leaving of members of which no sentinel tells any more. While none answers none leaves; nor does the home, or
- * the member that is expected to be it.
+ * Sets is_leaving of members that no sentinel names any more. While no sentinel answers no member
+ * leaves. The default node stays, and so does the member that is expected to become it.
  */
 static void dismiss_untold(const struct sentinel_view *view, struct members *members, const struct choice *choice)
 {
@@ -178,7 +181,7 @@ static bool reads_replicas(const struct upstream *upstream)
     return upstream->reads.reads != READS_MASTER;
 }
 
-/* True if clients may read there, as far as its role goes. */
+/* True if clients may read from the member, by its role. */
 static bool is_replica(const struct controls *controls, const struct member *member, const struct member *home)
 {
     const struct node *node = finder_node(member->finder);
@@ -212,14 +215,14 @@ void controls_publish_home(struct controls *controls, struct member *home)
     topology_put(topology);
 }
 
-/* ---- which member is the master ---- */
+/* ---- the master ---- */
 
 static void on_choose(uv_timer_t *timer)
 {
     controls_choose_home(timer->data);
 }
 
-/* Nothing is sent to the old master any more, whatever it says. */
+/* Changes the default node. No more requests go to the old master, whatever role it reports. */
 static void change_home(struct controls *controls, struct member *home)
 {
     struct member *before = controls_home(controls);
@@ -245,7 +248,7 @@ static void tell_home(struct controls *controls)
     controls_tell(controls, home != NULL ? LOG_INFO : LOG_WARN, line, line);
 }
 
-/* True if every server and sentinel that was configured has been heard, or has failed once. */
+/* True if every configured server and sentinel has answered, or failed once. */
 static bool are_heard(const struct controls *controls)
 {
     return members_are_settled(&controls->members) &&
@@ -282,7 +285,10 @@ static void make_choice(struct controls *controls, uint64_t now_ns)
     sentinels_set_pace(controls->sentinels, choice->made.pace);
 }
 
-/* A master with a lost connection is missed, though nothing is known to be in its place. */
+/*
+ * Updates the failover story. A master with a lost connection is missed, even if no other master is
+ * known.
+ */
 static void follow_story(struct controls *controls, const struct member *before, uint64_t now_ns)
 {
     const struct member *home = controls_home(controls);

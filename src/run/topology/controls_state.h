@@ -1,7 +1,7 @@
 /*
- * What the files of run/topology/controls.h share: controls.c wires, controls_home.c chooses the master of a
- * replicated upstream, controls_cluster.c follows a cluster; the polls (cost_poll.c, replica_poll.c) only read it. Main
- * thread.
+ * The state shared by the files of run/topology/controls.h. controls.c connects the parts,
+ * controls_home.c chooses the master of a replicated upstream, controls_cluster.c follows a
+ * cluster. The polls (cost_poll.c, replica_poll.c) only read. Main thread.
  */
 #ifndef WEIR_RUN_CONTROLS_STATE_H
 #define WEIR_RUN_CONTROLS_STATE_H
@@ -17,36 +17,39 @@
 #include "upstream/node/topology.h"
 
 #define SOURCES_TEXT 1024
-#define STORY_NS NS_PER_S /* a failover is told so long after it, when commands that waited have been sent */
+/* a failover is logged this long after its end, when waiting commands have been sent */
+#define STORY_NS NS_PER_S
 
-#define SHARD_STORIES 16 /* at a time (chosen): of more shards that are lost together the first ones are told of */
+/* at a time (chosen): of more shards lost together only the first are logged */
+#define SHARD_STORIES 16
 
 /*
- * Failovers of the shards of a cluster. A story begins when the connection to a master is lost, and is bound to a slot
- * that the master serves: the node that serves the slot afterwards is the end of it. A slot that is moved from a master
- * that is there is no failover. What is counted meanwhile is of all shards.
+ * Failovers of the shards of a cluster. A story begins when the connection to a master is lost, and
+ * is bound to a slot of that master. The node that serves the slot afterwards ends the story.
+ * Moving a slot from a reachable master is no failover. The counters of a story include all shards.
  */
 struct shard_story {
     struct failover_story story;
     uint16_t slot;
 };
 
-/* Zeroed: nothing has been seen. */
+/* Zeroed: no failovers so far. */
 struct shard_stories {
     struct shard_story all[SHARD_STORIES];
-    struct fates rest; /* of the last shard_stories_tell: what is counted in a story begins here */
+    struct fates rest; /* of the last shard_stories_tell: the counters of a new story start here */
 };
 
 #define CHOICE_TEXT 400
 
-/* Which member is the master of a replicated upstream. */
+/* The chosen master of a replicated upstream. */
 struct choice {
     enum mastership_form form;
-    char named[ADDRESS_TEXT];      /* key of the member that is the master, or is expected to say so; "": none */
-    struct member *home;           /* NULL: none is, for now */
-    struct member *asked;          /* is to be asked at once what it is; NULL: none */
-    struct mastership_choice made; /* its texts are not to be read */
-    char text[CHOICE_TEXT];        /* why none is, for people; "": one is */
+    /* key of the member that is the master, or is expected to report this role; "": none */
+    char named[ADDRESS_TEXT];
+    struct member *home;           /* NULL: no master now */
+    struct member *asked;          /* to be asked for its role at once; NULL: none */
+    struct mastership_choice made; /* the texts in it are not valid */
+    char text[CHOICE_TEXT];        /* why there is no master, for people; "": there is one */
 };
 
 struct controls_ops;
@@ -54,34 +57,36 @@ struct controls_ops;
 enum controls_timer { CHOOSE, POLL, CONTROLS_TIMERS };
 
 struct controls {
-    uv_async_t asked; /* node_ask of some node */
+    uv_async_t asked; /* sent by node_ask */
     uv_timer_t timers[CONTROLS_TIMERS];
-    unsigned n_handles; /* not closed in full */
+    unsigned n_handles; /* handles that are not closed yet */
     struct loop *loop;
     struct upstream *upstream;
     const struct controls_ops *ops;
     void *arg;
-    bool is_replicated;      /* there may be several servers, of which one at a time is the master */
+    bool is_replicated;      /* there may be several servers, with one master at a time */
     char text[SOURCES_TEXT]; /* the servers as configured, for the log */
     struct members members;
     struct sentinels *sentinels;           /* NULL: the servers are configured */
-    struct cluster *cluster;               /* NULL: the upstream is none */
-    char cluster_text[CLUSTER_WORDS_ROOM]; /* which part of its slots is served, as people were told last */
-    uint16_t told[SLOT_COUNT]; /* of a cluster: the row of each slot, as the view has been told of it last */
-    struct node *kin;          /* all nodes share its contention */
+    struct cluster *cluster;               /* NULL: the upstream is no cluster */
+    char cluster_text[CLUSTER_WORDS_ROOM]; /* the last log line about the served slots */
+    /* for a cluster: row of each slot, as last reported to the view */
+    uint16_t told[SLOT_COUNT];
+    struct node *kin;          /* all nodes share its struct contention */
     struct topology *topology; /* one reference */
-    struct member **rows;      /* of the topology's nodes; of the home NULL while there is no master; heap */
+    /* members of the topology's nodes; NULL for a missing master; heap */
+    struct member **rows;
     unsigned n_polls;
-    uint64_t asked_ns; /* when a member was asked last for its role beside the polls */
+    uint64_t asked_ns; /* when a member was last asked for its role beside the polls */
     struct choice choice;
     struct failover_story story;
-    struct shard_stories shards; /* of a cluster */
+    struct shard_stories shards; /* for a cluster */
     struct replica_poll *poll;   /* NULL: no replica is read from */
     struct cost_poll *costs;
     bool is_started, is_settled;
 };
 
-/* The member in row 0; NULL: its node stands for a master that there is not. */
+/* Returns the member in row 0; NULL: the row stands for a missing master. */
 static inline struct member *controls_home(const struct controls *controls)
 {
     return controls->rows[TOPOLOGY_HOME];
@@ -89,13 +94,19 @@ static inline struct member *controls_home(const struct controls *controls)
 
 /* ---- controls.c ---- */
 
-/* Choose, or follow the cluster, later: within a call of its finder a member is not to be given up. */
+/*
+ * Chooses the master, or follows the cluster, in a later iteration: a member may not be given up
+ * within a call of its finder.
+ */
 void controls_choose_soon(struct controls *controls);
 
-/* The node of row 0 for this home. Without one it has no address, and stays the same. One reference, for the caller. */
+/*
+ * Returns the node of row 0 for this member. NULL: a node without an address, kept while there is
+ * no master. One reference, for the caller.
+ */
 struct node *controls_home_node(const struct controls *controls, const struct member *home);
 
-/* The topology is this one from now on; `rows`, the members of its rows, and the topology are controls'. */
+/* Installs the topology. Takes over `topology` and `rows`, the members of its rows. */
 void controls_set_topology(struct controls *controls, struct topology *topology, struct member **rows);
 
 void controls_sum_maxclients(const struct controls *controls);
@@ -108,7 +119,10 @@ void controls_drop_leaving(struct controls *controls);
 
 /* ---- controls_home.c ---- */
 
-/* The home is this member from now on, or none. Its node, or other rows, may be others. */
+/*
+ * Makes this member the default node, or none, and publishes the topology if its node or a row has
+ * changed.
+ */
 void controls_publish_home(struct controls *controls, struct member *home);
 
 void controls_choose_home(struct controls *controls);
@@ -118,13 +132,13 @@ void controls_tell_story(struct controls *controls, uint64_t now_ns);
 
 void controls_open_cluster(struct controls *controls);
 
-/* Members have been heard, or lost. */
+/* To be called when members have answered, or were lost. */
 void controls_follow_cluster(struct controls *controls);
 
-/* Ask these, too: controls_list_nodes of the weir that this one replaces. */
+/* Adds members from controls_list_nodes of the predecessor. */
 void controls_add_nodes(struct controls *controls, const char *nodes);
 
-/* Tell failovers of shards. */
+/* Logs the failovers of shards that are over. */
 void controls_tell_shards(struct controls *controls, uint64_t now_ns);
 
 #endif

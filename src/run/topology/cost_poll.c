@@ -11,22 +11,22 @@
 #include "upstream/lane/own_words.h"
 
 #define EVERY_NS NS_PER_S
-#define DENIED 10 /* polls: each refusal may be a line in Redis' ACL LOG */
+#define DENIED 10 /* polls between two retries: each refusal may be a line in Redis' ACL LOG */
 
 /* The node in a row of the topology. */
 struct costed {
-    struct node *node; /* one reference; NULL: there is none */
+    struct node *node; /* one reference; NULL: none */
     struct command_counts counts;
-    uint64_t cpu_ns; /* as it has told last; 0: never */
+    uint64_t cpu_ns; /* from its last answer; 0: none */
 };
 
 struct cost_poll {
     uv_timer_t timer;
     const struct controls *controls;
-    struct command_costs *costs; /* NULL: nothing is asked */
+    struct command_costs *costs; /* NULL: no questions are sent */
     struct costed *rows;         /* heap */
     size_t n_rows;
-    size_t n_waiting; /* for answers of this poll, or of one before */
+    size_t n_waiting; /* answers still missing, of this poll or of one before */
     unsigned n_polls;
 };
 
@@ -41,7 +41,7 @@ static void set_node(struct costed *row, struct node *node)
     *row = (struct costed){.node = node != NULL ? node_get(node) : NULL};
 }
 
-/* The finder of this row; its node has the place then. NULL: there is none. */
+/* Returns the finder of this row, and puts its node into the row. NULL: none. */
 static struct finder *finder_at(struct cost_poll *poll, size_t i)
 {
     const struct member *member = poll->controls->rows[i];
@@ -54,7 +54,7 @@ static struct finder *finder_at(struct cost_poll *poll, size_t i)
     return finder;
 }
 
-/* NULL: the node has no row any more. */
+/* Returns the row of the node, and its index. NULL: the node has no row any more. */
 static struct costed *row_of(const struct cost_poll *poll, const struct node *node, size_t *i)
 {
     for (*i = 0; *i < poll->n_rows; ++*i)
@@ -65,7 +65,7 @@ static struct costed *row_of(const struct cost_poll *poll, const struct node *no
 
 /* ---- answers ---- */
 
-/* All rows share their contention: that of the farthest counts. */
+/* Publishes the longest round trip of all rows: they share one struct contention. */
 static void tell_trips(const struct cost_poll *poll)
 {
     uint64_t most_ns = 0;
@@ -183,7 +183,7 @@ static void on_timer(uv_timer_t *timer)
         set_node(&poll->rows[i], NULL);
 }
 
-/* ---- its life ---- */
+/* ---- the life of the poll ---- */
 
 struct cost_poll *cost_poll_open(const struct controls *controls)
 {

@@ -1,12 +1,13 @@
 /*
- * Asks each node of the topology once a second what commands cost it (limit/command/command_costs.h), and how far it
- * is.
+ * Asks each node of the topology once a second for its command costs
+ * (limit/command/command_costs.h), and measures the round trip.
  *
- *     tick             each node is asked INFO cpu: the time until its answer is a trip
- *     it has told      the same node is asked INFO commandstats: before 7.0 INFO takes one section
- *     all have told    costs change; at the latest at the next tick
+ *     tick             each node is asked INFO cpu: the time until the answer is a round trip
+ *     node answers     it is asked INFO commandstats (before Redis 7.0 INFO takes one section)
+ *     all answered     the costs change; at the latest at the next tick
  *
- * A node that does not let weir run INFO is asked PING instead, and INFO every ten polls. Main thread.
+ * A node that does not let weir run INFO is asked PING instead, and INFO every ten polls. Main
+ * thread.
  */
 #ifndef WEIR_RUN_COST_POLL_H
 #define WEIR_RUN_COST_POLL_H
@@ -15,13 +16,18 @@ struct command_table;
 struct controls;
 struct cost_poll;
 
-/* Of the rows of the controls' topology; the controls outlive it. It asks nothing yet. Out of memory ends the process. */
+/*
+ * Makes a poll for the rows of the controls' topology. The controls must outlive the poll. Sends no
+ * questions yet. Out of memory ends the process.
+ */
 struct cost_poll *cost_poll_open(const struct controls *controls);
 
-/* Ask from now on, and write costs into this table. NULL: ask no more. */
+/* Begins to ask, and writes the costs into this table. NULL: stops. */
 void cost_poll_set_table(struct cost_poll *poll, struct command_table *table);
 
-/* Asynchronous; frees itself. Closed after the finders, or before these are asked anything again. */
+/*
+ * Asynchronous; frees itself. To be closed after the finders, or before any of them is asked again.
+ */
 void cost_poll_close(struct cost_poll *poll);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-#define BRIEF_NS (1 * NS_PER_S) /* a master that is back sooner, and that no request has missed, is not told of */
+#define BRIEF_NS (1 * NS_PER_S) /* a shorter absence that no request has noticed is not logged */
 
 void failover_story_rest(struct failover_story *story, const struct fates *now)
 {

@@ -11,22 +11,24 @@
 #include "upstream/login/auth_probe.h"
 #include "upstream/node/backoff.h"
 
-#define NEXT_MS 250                    /* an address that is silent for so long has the next one beside it (RFC 8305) */
-#define ASK_NS NS_PER_S                /* a node is asked, and a name looked up, at most so often */
-#define ASK_REPLICA_NS (30 * NS_PER_S) /* the same of a replica that never was a master, in the end */
+/* a silent address has this time before the next is dialled beside it (RFC 8305) */
+#define NEXT_MS 250
+#define ASK_NS NS_PER_S /* least time between two role questions, and between two lookups */
+/* longest interval of questions to a sole server that is a replica; doubles from ASK_NS */
+#define ASK_REPLICA_NS (30 * NS_PER_S)
 #define LINE_ROOM 1024
 
-/* One node, with the control lane that leads to it. */
+/* One node, and its control lane. */
 struct dial {
     struct finder *finder;
     struct node *node;
     struct control *control; /* NULL: the node has no address */
     bool is_connected, is_greeted, is_settled;
-    bool has_failed;   /* it has no connection, and one that it had or tried is over */
-    unsigned failures; /* in a row, since it was greeted */
-    uint64_t lost_ns;  /* when the first of these was */
-    uint64_t said_ns;  /* when the node said its role last; 0: never */
-    char why[128];     /* the last one's */
+    bool has_failed;   /* the last connection or attempt has ended, and there is none now */
+    unsigned failures; /* in a row, since the last greeting */
+    uint64_t lost_ns;  /* time of the first of these failures */
+    uint64_t said_ns;  /* when the node last reported its role; 0: never */
+    char why[128];     /* reason of the last failure */
 };
 
 enum timer { STEP, LOOK, QUESTION, START, TIMERS };
@@ -38,28 +40,30 @@ struct finder {
     const struct finder_ops *ops;
     void *arg;
     char text[ADDRESS_TEXT];
-    struct resolver *resolver;              /* NULL: the address is no name */
-    const char *refusal;                    /* why the address may not be dialled (static); NULL: it may */
-    struct resolved known;                  /* the addresses of the last look-up that found any */
-    struct endpoint avoided;                /* of the server that was demoted last; length 0: none was */
-    struct finder_try tries[RESOLVER_MOST]; /* of the same */
-    char failures[LINE_ROOM / 2];           /* of the last round in vain, as the log has it */
-    char name_error[128];                   /* of the last look-up; "": it was good */
+    struct resolver *resolver; /* NULL: the address is no name */
+    /* why the address may not be dialled (static); NULL: no reason */
+    const char *refusal;
+    struct resolved known; /* the addresses of the last successful lookup */
+    /* address of the most recently demoted server; length 0: none */
+    struct endpoint avoided;
+    struct finder_try tries[RESOLVER_MOST]; /* of the addresses in `known` */
+    char failures[LINE_ROOM / 2];           /* of the last failed round, as logged */
+    char name_error[128];                   /* of the last lookup; "": success */
     struct dial *now;
     struct dial *trials[RESOLVER_MOST];
     unsigned n_trials;
-    struct finder_word past; /* of the server that was demoted last */
-    unsigned next;           /* address that is dialled next in this round */
-    uint64_t dialled_ns;     /* when the last one was */
+    struct finder_word past; /* of the most recently demoted server */
+    unsigned next;           /* index of the next address to dial in this round */
+    uint64_t dialled_ns;     /* when the last address was dialled */
     uint64_t looked_ns, asked_ns;
     uint64_t ask_every_ns;
     uv_timer_t timers[TIMERS];
-    uint64_t step_ns;  /* when that timer is due, while it runs */
-    unsigned n_timers; /* not closed in full */
+    uint64_t step_ns;  /* when the STEP timer is due, while it runs */
+    unsigned n_timers; /* timers that are not closed yet */
     struct auth_probe *probe;
     bool probes;
     bool is_round;  /* addresses are being dialled */
-    bool must_move; /* the node in use is to be given up whatever it answers */
+    bool must_move; /* the node in use must be given up, whatever it answers */
     bool is_started, is_settled;
 };
 
@@ -87,7 +91,7 @@ static struct node *make_node(const struct finder *finder, const struct endpoint
                                           .kin = finder->settings.kin});
 }
 
-/* Without a connection. */
+/* Makes a dial without a connection. */
 static struct dial *new_dial(struct finder *finder, const struct endpoint *endpoint)
 {
     struct dial *dial = mem_zalloc(1, sizeof *dial);
@@ -194,7 +198,7 @@ static void on_maxclients(void *arg)
 static void on_pulse(void *arg, enum log_level level, const char *line)
 {
     const struct dial *dial = arg;
-    char about[LINE_ROOM]; /* without the seconds in parentheses */
+    char about[LINE_ROOM]; /* the line without the seconds in parentheses */
     snprintf(about, sizeof about, "%.*s", (int)strcspn(line, "("), line);
     if (is_now(dial))
         dial->finder->ops->on_news(dial->finder->arg, level, about, line);
@@ -220,7 +224,7 @@ static void connect_dial(struct dial *dial, bool is_trial)
     dial->control = control_open(finder->loop, dial->node, &credentials, is_trial, &control_ops, dial);
 }
 
-/* ---- news ---- */
+/* ---- log lines ---- */
 
 __attribute__((format(printf, 3, 4))) static void tell(const struct finder *finder, enum log_level level,
                                                        const char *format, ...)
@@ -241,7 +245,7 @@ static void note_tries(struct finder *finder)
                 snprintf(finder->tries[j].why, sizeof finder->tries[j].why, "%s", finder->trials[i]->why);
 }
 
-/* "10.0.0.1:6379: connection refused, 10.0.0.2:6379: ..." of those that have failed. */
+/* Prints "10.0.0.1:6379: connection refused, 10.0.0.2:6379: ...": the failed addresses. */
 static void print_failures(const struct finder *finder, char *out, size_t room)
 {
     size_t n = 0;
@@ -252,7 +256,7 @@ static void print_failures(const struct finder *finder, char *out, size_t room)
                                   finder->trials[i]->why);
 }
 
-/* ---- another node ---- */
+/* ---- changing the node ---- */
 
 static void probe_now(struct finder *finder)
 {
@@ -290,7 +294,7 @@ static void tell_moved(const struct finder *finder, const struct dial *dial)
     const char *role = node_role(dial->node) == ROLE_REPLICA ? ", a replica" : "";
     const char *tried = failures[0] != '\0' ? "; tried in vain: " : "";
     if (finder->settings.kind == FINDER_MEMBER && finder->resolver == NULL)
-        return; /* it is where it always was */
+        return; /* a fixed address has not moved */
     if (strcmp(before, dial->node->address) == 0 || before[0] == '\0')
         tell(finder, LOG_INFO, "upstream %s is at %s%s%s%s", finder->text, dial->node->address, role, tried, failures);
     else
@@ -347,7 +351,7 @@ void finder_renew(struct finder *finder)
     become(finder, dial);
 }
 
-/* ---- a round: each address is dialled ---- */
+/* ---- a round: dialling each address ---- */
 
 static bool is_same(const struct endpoint *a, const struct endpoint *b)
 {
@@ -362,14 +366,17 @@ static bool is_known(const struct finder *finder, const struct endpoint *endpoin
     return false;
 }
 
-/* True if the node in use is good enough to stay, as far as is known. */
+/* True if the node in use may stay, by what is known. */
 static bool may_stay(const struct finder *finder)
 {
     const struct dial *now = finder->now;
     return !finder->must_move && now->control != NULL && is_known(finder, &now->node->endpoint);
 }
 
-/* The i-th to be dialled: in the order of the name's, the server that was demoted last. */
+/*
+ * Returns the i-th address to dial: in the order of the lookup, but the most recently demoted
+ * server comes last.
+ */
 static const struct endpoint *in_order(const struct finder *finder, unsigned i)
 {
     const struct resolved *known = &finder->known;
@@ -381,7 +388,7 @@ static const struct endpoint *in_order(const struct finder *finder, unsigned i)
     return &known->endpoints[i + 1 < known->n ? i + 1 : avoided];
 }
 
-/* The next address that is not the present node's; false: there is none. */
+/* Dials the next address that is not the present node's. False: none is left. */
 static bool dial_next(struct finder *finder)
 {
     while (finder->next < finder->known.n) {
@@ -397,7 +404,7 @@ static bool dial_next(struct finder *finder)
     return false;
 }
 
-/* Which trial is the node from now on; n_trials: none yet. */
+/* Returns the index of the trial that becomes the node; n_trials: none yet. */
 static unsigned find_winner(const struct finder *finder, bool are_all_dialled, bool is_patience_over)
 {
     unsigned best = finder->n_trials;
@@ -407,7 +414,7 @@ static unsigned find_winner(const struct finder *finder, bool are_all_dialled, b
         n_pending += !dial->has_failed && !dial->is_greeted;
         if (dial->is_greeted && !dial->has_failed && node_role(dial->node) != ROLE_REPLICA)
             return i - 1;
-        /* what has let weir in and turned it away is there, too: if nothing better is */
+        /* second choice: a server that accepted the connection and then rejected weir */
         bool is_better = best == finder->n_trials || dial->is_greeted || !finder->trials[best]->is_greeted;
         if (dial->is_connected && is_better)
             best = i - 1;
@@ -448,7 +455,7 @@ static void go_on(struct finder *finder)
     if ((is_next && dial_next(finder)) || has_pending(finder))
         wake(finder, NEXT_MS);
     else if (finder->now->control == NULL && finder->n_trials > 0)
-        win(finder, 0); /* so that workers try it, too */
+        win(finder, 0); /* workers then try the server, too */
     else
         give_up_round(finder);
 }
@@ -461,13 +468,13 @@ static void begin_round(struct finder *finder)
     go_on(finder);
 }
 
-/* Is there a reason to dial? */
+/* Begins a round if there is a reason to dial. */
 static void consider(struct finder *finder)
 {
     const struct dial *now = finder->now;
     if (finder->is_round || finder->known.n == 0)
         return;
-    /* a connection that was good is tried again by its control lane first */
+    /* a good connection that was lost is first retried by its control lane */
     uint64_t lost_ns = clock_ns() - now->lost_ns;
     bool is_young = now->failures <= 1 && lost_ns < NEXT_MS * NS_PER_MS;
     if (!may_stay(finder) || (now->has_failed && !is_young && finder->known.n > 1))
@@ -487,7 +494,7 @@ static void on_step(uv_timer_t *timer)
         consider(finder);
 }
 
-/* A shorter time that is running goes on. */
+/* Starts the step timer. A shorter time that is running stays. */
 static void wake(struct finder *finder, uint64_t ms)
 {
     uv_timer_t *timer = &finder->timers[STEP];
@@ -498,7 +505,7 @@ static void wake(struct finder *finder, uint64_t ms)
     uv_timer_start(timer, on_step, ms, 0);
 }
 
-/* ---- the name ---- */
+/* ---- name lookup ---- */
 
 static void on_look(uv_timer_t *timer)
 {
@@ -510,7 +517,7 @@ static void look_in(struct finder *finder, uint64_t ns)
     uv_timer_start(&finder->timers[LOOK], on_look, ns / NS_PER_MS + 1, 0);
 }
 
-/* Now, or as soon as it may be. */
+/* Looks the name up now, or as soon as the interval allows. */
 static void look_up(struct finder *finder)
 {
     if (finder->resolver == NULL) {
@@ -551,7 +558,7 @@ static void take_found(struct finder *finder, const struct resolved *found)
     finder->name_error[0] = '\0';
     finder->known = *found;
     if (!is_news)
-        return; /* in another order, perhaps, as name servers like to answer */
+        return; /* at most the order differs, which name servers vary */
     end_round(finder);
     for (unsigned i = 0; i < found->n; i++) {
         finder->tries[i].why[0] = '\0';
@@ -569,7 +576,7 @@ static void take_error(struct finder *finder, const char *why)
              finder->known.n > 0 ? finder->now->node->address : "");
     snprintf(finder->name_error, sizeof finder->name_error, "%s", why);
     if (finder->known.n == 0)
-        settle(finder); /* weir starts without */
+        settle(finder); /* weir starts without the node */
 }
 
 static void on_resolved(void *arg, const struct resolved *all)
@@ -618,7 +625,7 @@ void finder_look(struct finder *finder)
         look_up(finder);
 }
 
-/* ---- its life ---- */
+/* ---- the life of a finder ---- */
 
 struct finder *finder_open(struct loop *loop, const struct finder_settings *settings, const struct finder_ops *ops,
                            void *arg)
@@ -661,7 +668,7 @@ static void take_refusal(struct finder *finder)
     settle(finder);
 }
 
-/* The look-up takes long: weir starts without. */
+/* The lookup takes long: weir starts without the node. */
 static void on_start(uv_timer_t *timer)
 {
     struct finder *finder = timer->data;
@@ -723,7 +730,7 @@ struct finder_word finder_word(const struct finder *finder)
 {
     const struct dial *now = finder->now;
     if (now->control == NULL && finder->past.role == ROLE_REPLICA)
-        return finder->past; /* it is about to be dialled anew */
+        return finder->past; /* the address is about to be dialled anew */
     return (struct finder_word){
         .role = node_role(now->node),
         .is_lost = !now->is_greeted || (now->has_failed && now->failures > 1) || node_is_silent(now->node),

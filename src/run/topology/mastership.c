@@ -23,7 +23,7 @@ static bool says_master(const struct mastership_server *server)
     return server->reach == REACH_OK && server->role == ROLE_MASTER;
 }
 
-/* How many say master; *one is the first of them that is not `but`. */
+/* Returns how many servers report that they are masters, without `but`. *one: the first of them. */
 static size_t count_masters(const struct mastership_view *view, const struct mastership_server *but,
                             const struct mastership_server **one)
 {
@@ -83,21 +83,21 @@ static struct mastership_choice choose_of_list(const struct mastership_view *vie
 
 /* ---- sentinels ---- */
 
-/* What the sentinels say of one server. */
+/* The claims for one server. */
 struct votes {
-    const char *server; /* NULL: there is none */
+    const char *server; /* NULL: none */
     size_t n;
-    uint64_t epoch; /* the lower middle of all */
+    uint64_t epoch; /* the lower median of all claims */
 };
 
 /*
- * Those that count: fresh, one of a sentinel, and not for a server that has called itself a replica
- * since.
+ * The claims that count: fresh ones, one of each sentinel, and none for a server that has since
+ * reported that it is a replica.
  */
 struct counted {
     const struct mastership_claim *claims[MASTERSHIP_CLAIMS];
     size_t n;
-    const char *replica; /* server of a claim that does not count for that reason; NULL: there is none */
+    const char *replica; /* server of a claim that a report of its role has refuted; NULL: none */
 };
 
 static bool is_repeated(const struct counted *counted, const struct mastership_claim *claim)
@@ -109,7 +109,8 @@ static bool is_repeated(const struct counted *counted, const struct mastership_c
 }
 
 /*
- * True if the server's own word is that it is a replica, and that word is not older than the claim.
+ * True if the server itself reports that it is a replica, and the report is not older than the
+ * claim.
  */
 static bool is_refuted(const struct mastership_view *view, const struct mastership_claim *claim)
 {
@@ -132,7 +133,7 @@ static struct counted count_claims(const struct mastership_view *view)
     return counted;
 }
 
-/* Of all claims for this server. */
+/* Returns the votes of all counted claims for this server. */
 static struct votes votes_for(const struct counted *counted, const char *server)
 {
     uint64_t epochs[MASTERSHIP_CLAIMS];
@@ -149,7 +150,7 @@ static struct votes votes_for(const struct counted *counted, const char *server)
     return votes;
 }
 
-/* True if `a` is named rather than `b`, which may be none. */
+/* True if `a` is preferred to `b`, which may be none. */
 static bool is_better(const struct votes *a, const struct votes *b, const char *now)
 {
     if (b->server == NULL || a->epoch != b->epoch)
@@ -159,7 +160,7 @@ static bool is_better(const struct votes *a, const struct votes *b, const char *
     return is_same(a->server, now) && !is_same(b->server, now);
 }
 
-/* The best of those that may win; server NULL: there is none. */
+/* Returns the best votes that may win; server NULL: none. */
 static struct votes find_winner(const struct counted *counted, const char *now)
 {
     struct votes best = {.server = NULL};
@@ -176,7 +177,10 @@ static bool are_most(const struct mastership_view *view, size_t n)
     return 2 * n > view->n_sentinels;
 }
 
-/* The server that most known sentinels name, whatever its epoch; server NULL: there is none. */
+/*
+ * Returns the votes for the server that most known sentinels name, whatever its epoch; server NULL:
+ * none.
+ */
 static struct votes find_most(const struct mastership_view *view, const struct counted *counted)
 {
     for (size_t i = 0; i < counted->n; i++) {
@@ -187,7 +191,7 @@ static struct votes find_most(const struct mastership_view *view, const struct c
     return (struct votes){.server = NULL};
 }
 
-/* When the server's own word is not waited for any longer; 0: it is not waited for. */
+/* Returns when the wait for the server's own report ends; 0: no wait. */
 static uint64_t word_due_ns(const struct mastership_view *view, const struct counted *counted, const char *key)
 {
     const struct mastership_server *server = find_server(view, key);
@@ -230,7 +234,7 @@ static void change(const struct mastership_view *view, const struct counted *cou
     choice->changed_ns = view->now_ns;
 }
 
-/* Sets named, epoch, changed_ns, again_ns, and `ask` where the winner's own word is awaited. */
+/* Sets named, epoch, changed_ns, again_ns, and `ask` while the winner's own report is awaited. */
 static void name_server(const struct mastership_view *view, const struct counted *counted,
                         struct mastership_choice *choice)
 {

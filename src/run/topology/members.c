@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* ---- what a finder says ---- */
+/* ---- reports of finders ---- */
 
 void member_take_table(struct member *member, struct command_table *table)
 {
@@ -24,7 +24,7 @@ void member_note_word(struct member *member)
     member->word = word;
 }
 
-/* ---- members come and go ---- */
+/* ---- adding and dropping ---- */
 
 void members_init(struct members *members, struct loop *loop, const struct finder_settings *settings,
                   const struct finder_ops *ops, void *arg)
@@ -86,7 +86,7 @@ struct member *members_find(const struct members *members, const char *key)
     return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- all members ---- */
 
 void members_start(struct members *members)
 {

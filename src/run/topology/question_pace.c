@@ -1,6 +1,6 @@
 #include "run/topology/question_pace.h"
 
-#define STRETCH_MOST 200 /* thousandths of a pause */
+#define STRETCH_MOST 200 /* thousandths of an interval */
 
 void cluster_pace_want(struct cluster_pace *pace)
 {

@@ -9,28 +9,30 @@
 #include "upstream/node/offsets.h"
 #include "upstream/node/topology.h"
 
-#define HURRY_NS (2 * NS_PER_MS)  /* rounds that workers want begin at most so often (chosen) */
-#define AGAIN_MS 2                /* then replicas are asked so often, ... */
-#define AGAIN_NS (16 * NS_PER_MS) /* ... for so long: a client that is held looks again after 20 ms */
+#define HURRY_NS (2 * NS_PER_MS) /* least time between two rounds that workers want (chosen) */
+#define AGAIN_MS 2               /* after such a round, the interval of questions to replicas */
+/* duration of these questions: a waiting client checks again after 20 ms */
+#define AGAIN_NS (16 * NS_PER_MS)
 #define HANDLES 3
 
-/* A master, and what it has told. */
+/* A master, and its reported offsets. */
 struct shard {
     struct offsets offsets;
-    const struct node *master; /* it told these offsets; only compared; NULL: none has */
+    /* the master that reported these offsets; only compared; NULL: none */
+    const struct node *master;
 };
 
 struct replica_poll {
     uv_timer_t timer;
-    uv_timer_t again; /* runs for a moment after a worker has wanted a round */
+    uv_timer_t again; /* runs for AGAIN_NS after a worker has wanted a round */
     uv_async_t wanted;
-    unsigned n_handles; /* not closed in full */
+    unsigned n_handles; /* handles that are not closed yet */
     struct upstream *upstream;
     const struct controls *controls;
-    struct shard *shards; /* by the row of the master; heap */
+    struct shard *shards; /* by the master's row; heap */
     size_t n_shards;
-    uint64_t began_ns;  /* the present round */
-    uint64_t wanted_ns; /* when a worker has wanted one last */
+    uint64_t began_ns;  /* start of the present round */
+    uint64_t wanted_ns; /* when a worker last wanted a round */
 };
 
 static const struct topology *topology_of(const struct replica_poll *poll)
@@ -38,14 +40,17 @@ static const struct topology *topology_of(const struct replica_poll *poll)
     return poll->controls->topology;
 }
 
-/* NULL: the row is the home's while there is no master. */
+/* Returns the finder of the row; NULL: the row stands for a missing master. */
 static struct finder *finder_at(const struct replica_poll *poll, size_t row)
 {
     const struct member *member = poll->controls->rows[row];
     return member != NULL ? member->finder : NULL;
 }
 
-/* NULL: the node has no row behind a master's. *master is the row of that. */
+/*
+ * Returns the replica of this node, and sets *master to its master's row. NULL: the node is no
+ * replica.
+ */
 static struct node *replica_of(const struct replica_poll *poll, const struct node *node, size_t *master)
 {
     for (size_t row = 0; row < topology_of(poll)->n_rows; row++) {
@@ -60,8 +65,8 @@ static struct node *replica_of(const struct replica_poll *poll, const struct nod
 /* ---- answers ---- */
 
 /*
- * The roles are others than those of the topology. What replicas have reached stays for replica-lag-max: a client that
- * reads at the server that is promoted would go back in time at the old master.
+ * Asks for roles that differ from the topology. The replicas' reach stays for replica-lag-max: a
+ * client that reads from the promoted server would otherwise go back in time at the old master.
  */
 static void ask_roles(const struct replica_poll *poll, size_t master_row, struct node *promoted)
 {
@@ -78,7 +83,7 @@ static bool ask(struct finder *finder, const struct control_question *question)
     return finder_ask(finder, words, 2, question);
 }
 
-/* What the answer says; false: the node does not tell. */
+/* Reads the answer. False: the node reports no offsets. */
 static bool read_word(struct slice frame, struct offsets_word *word)
 {
     struct slice text;
@@ -104,7 +109,10 @@ static void on_reached(void *arg, struct node *node, struct slice frame, uint64_
     reach_note(&replica->reach, as_of_ns, is_said ? offsets_behind(offsets, &word) : 0);
 }
 
-/* A round that a worker has begun may be a moment old: a question has had its time in half a period. */
+/*
+ * Asks a replica. If the last question is unanswered after half a poll interval the replica's reach
+ * ends. A round that a worker wants may begin much sooner after the last question.
+ */
 static void ask_replica(struct replica_poll *poll, struct finder *finder)
 {
     const struct control_question question = {on_reached, poll, "INFO replication"};
@@ -154,7 +162,7 @@ static void add_shard(struct replica_poll *poll)
     poll->shards[poll->n_shards++] = (struct shard){.master = NULL};
 }
 
-/* What the master before told says nothing of this one. */
+/* Forgets the offsets of the previous master when the master changes. */
 static void note_master(struct replica_poll *poll, size_t master_row, const struct node *master)
 {
     while (poll->n_shards <= master_row)
@@ -169,7 +177,10 @@ static void note_master(struct replica_poll *poll, size_t master_row, const stru
             reach_end(&finder_node(finder_at(poll, row))->reach);
 }
 
-/* While the master does not answer no replica gets on: what it has reached is as of an earlier time. */
+/*
+ * Begins a round. If a master cannot be asked, its replicas are asked at once: none advances
+ * meanwhile, and their state dates from an earlier time.
+ */
 static void begin(struct replica_poll *poll)
 {
     const struct control_question question = {on_told, poll, "INFO replication"};
@@ -189,7 +200,7 @@ static void on_timer(uv_timer_t *timer)
     begin(timer->data);
 }
 
-/* A replica that did not have yet what the master told has it in a moment. */
+/* Asks replicas again: one that lacked the master's offset has it a moment later. */
 static void on_again(uv_timer_t *timer)
 {
     struct replica_poll *poll = timer->data;
@@ -208,7 +219,7 @@ static void on_wanted(uv_async_t *async)
     uv_timer_start(&poll->again, on_again, AGAIN_MS, AGAIN_MS);
 }
 
-/* ---- its life ---- */
+/* ---- the life of the poll ---- */
 
 struct replica_poll *replica_poll_open(const struct controls *controls)
 {

@@ -11,17 +11,20 @@
 #include "run/topology/sentinel_name.h"
 #include "upstream/node/backoff.h"
 
-#define QUESTION_NS (300 * NS_PER_MS) /* as Redis' guide for clients of sentinels has it: a few hundred ms */
-#define NEXT_NS (250 * NS_PER_MS)     /* an address that is silent for so long has the next one tried (RFC 8305) */
+/* from Redis' guide for clients of sentinels: a few hundred ms */
+#define QUESTION_NS (300 * NS_PER_MS)
+/* a silent address has this time before the next is tried (RFC 8305) */
+#define NEXT_NS (250 * NS_PER_MS)
 #define CALM_NS (1 * NS_PER_S)
 #define HURRY_NS (250 * NS_PER_MS)
-#define LISTS_NS (10 * NS_PER_S) /* how often it is asked for other sentinels and replicas */
-#define AGAIN_NS (2 * NS_PER_S)  /* how often one is tried that does not serve weir (chosen) */
-#define LOOK_NS (1 * NS_PER_S)   /* a name that was not resolved is looked up again after so long */
+#define LISTS_NS (10 * NS_PER_S) /* interval of questions for other sentinels and replicas */
+/* interval of retries if a sentinel does not serve weir (chosen) */
+#define AGAIN_NS (2 * NS_PER_S)
+#define LOOK_NS (1 * NS_PER_S) /* least time between two lookups of an unresolved name */
 #define SWITCH_CHANNEL "+switch-master"
 #define MAX_WORDS 3
 
-/* In the order in which they are asked when several are due. */
+/* In the order of sending when several are due. */
 enum ask { ASK_AUTH, ASK_HELLO, ASK_ID, ASK_SUBSCRIBE, ASK_ADDRESS, ASK_MASTER, ASK_SENTINELS, ASK_REPLICAS, ASKS };
 
 #define BIT(ask) (1U << (ask))
@@ -36,23 +39,23 @@ struct sentinel {
     const struct sentinel_ops *ops;
     void *arg;
     struct sentinel_word word;
-    struct sentinel_server found; /* what SENTINEL MASTER said, while ASK_ADDRESS is asked */
-    enum mastership_age told_age; /* when on_word was called last */
+    struct sentinel_server found; /* the answer to SENTINEL MASTER, while ASK_ADDRESS is asked */
+    enum mastership_age told_age; /* the age when on_word was called last */
     struct sentinel_name name;
     struct backoff backoff;
-    unsigned failures; /* connections in a row that failed or ended, since one was good */
+    unsigned failures; /* connections in a row that failed or ended, since a good one */
     /* the connection */
-    uv_timer_t timer; /* the next attempt, the end of a question, the next question */
+    uv_timer_t timer; /* the next attempt, the end of a question, or the next question */
     bool is_open;     /* the link is in use */
     bool is_connected;
     bool is_closing;
     struct control_inbox inbox;
-    unsigned due, shunned; /* bits of enum ask; shunned: the answers are too long */
-    enum ask asked;        /* ASKS: nothing is */
+    unsigned due, shunned; /* bits of enum ask; shunned: questions with answers that are too long */
+    enum ask asked;        /* ASKS: no question is under way */
     bool is_resp3;
     uint64_t lists_ns; /* when the lists were asked for last */
     uint64_t polled_ns;
-    uint64_t retry_ns; /* the pause before the next attempt, where it is no back-off; 0: it is */
+    uint64_t retry_ns; /* fixed wait before the next attempt; 0: the back-off */
     enum mastership_pace pace;
     bool is_twin;
     struct question_budget budget;
@@ -61,7 +64,7 @@ struct sentinel {
 static void connect_next(struct sentinel *sentinel);
 static void go_on(struct sentinel *sentinel);
 
-/* ---- what is told ---- */
+/* ---- reports to the owner ---- */
 
 enum mastership_age sentinel_age(const struct sentinel *sentinel)
 {
@@ -78,7 +81,7 @@ static void tell(struct sentinel *sentinel)
         sentinel->ops->on_word(sentinel->arg);
 }
 
-/* What may pass soon is said only when the second attempt has failed, too. */
+/* Sets the trouble. One that may pass soon is set only after the second failed attempt. */
 static void set_trouble(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
 {
     bool may_pass = trouble == TROUBLE_AWAY || trouble == TROUBLE_SILENT;
@@ -110,7 +113,7 @@ static void retry_later(struct sentinel *sentinel)
     uv_timer_start(&sentinel->timer, on_retry, ns_to_ms_up(wait_ns), 0);
 }
 
-/* The attempt, or the connection, is over. */
+/* Ends the attempt, or the connection. */
 static void end_attempt(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
 {
     sentinel->failures++;
@@ -132,7 +135,7 @@ static void fail(struct sentinel *sentinel, const char *why)
     end_attempt(sentinel, TROUBLE_AWAY, slice_str(why));
 }
 
-/* The sentinel is there, and does not serve weir: tried again only now and then. */
+/* The sentinel is up, and does not serve weir: it is retried less often. */
 static void turn_away(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
 {
     sentinel->retry_ns = hurried(sentinel, AGAIN_NS);
@@ -206,7 +209,7 @@ static uint64_t pace_ns(const struct sentinel *sentinel)
     return sentinel->pace == PACE_HURRY ? HURRY_NS : CALM_NS;
 }
 
-/* What is due by time. */
+/* Adds the questions that are due by time. */
 static void note_due(struct sentinel *sentinel, uint64_t now_ns)
 {
     uint64_t resolve_ns = hurried(sentinel, sentinel->common->resolve_ns);
@@ -231,7 +234,7 @@ static void on_go_on(uv_timer_t *timer)
     go_on(sentinel);
 }
 
-/* Ask the next question, or wait until there is one, and budget for it. */
+/* Sends the next question, or waits until one is due and within the budget. */
 static void go_on(struct sentinel *sentinel)
 {
     uint64_t now_ns = clock_ns();
@@ -259,7 +262,7 @@ void sentinel_ask(struct sentinel *sentinel)
 
 /* ---- answers ---- */
 
-/* It has let weir in: now what it knows is asked for. */
+/* After the login: asks for everything that weir needs. */
 static void greeted(struct sentinel *sentinel)
 {
     sentinel->polled_ns = sentinel->lists_ns = 0;
@@ -267,7 +270,7 @@ static void greeted(struct sentinel *sentinel)
     note_due(sentinel, clock_ns());
 }
 
-/* An error that may be said to any question. True: the connection is over. */
+/* Handles an error that any question may get. True: the connection is over. */
 static bool is_over(struct sentinel *sentinel, const struct said *said)
 {
     if (said->kind != SAID_ERROR)
@@ -279,7 +282,7 @@ static bool is_over(struct sentinel *sentinel, const struct said *said)
         return true;
     case SENTINEL_REFUSES_LOGIN:
         if (memmem(said->text.at, said->text.len, "called without any password", 27) != NULL)
-            return false; /* it wants none */
+            return false; /* the sentinel needs no login */
         turn_away(sentinel, TROUBLE_REFUSES_LOGIN, said->text);
         return true;
     case SENTINEL_FORBIDS:
@@ -303,13 +306,13 @@ static void take_hello(struct sentinel *sentinel, const struct said *said)
         greeted(sentinel);
 }
 
-/* It names this server, or with port 0 none. */
+/* Takes the claim for this server; port 0: for none. */
 static void take_claim(struct sentinel *sentinel, const struct sentinel_server *server, enum sentinel_trouble trouble,
                        struct slice why)
 {
     bool is_first = !sentinel->word.has_named;
     if (sentinel_word_take_claim(&sentinel->word, server, trouble, why, clock_ns()) && !is_first)
-        sentinel->lists_ns = 0; /* its replicas are others now */
+        sentinel->lists_ns = 0; /* the replicas have changed */
     sentinel->failures = 0;
     backoff_reset(&sentinel->backoff);
 }
@@ -320,7 +323,8 @@ static void take_master(struct sentinel *sentinel, const struct said *said)
     bool is_error = said->kind == SAID_ERROR;
     bool is_read = sentinel_read_server(said, &sentinel->found);
     if (is_read && sentinel->found.is_failing_over)
-        sentinel->due |= BIT(ASK_ADDRESS); /* its leader names the promoted replica there first */
+        /* during a failover its leader names the promoted replica there first */
+        sentinel->due |= BIT(ASK_ADDRESS);
     else if (is_read)
         take_claim(sentinel, &sentinel->found, TROUBLE_NONE, slice_of("", 0));
     else if (is_error && sentinel_judge_error(said->text) == SENTINEL_KNOWS_NO_NAME)
@@ -400,7 +404,7 @@ static void on_connected(struct link *link, int status)
     go_on(sentinel);
 }
 
-/* Lists that are too long are not asked for again. */
+/* Ends the connection. A list that is too long is not asked for again. */
 static void give_up_reading(struct sentinel *sentinel)
 {
     if (sentinel->asked == ASK_SENTINELS || sentinel->asked == ASK_REPLICAS) {
@@ -479,7 +483,7 @@ static const struct link_ops link_ops = {
     .on_closed = on_closed,
 };
 
-/* ---- its name ---- */
+/* ---- name lookup ---- */
 
 static void on_name(void *arg, enum name_news news, const char *why)
 {
@@ -492,7 +496,7 @@ static void on_name(void *arg, enum name_news news, const char *why)
         end_attempt(sentinel, TROUBLE_AWAY, slice_str("its name leads elsewhere"));
 }
 
-/* Its name is being looked up. */
+/* The lookup of the name takes longer than connect-timeout. */
 static void on_look_late(uv_timer_t *timer)
 {
     struct sentinel *sentinel = timer->data;
@@ -500,7 +504,7 @@ static void on_look_late(uv_timer_t *timer)
     tell(sentinel);
 }
 
-/* It has no address: look its name up, if that may be. */
+/* Looks the name up if there is no address yet, as far as that is allowed. */
 static void find_address(struct sentinel *sentinel)
 {
     uint64_t connect_ns = sentinel->common->upstream->connect_timeout_ns;
@@ -537,7 +541,7 @@ static void connect_next(struct sentinel *sentinel)
     uv_timer_start(&sentinel->timer, on_connect_deadline, ns_to_ms_up(wait_ns), 0);
 }
 
-/* ---- its life ---- */
+/* ---- the life of a sentinel ---- */
 
 struct sentinel *sentinel_open(struct loop *loop, const struct sentinel_settings *settings,
                                const struct sentinel_ops *ops, void *arg)

@@ -1,14 +1,14 @@
 /*
- * One sentinel, and weir's connection to it: which server it names as the master.
+ * One sentinel, and weir's connection to it: which server the sentinel names as the master.
  *
- * Its name is resolved, its addresses are dialled one after another, and a lost connection is made
- * again with growing pauses. On it weir logs in where there is a password, says HELLO 3 (an old
- * sentinel answers in RESP2, without subscription), subscribes to +switch-master, and asks SENTINEL
- * MASTER at the pace that its owner sets. SENTINEL SENTINELS and REPLICAS are asked every 10 s and
- * once another server is named.
+ * The sentinel's name is resolved, the addresses are dialled one after another, and a lost
+ * connection is retried with growing intervals. weir logs in if there is a password. HELLO 3
+ * follows (an old sentinel answers in RESP2, without subscription), then a subscription to
+ * +switch-master. SENTINEL MASTER is asked at the pace that the owner sets. SENTINEL SENTINELS and
+ * REPLICAS are asked every 10 s, and when the named server changes.
  *
- * One question at a time, each for at most 300 ms, and never more of them than
- * run/topology/question_pace.h allows, whatever the sentinel does. Main thread.
+ * One question at a time, each for at most 300 ms, and never more than run/topology/question_pace.h
+ * allows. Main thread.
  */
 #ifndef WEIR_RUN_SENTINEL_H
 #define WEIR_RUN_SENTINEL_H
@@ -25,31 +25,32 @@
 
 struct sentinel;
 
-/* What all sentinels have in common. */
+/* Settings of all sentinels. */
 struct sentinels_settings {
-    struct upstream *upstream;       /* for TLS and connect-timeout; lives longer */
-    const char *master_name;         /* lives longer */
-    const struct address *addresses; /* as configured; live longer */
+    struct upstream *upstream;       /* for TLS and connect-timeout; must outlive the sentinels */
+    const char *master_name;         /* must outlive the sentinels */
+    const struct address *addresses; /* as configured; must outlive the sentinels */
     size_t n_addresses;
-    const struct dialling *dialling; /* lives longer */
-    uint64_t resolve_ns;             /* how often names are looked up; 0: only when there is a reason to */
-    const char *user;                /* lives longer; NULL: only a password */
-    const char *password_path;       /* the file that has the password; lives longer; NULL: none */
+    const struct dialling *dialling; /* must outlive the sentinels */
+    uint64_t resolve_ns;             /* interval of name lookups; 0: only after an event */
+    const char *user;                /* must outlive the sentinels; NULL: only a password */
+    /* path of the password file; must outlive the sentinels; NULL: none */
+    const char *password_path;
     bool asks_replicas;
 };
 
 struct sentinel_ops {
-    /* sentinel_word has changed. The sentinel is not to be closed from within. */
+    /* sentinel_word has changed. The sentinel may not be closed from within. */
     void (*on_word)(void *arg);
-    /* It has published that another server is the master. */
+    /* The sentinel has published that another server is the master. */
     void (*on_switch)(void *arg);
 };
 
 struct sentinel_settings {
-    const struct sentinels_settings *common; /* lives longer */
+    const struct sentinels_settings *common; /* must outlive the sentinel */
     const char *host;                        /* copied */
     uint16_t port;
-    const char *password; /* lives until sentinel_set_password; NULL: none */
+    const char *password; /* valid until sentinel_set_password; NULL: none */
 };
 
 /* Begins to connect. Out of memory ends the process. */
@@ -58,23 +59,23 @@ struct sentinel *sentinel_open(struct loop *loop, const struct sentinel_settings
 
 const struct sentinel_word *sentinel_word(const struct sentinel *sentinel);
 
-/* Does what it named last still hold? */
+/* CLAIM_FRESH if the last claim is still valid. */
 enum mastership_age sentinel_age(const struct sentinel *sentinel);
 
-/* "10.0.0.1:26379", as configured or announced. */
+/* Returns "10.0.0.1:26379", as configured or announced. */
 const char *sentinel_text(const struct sentinel *sentinel);
 
 void sentinel_set_pace(struct sentinel *sentinel, enum mastership_pace pace);
 
-/* Ask now, as far as there is budget. */
+/* Asks for the master now, as far as the budget allows. */
 void sentinel_ask(struct sentinel *sentinel);
 
-/* It is connected a second time, as another: nothing is asked here as long as that one answers. */
+/* is_twin: another connection leads to this sentinel; no question is sent here while it answers. */
 void sentinel_set_twin(struct sentinel *sentinel, bool is_twin);
 
 /*
- * For the next login; where the last was refused, or none was known, that is now. Lives until the
- * next call.
+ * Sets the password of the next login. If the last login was refused, or lacked a password, it is
+ * retried now. Must stay valid until the next call.
  */
 void sentinel_set_password(struct sentinel *sentinel, const char *password);
 

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 
-#define LOOK_NS (1 * NS_PER_S) /* the least time between two look-ups (chosen) */
+#define LOOK_NS (1 * NS_PER_S) /* least time between two lookups (chosen) */
 
-/* Which of its addresses this is; known.n: none. */
+/* Returns the index of the endpoint in `known`; known.n: not there. */
 static unsigned find_known(const struct sentinel_name *name, const struct endpoint *endpoint)
 {
     const struct resolved *known = &name->known;
@@ -17,7 +17,10 @@ static unsigned find_known(const struct sentinel_name *name, const struct endpoi
     return i;
 }
 
-/* Keep those that weir may dial. NULL: there are some; else why not, and those before stay. */
+/*
+ * Keeps the addresses that weir may dial. Returns NULL, or why there are none; then the old
+ * addresses stay.
+ */
 static const char *take_known(struct sentinel_name *name, const struct resolved *found)
 {
     struct resolved left = dialling_allowed(name->dialling, found);

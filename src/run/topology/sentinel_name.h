@@ -1,7 +1,7 @@
 /*
- * The addresses of one sentinel that weir may dial: of its name, or the one that is configured.
+ * The addresses of one sentinel that weir may dial: those of its name, or the configured one.
  *
- * One of them is in use: connections are made to it until sentinel_name_go_round. Main thread.
+ * Connections are made to the address in use, until sentinel_name_go_round. Main thread.
  */
 #ifndef WEIR_RUN_SENTINEL_NAME_H
 #define WEIR_RUN_SENTINEL_NAME_H
@@ -15,45 +15,49 @@
 #include "upstream/upstream.h"
 
 enum name_news {
-    NAME_FOUND, /* it has an address, where it had none */
-    NAME_MOVED, /* the address in use is none of its any more: another is */
-    NAME_LOST,  /* it has no address, and never had one */
+    NAME_FOUND, /* the sentinel has an address, and had none before */
+    NAME_MOVED, /* the address in use is gone, and another is in use */
+    NAME_LOST,  /* the sentinel has no address, and never had one */
 };
 
 struct sentinel_name {
-    struct upstream *upstream;       /* for its hurry */
-    const struct dialling *dialling; /* lives longer */
-    struct resolver *resolver;       /* NULL: no name is to be looked up */
-    struct resolved known;           /* by the last look-up that found any */
+    struct upstream *upstream;       /* for upstream_time */
+    const struct dialling *dialling; /* must outlive the name */
+    struct resolver *resolver;       /* NULL: there is no name to look up */
+    struct resolved known;           /* from the last successful lookup */
     unsigned in_use;
-    uint64_t looked_ns;  /* when it was looked up last */
-    const char *refusal; /* why it is never dialled; NULL: it is; static */
-    /* `why` is static; NULL unless it is lost. */
+    uint64_t looked_ns;  /* time of the last lookup */
+    const char *refusal; /* why the address is never dialled (static); NULL: no reason */
+    /* `why` is static; NULL except for NAME_LOST. */
     void (*on_news)(void *arg, enum name_news news, const char *why);
     void *arg;
 };
 
 /*
- * As announced or configured; upstream-map applies. The other fields are set by the owner before.
+ * Sets the address as announced or configured; upstream-map applies. The owner sets the public
+ * fields before.
  */
 void sentinel_name_init(struct sentinel_name *name, struct loop *loop, const struct address *address);
 
-/* Where to connect to; NULL: nowhere yet. */
+/* Returns the endpoint to connect to; NULL: none yet. */
 const struct endpoint *sentinel_name_endpoint(const struct sentinel_name *name);
 
-/* True if behind the address in use there are none that have not been tried. */
+/* True if the address in use is the last one of this round. */
 bool sentinel_name_is_last(const struct sentinel_name *name);
 
-/* The next address is in use, after the last the first. */
+/* Uses the next address; after the last the first. */
 void sentinel_name_go_round(struct sentinel_name *name);
 
-/* Look the name up, unless it was within the last second; on_news follows if it has changed. */
+/*
+ * Looks the name up, unless a lookup began within the last second. on_news follows if the addresses
+ * change.
+ */
 void sentinel_name_look(struct sentinel_name *name);
 
-/* Is a look-up under way? */
+/* True if a lookup is under way. */
 bool sentinel_name_is_looking(const struct sentinel_name *name);
 
-/* on_news does not follow. */
+/* on_news is not called any more. */
 void sentinel_name_fini(struct sentinel_name *name);
 
 #endif

@@ -9,7 +9,10 @@ enum mastership_age sentinel_word_age(const struct sentinel_word *word, uint64_t
     return answered_ns != 0 && now_ns - answered_ns < SENTINEL_HOLDS_NS ? CLAIM_FRESH : CLAIM_OLD;
 }
 
-/* Its words are not to be trusted with the terminal that the log is read on. */
+/*
+ * Copies text for the log, which may be read on a terminal: bytes that are not printable become
+ * '?'.
+ */
 static void copy_printable(char *out, size_t room, struct slice text)
 {
     size_t n = text.len < room - 1 ? text.len : room - 1;
@@ -60,7 +63,7 @@ bool sentinel_word_take_claim(struct sentinel_word *word, const struct sentinel_
 
 enum which { ALL, THOSE_REACHED };
 
-/* True if they are others than those there. */
+/* Reads a list of servers into out. True if the list differs from the previous content. */
 static bool take_list(const struct said *said, enum which which, struct sentinel_server *out, size_t *n_out,
                       size_t most)
 {

@@ -1,5 +1,5 @@
 /*
- * What one sentinel has said, and why it does not serve weir.
+ * The reports of one sentinel, and why it does not serve weir.
  *
  * Pure: time is an argument. Owned by run/topology/sentinel.c.
  */
@@ -18,63 +18,67 @@
 #define SENTINELS_REPLICAS_MOST 16
 #define SENTINEL_ID 80 /* room for the id of a sentinel */
 
-/* What it said holds so long without an answer: one answer may be late (chosen). */
+/* A claim stays valid for this time without a new answer: one answer may be late (chosen). */
 #define SENTINEL_HOLDS_NS (2 * NS_PER_S)
 
-/* Why it does not serve weir. */
+/* Why the sentinel does not serve weir. */
 enum sentinel_trouble {
     TROUBLE_NONE,
     TROUBLE_UNTRIED,       /* the first attempt is not over */
-    TROUBLE_AWAY,          /* it cannot be reached */
-    TROUBLE_SILENT,        /* it is connected, and does not answer */
-    TROUBLE_UNREADABLE,    /* what it sends cannot be read */
+    TROUBLE_AWAY,          /* cannot be reached */
+    TROUBLE_SILENT,        /* connected, and does not answer */
+    TROUBLE_UNREADABLE,    /* sends replies that cannot be parsed */
     TROUBLE_WANTS_LOGIN,   /* weir has no password for it */
-    TROUBLE_REFUSES_LOGIN, /* it does not accept the password */
-    TROUBLE_FORBIDS,       /* weir's user may not ask */
+    TROUBLE_REFUSES_LOGIN, /* does not accept the password */
+    TROUBLE_FORBIDS,       /* weir's user lacks the right to ask */
     TROUBLE_NO_SENTINEL,   /* another kind of server */
-    TROUBLE_NO_NAME,       /* it does not know the master's name */
-    TROUBLE_NO_SERVER,     /* it names no server, or no address that could be one */
+    TROUBLE_NO_NAME,       /* does not know the master's name */
+    TROUBLE_NO_SERVER,     /* names no server, or no usable address */
 };
 
-/* What it has said. Zeroed but for id and trouble: nothing. */
+/* The reports. Zeroed except id and trouble: none. */
 struct sentinel_word {
     enum sentinel_trouble trouble;
-    char why[128];                 /* its or the system's words for the trouble; "": none */
-    bool is_changed;               /* since the owner reset this */
-    char id[SENTINEL_ID];          /* its own, or its address while it has told none */
-    bool has_id;                   /* its own */
-    bool has_named;                /* it has ever named a server, which is in `master` */
-    struct sentinel_server master; /* port 0: it names none now */
-    uint64_t since_ns;             /* since when it names this one */
-    uint64_t answered_ns;          /* when it said so last; 0: what it said does not hold any more */
+    /* text of the sentinel or the system for the trouble; "": none */
+    char why[128];
+    bool is_changed; /* since the owner reset this */
+    /* the sentinel's own id, or its address until it has reported an id */
+    char id[SENTINEL_ID];
+    bool has_id; /* the id is its own */
+    /* the sentinel has ever named a server; the last one is in `master` */
+    bool has_named;
+    struct sentinel_server master; /* port 0: no server is named now */
+    uint64_t since_ns;             /* since when the sentinel names this server */
+    /* when the sentinel last named the server; 0: the claim is not valid any more */
+    uint64_t answered_ns;
     struct sentinel_server peers[SENTINELS_MOST];
     size_t n_peers;
     struct sentinel_server replicas[SENTINELS_REPLICAS_MOST];
     size_t n_replicas;
 };
 
-/* The time is `now_ns`: does what it named last still hold? */
+/* CLAIM_FRESH if the last claim is still valid at `now_ns`. */
 enum mastership_age sentinel_word_age(const struct sentinel_word *word, uint64_t now_ns);
 
 /*
- * `why` is copied, without what does not belong on a terminal. Unless it may pass soon, no claim
- * holds any more.
+ * Sets the trouble. `why` is copied, with '?' for bytes that are not printable. Ends the validity
+ * of the claim, unless the trouble may pass soon.
  */
 void sentinel_word_set_trouble(struct sentinel_word *word, enum sentinel_trouble trouble, struct slice why);
 
-/* The answer to SENTINEL MYID. */
+/* Takes the answer to SENTINEL MYID. */
 void sentinel_word_take_id(struct sentinel_word *word, const struct said *said);
 
 /*
- * It names this server; with port 0 none, and `trouble` says why. True: it named another, or none,
- * before.
+ * Takes a claim for this server; port 0: for none, because of `trouble`. True if the named server
+ * has changed.
  */
 bool sentinel_word_take_claim(struct sentinel_word *word, const struct sentinel_server *server,
                               enum sentinel_trouble trouble, struct slice why, uint64_t now_ns);
 
 /*
- * The answers to SENTINEL SENTINELS and REPLICAS. Replicas that the sentinel does not reach are
- * left out.
+ * Take the answers to SENTINEL SENTINELS and REPLICAS. Replicas that the sentinel does not reach
+ * are left out.
  */
 void sentinel_word_take_peers(struct sentinel_word *word, const struct said *said);
 void sentinel_word_take_replicas(struct sentinel_word *word, const struct said *said);

@@ -9,22 +9,25 @@
 #include "run/config/secret.h"
 
 #define LINE_ROOM 1024
-#define PASSWORD_NS (10 * NS_PER_S)           /* how often its file is read */
-#define PASSWORD_LEAST_NS (1 * NS_PER_S)      /* and soon after a refusal */
-#define PASSWORD_SETTLED_NS (200 * NS_PER_MS) /* a file that was changed later than that may still be being written */
-#define DISAGREE_NS (3 * NS_PER_S) /* in a failover they do for a second or two: the word goes round every 2 s */
+#define PASSWORD_NS (10 * NS_PER_S)      /* interval of reading the password file */
+#define PASSWORD_LEAST_NS (1 * NS_PER_S) /* least time between two reads after refused logins */
+/* a file that was changed later may still be written to */
+#define PASSWORD_SETTLED_NS (200 * NS_PER_MS)
+/* in a failover sentinels disagree for a second or two: they exchange their state every 2 s */
+#define DISAGREE_NS (3 * NS_PER_S)
 
 struct slot {
     struct sentinels *sentinels;
     struct sentinel *sentinel;
-    struct sentinel_word word;                        /* as it was at the last refresh */
-    struct address master;                            /* as claimed; the host is the word's, NULL: none */
-    char key[ADDRESS_TEXT];                           /* that address as a text */
-    struct address replicas[SENTINELS_REPLICAS_MOST]; /* the hosts are the word's */
+    struct sentinel_word word; /* copied at the last refresh */
+    /* as claimed; the host is owned by `word`, NULL: none */
+    struct address master;
+    char key[ADDRESS_TEXT];                           /* the address of `master` as text */
+    struct address replicas[SENTINELS_REPLICAS_MOST]; /* the hosts are owned by `word` */
     size_t n_replicas;
     bool is_configured;
-    bool is_twin;               /* it is connected as another, too */
-    enum sentinel_trouble told; /* what people have been told last */
+    bool is_twin;               /* another entry leads to this sentinel, too */
+    enum sentinel_trouble told; /* the trouble that was logged last */
 };
 
 enum timer { NOTIFY, PASSWORD, DISAGREE, TIMERS };
@@ -34,21 +37,21 @@ struct sentinels {
     struct sentinels_settings settings;
     const struct sentinels_ops *ops;
     void *arg;
-    struct slot *slots[SENTINELS_MOST]; /* heap; those that were configured come first */
+    struct slot *slots[SENTINELS_MOST]; /* heap; configured sentinels come first */
     size_t n;
     uv_timer_t timers[TIMERS];
-    unsigned n_timers; /* not closed in full */
+    unsigned n_timers; /* timers that are not closed yet */
     enum mastership_pace pace;
     char *password;         /* heap; NULL: none */
-    uint64_t password_ns;   /* when its file was read last */
-    char password_why[256]; /* why it cannot be, as people were told; "": it can */
+    uint64_t password_ns;   /* when the file was last read */
+    char password_why[256]; /* why the file cannot be read, as logged; "": the file is good */
     bool is_disagreement_told;
     bool is_started;
 };
 
 static void refresh(struct sentinels *sentinels);
 
-/* ---- what people are told ---- */
+/* ---- log lines ---- */
 
 __attribute__((format(printf, 4, 5))) static void tell(const struct sentinels *sentinels, enum log_level level,
                                                        const char *about, const char *format, ...)
@@ -69,7 +72,7 @@ static void print_master(const struct sentinel_word *word, char *out, size_t roo
         address_print(&address, out, room);
 }
 
-/* What follows the sentinel's address. */
+/* Prints the words after the sentinel's address. */
 static void describe(const struct sentinels *sentinels, const struct sentinel_word *word, char *out, size_t room)
 {
     const char *name = sentinels->settings.master_name;
@@ -116,7 +119,7 @@ static void describe(const struct sentinels *sentinels, const struct sentinel_wo
     }
 }
 
-/* Once per change; of one that was learnt and is all right, nothing. */
+/* Logs each change of trouble once. A learnt sentinel without trouble is not logged. */
 static void tell_trouble(struct slot *slot)
 {
     const struct sentinel_word *word = &slot->word;
@@ -138,7 +141,7 @@ static bool is_fresh(const struct slot *slot)
     return !slot->is_twin && sentinel_age(slot->sentinel) == CLAIM_FRESH && slot->master.host != NULL;
 }
 
-/* Two that answer and name different servers; false: all agree. */
+/* Finds two sentinels that answer and name different servers. False: all agree. */
 static bool find_disagreement(const struct sentinels *sentinels, const struct slot **one, const struct slot **other)
 {
     *one = NULL;
@@ -167,7 +170,7 @@ static void on_disagree(uv_timer_t *timer)
          of_other);
 }
 
-/* People hear of it when it lasts. */
+/* Logs a disagreement that lasts. */
 static void note_disagreement(struct sentinels *sentinels)
 {
     const struct slot *one, *other;
@@ -208,7 +211,10 @@ static void use_password(struct sentinels *sentinels, char *password)
     secret_forget(before);
 }
 
-/* False: the file is to be read again soon, when it has been written. */
+/*
+ * Reads the password file. False: the file may be in the middle of a write, and must be read again
+ * soon.
+ */
 static bool look_at_password(struct sentinels *sentinels)
 {
     char *password = NULL;
@@ -253,7 +259,7 @@ static void note_refusal(struct sentinels *sentinels, const struct slot *slot)
         read_password_in(sentinels, least_ns);
 }
 
-/* ---- which there are ---- */
+/* ---- configured and learnt sentinels ---- */
 
 static void on_notify(uv_timer_t *timer)
 {
@@ -297,7 +303,7 @@ static void drop(struct sentinels *sentinels, size_t i)
     free(slot);
 }
 
-/* Is this the sentinel of the slot? */
+/* True if `peer` is the sentinel of this entry. */
 static bool is_peer(const struct slot *slot, const struct sentinel_server *peer)
 {
     const struct sentinel_word *word = &slot->word;
@@ -308,7 +314,7 @@ static bool is_peer(const struct slot *slot, const struct sentinel_server *peer)
     return is_same_id || strcmp(text, sentinel_text(slot->sentinel)) == 0;
 }
 
-/* NULL: none. */
+/* Returns the entry of `peer`; NULL: none. */
 static const struct slot *find_peer(const struct sentinels *sentinels, const struct sentinel_server *peer)
 {
     for (size_t i = 0; i < sentinels->n; i++)
@@ -317,7 +323,7 @@ static const struct slot *find_peer(const struct sentinels *sentinels, const str
     return NULL;
 }
 
-/* "a, b, c" of those from this one on */
+/* Prints "a, b, c": the sentinels from this index on. */
 static void print_from(const struct sentinels *sentinels, size_t from, char *out, size_t room)
 {
     size_t n = 0;
@@ -343,7 +349,7 @@ static void learn(struct sentinels *sentinels)
     tell(sentinels, LOG_INFO, list, "sentinels of %s that others tell of: %s", sentinels->settings.master_name, list);
 }
 
-/* True if some sentinel that was configured tells of this one. */
+/* True if some configured sentinel lists this one. */
 static bool is_told_of(const struct sentinels *sentinels, const struct slot *learnt)
 {
     for (size_t i = 0; i < sentinels->n && sentinels->slots[i]->is_configured; i++) {
@@ -373,7 +379,9 @@ static void forget_learnt(struct sentinels *sentinels)
              sentinels->settings.master_name, list);
 }
 
-/* One sentinel may be there under several addresses: the first of them that answers is asked. */
+/*
+ * Finds entries that lead to one sentinel under several addresses: the first that answers is asked.
+ */
 static void find_twins(struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->n; i++) {
@@ -389,7 +397,7 @@ static void find_twins(struct sentinels *sentinels)
     }
 }
 
-/* Without memory of its own: the host is the server's. */
+/* Returns an address that borrows the host of `server`. */
 static struct address address_of(const struct sentinels *sentinels, const struct sentinel_server *server)
 {
     return (struct address){.host = (char *)(uintptr_t)server->host,
@@ -411,7 +419,7 @@ static void take_word(const struct sentinels *sentinels, struct slot *slot)
         slot->replicas[i] = address_of(sentinels, &word->replicas[i]);
 }
 
-/* Some sentinel has said something, or has stopped to. */
+/* Takes all reports after a sentinel has reported something, or has gone silent. */
 static void refresh(struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->n; i++)
@@ -428,7 +436,7 @@ static void refresh(struct sentinels *sentinels)
     sentinels->ops->on_claims(sentinels->arg);
 }
 
-/* ---- what the owner asks ---- */
+/* ---- the owner's questions ---- */
 
 void sentinels_set_pace(struct sentinels *sentinels, enum mastership_pace pace)
 {
@@ -456,9 +464,7 @@ size_t sentinels_claims(const struct sentinels *sentinels, struct mastership_cla
     return n;
 }
 
-/*
- * What was learnt and never said anything does not count: one that lies could tell of any number.
- */
+/* Learnt sentinels count only once they have answered: a lying sentinel could list any number. */
 size_t sentinels_count(const struct sentinels *sentinels)
 {
     size_t n = 0;
@@ -515,7 +521,7 @@ void sentinels_explain(const struct sentinels *sentinels, char *out, size_t room
     }
 }
 
-/* ---- its life ---- */
+/* ---- the life of the sentinels ---- */
 
 struct sentinels *sentinels_open(struct loop *loop, const struct sentinels_settings *settings,
                                  const struct sentinels_ops *ops, void *arg)

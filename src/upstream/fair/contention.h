@@ -1,9 +1,10 @@
 /*
- * Who else sends to a node, as all workers know it: whether more than one subject has sent to it lately, or more than
- * one client of a subject; how much weight waits for its share, and how far the node is.
+ * Contention for a node, as all workers know it: whether more than one subject, or more than one
+ * client of a subject, has sent recently; the waiting weight; the distance to the node.
  *
- * Any thread; atomics only, and written seldom: what is known already is not said again. While a client sends alone
- * each of its reads costs two comparisons. Counted by references: a node shares it with the node that takes its place.
+ * Any thread. Atomics only, and written seldom: known facts are not written again. While a client
+ * sends alone, each of its reads costs two comparisons. Counted by references: a node shares it
+ * with the node that replaces it.
  */
 #ifndef WEIR_UPSTREAM_CONTENTION_H
 #define WEIR_UPSTREAM_CONTENTION_H
@@ -15,15 +16,15 @@
 #include "base/clock.h"
 
 /*
- * After another has sent, for so long everybody is taken to be not alone: who sends now and then must find the queue
- * short when it comes, not shorten it by coming.
+ * Chosen: how long after another sender's request contention is assumed. A client that sends now
+ * and then must find a short queue, instead of shortening the queue by its arrival.
  */
 #define CONTENTION_NS (1 * NS_PER_S)
 
-/* Whether more than one of a kind has sent lately. */
+/* Whether more than one sender of a kind has sent recently. */
 struct mixture {
-    _Atomic uintptr_t last;    /* who has sent last, as far as is known; only to be compared */
-    _Atomic uint64_t until_ns; /* until when they are taken to be several */
+    _Atomic uintptr_t last;    /* the last known sender; only for comparison */
+    _Atomic uint64_t until_ns; /* until when there are several */
 };
 
 struct contention {
@@ -31,7 +32,10 @@ struct contention {
     struct mixture subjects;
     struct mixture riders;
     _Atomic uint64_t weights; /* of the subjects that wait for their share, on all workers */
-    _Atomic uint64_t trip_ns; /* to the farthest node that shares it, the quickest of the last seconds; 0: not known */
+    /*
+     * round trip to the farthest node that shares it, the shortest of the last seconds; 0: unknown
+     */
+    _Atomic uint64_t trip_ns;
 };
 
 /* With one reference. Out of memory ends the process. */
@@ -44,7 +48,7 @@ static inline bool mixture_is(const struct mixture *mixture, uint64_t now_ns)
     return now_ns < atomic_load_explicit(&mixture->until_ns, memory_order_relaxed);
 }
 
-/* This one sends now. Are they several? */
+/* Note that a sender sends now. Returns true if there are several senders. */
 static inline bool mixture_note(struct mixture *mixture, const void *who, uint64_t now_ns)
 {
     uint64_t until_ns = atomic_load_explicit(&mixture->until_ns, memory_order_relaxed);

@@ -50,14 +50,17 @@ static void free_flow(struct fair_flow *flow)
     free(flow);
 }
 
-/* Has it as much credit now as a new one? Until then it is kept, also without senders. */
+/*
+ * True if the flow has as much credit now as a new flow. A flow with less credit is kept, even
+ * without senders.
+ */
 static bool is_as_new(const struct fair_flow *flow, uint64_t now_ns)
 {
     int64_t lacks_ns = (int64_t)FAIR_QUANTUM_NS - flow->credit_ns;
     return lacks_ns <= 0 || now_ns >= flow->moved_ns + (uint64_t)lacks_ns;
 }
 
-/* NULL: there is none. Those of others that are not needed any more are freed on the way. */
+/* Returns the subject's flow, or NULL. Frees unneeded flows of other subjects on the way. */
 static struct fair_flow *find_flow(struct fair_queue *queue, struct subject *subject, uint64_t now_ns)
 {
     const struct list *bucket = &queue->flows[subject->hash % FAIR_BUCKETS];
@@ -78,7 +81,10 @@ static struct fair_flow *find_flow(struct fair_queue *queue, struct subject *sub
     return NULL;
 }
 
-/* What its last sender had under way is still Redis' work: no silence of the subject's. */
+/*
+ * The last sender has left. Its work in flight, `work_ns`, still occupies Redis, so the flow is not
+ * silent for as long, and regains no credit.
+ */
 static void leave_flow(struct fair_flow *flow, uint64_t work_ns)
 {
     flow->moved_ns += work_ns;
@@ -112,7 +118,7 @@ static bool make_numbers(struct fair_queue *queue)
     return true;
 }
 
-/* From 1. 0: out of memory. */
+/* Returns a number from 1 on. 0: out of memory. */
 static uint32_t find_number(struct fair_queue *queue)
 {
     while (queue->free_number < queue->n_numbers && queue->senders[queue->free_number] != NULL)
@@ -163,7 +169,7 @@ void fair_leave(struct fair_queue *queue, struct sender *sender)
         leave_flow(flow, work_ns);
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 void fair_queue_fini(struct fair_queue *queue)
 {

@@ -2,10 +2,16 @@
 
 #include <assert.h>
 
-/* For each sender: no more is owed for what could not wait, such as a transaction or a huge reply. */
+/*
+ * Chosen: most debt for each sender, caused by work that could not wait, such as a transaction or a
+ * huge reply.
+ */
 #define DEBT_MOST_NS (int64_t)(1 * NS_PER_S)
 
-/* Where the window has grown, to wake a sender for a little of it would cost more than it is worth. */
+/*
+ * The quantum grows with the window: waking a sender for a small part of a large window costs more
+ * than it gains.
+ */
 static int64_t quantum_ns(const struct fair_flow *flow)
 {
     const struct fair_queue *queue = flow->queue;
@@ -20,7 +26,7 @@ static bool are_others_waiting(const struct fair_queue *queue)
     return atomic_load_explicit(&queue->contention->weights, memory_order_relaxed) > 0;
 }
 
-/* This worker's part of `size`, `more` weight joining what waits here. */
+/* Returns this worker's part of `size`, if `more` weight joined its waiting flows. */
 static uint64_t part_of(const struct fair_queue *queue, uint64_t size, uint32_t more)
 {
     uint64_t all = atomic_load_explicit(&queue->contention->weights, memory_order_relaxed) + more;
@@ -33,9 +39,9 @@ static bool is_full(const struct fair_queue *queue, uint32_t more)
     return queue->work_ns + queue->granted_ns >= part_of(queue, queue->limit_ns, more);
 }
 
-/* ---- work under way ---- */
+/* ---- work in flight ---- */
 
-/* No debt is larger: a single mistake about a cost is not paid for long. */
+/* The debt is bounded: one wrong cost does not delay a flow for long. */
 static void charge(struct fair_flow *flow, uint64_t ns)
 {
     if (flow->queue->is_open)
@@ -81,7 +87,7 @@ void fair_forget(struct sender *sender)
     wake_crowding(sender);
 }
 
-/* ---- what waits ---- */
+/* ---- waiting ---- */
 
 static void join(struct fair_flow *flow)
 {
@@ -92,7 +98,7 @@ static void join(struct fair_flow *flow)
         list_push(&queue->low, &flow->in_turn);
         return;
     }
-    /* Where it waits on several workers each has a part of its share. */
+    /* A flow that waits on several workers has a part of its share on each. */
     uint32_t queues = subject_queue(flow->subject);
     flow->counted = flow->weight > queues ? flow->weight / queues : 1;
     queue->weights += flow->counted;
@@ -116,7 +122,7 @@ static void part(struct fair_flow *flow)
 void fair_wait(struct sender *sender)
 {
     assert(sender->granted_ns == 0);
-    set_crowding(sender, false); /* its subject was alone when it began to wait */
+    set_crowding(sender, false); /* its subject was alone when the wait began */
     if (list_is_empty(&sender->in_flow))
         list_push(&sender->flow->waiting, &sender->in_flow);
     join(sender->flow);
@@ -125,7 +131,7 @@ void fair_wait(struct sender *sender)
 void fair_wait_for_own(struct sender *sender)
 {
     assert(sender->requests > 0);
-    fair_stop_waiting(sender); /* its subject was not alone when it began to wait */
+    fair_stop_waiting(sender); /* its subject was not alone when the wait began */
     set_crowding(sender, true);
 }
 
@@ -137,9 +143,9 @@ void fair_stop_waiting(struct sender *sender)
         part(sender->flow);
 }
 
-/* ---- may it send? ---- */
+/* ---- permission to send ---- */
 
-/* A flow that has used up its credit, or owes, gets it back by silence. */
+/* A flow without credit, or in debt, regains credit while it is silent. */
 static void restore_credit(struct fair_flow *flow, uint64_t now_ns)
 {
     int64_t most = quantum_ns(flow) / 2;
@@ -150,7 +156,7 @@ static void restore_credit(struct fair_flow *flow, uint64_t now_ns)
     flow->moved_ns = now_ns;
 }
 
-/* True if no other flow wants to send now, as far as can be told. */
+/* True if, as far as known, no other flow wants to send now. */
 static bool is_only(const struct fair_flow *flow)
 {
     const struct fair_queue *queue = flow->queue;
@@ -159,8 +165,9 @@ static bool is_only(const struct fair_flow *flow)
 }
 
 /*
- * It owes more than a quantum. No other flow waits, but the work of others that is under way lasts for longer than a
- * round trip, so Redis has something to do until a request that is sent later comes.
+ * True if the flow must wait for its debt: the flow owes more than a quantum, and no other flow
+ * waits. The work in flight of other flows lasts longer than a round trip: Redis is busy until a
+ * later request arrives.
  */
 static bool is_paying(const struct fair_flow *flow)
 {
@@ -168,7 +175,7 @@ static bool is_paying(const struct fair_flow *flow)
     return flow->credit_ns + quantum_ns(flow) <= 0 && queue->work_ns - flow->work_ns > window_trip_ns(&queue->window);
 }
 
-/* Others had so much of Redis' time since it paid last: as much of its debt is paid. */
+/* Reduce the debt by the time that Redis has spent on other flows since the last call. */
 static void pay(struct fair_flow *flow)
 {
     uint64_t others_ns = flow->queue->answered_ns - flow->answered_ns;
@@ -192,11 +199,11 @@ int64_t fair_room(struct sender *sender, uint64_t now_ns)
     if (flow->work_ns == 0 && list_is_empty(&flow->waiting))
         restore_credit(flow, now_ns);
     if (flow->credit_ns <= 0 && is_only(flow) && !is_full(queue, flow->weight) && !is_paying(flow))
-        flow->credit_ns += quantum_ns(flow); /* it would be the only one in the round */
+        flow->credit_ns += quantum_ns(flow); /* no other flow would be in the round */
     return flow->credit_ns > 0 ? flow->credit_ns : 0;
 }
 
-/* Two windows, so that one more batch is there when one is answered. */
+/* Two windows: one more batch is in flight when one is answered. */
 static uint64_t alone_ns(const struct sender *sender)
 {
     return 2 * window_size_ns(&sender->flow->queue->window);
@@ -229,7 +236,7 @@ void fair_sent(struct sender *sender, uint32_t n, uint64_t work_ns, uint64_t now
     charge(flow, work_ns - of_grant);
 }
 
-/* To answer that it is queued is hardly work. */
+/* The QUEUED reply costs hardly any work. */
 void fair_queued(struct sender *sender, uint64_t work_ns, uint64_t now_ns)
 {
     fair_sent(sender, 1, work_ns, now_ns);
@@ -248,7 +255,7 @@ void fair_charge(struct sender *sender, uint64_t work_ns)
 {
     struct fair_flow *flow = sender->flow;
     charge(flow, work_ns);
-    /* While Redis is at it the flow is not silent. As with debts, a mistake does not last long. */
+    /* The flow is not silent while Redis works on the bytes. The time is bounded as debts are. */
     if (flow->moved_ns < flow->queue->window.heard_ns + DEBT_MOST_NS)
         flow->moved_ns += work_ns < (uint64_t)DEBT_MOST_NS ? work_ns : (uint64_t)DEBT_MOST_NS;
 }
@@ -268,7 +275,7 @@ void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t
     struct fair_flow *flow = sender->flow;
     struct fair_queue *queue = flow->queue;
     uint32_t counted = n < sender->requests ? n : sender->requests;
-    sender->moved_ns = now_ns; /* also of what was not counted on any more: it was no silence */
+    sender->moved_ns = now_ns; /* also for requests that no longer count: the flow was not silent */
     flow->moved_ns = flow->moved_ns > now_ns ? flow->moved_ns : now_ns;
     if (counted == 0)
         return;
@@ -291,13 +298,13 @@ void fair_tick(struct fair_queue *queue, uint64_t now_ns)
             continue;
         if (sender->work_ns > 0 && now_ns - sender->moved_ns > patience_ns)
             fair_forget(sender);
-        wake_crowding(sender); /* it looks whether it still must wait */
+        wake_crowding(sender); /* the sender checks whether it must still wait */
     }
 }
 
-/* ---- what goes next ---- */
+/* ---- the next sender ---- */
 
-/* The rounds until a flow has credit are taken in one step. */
+/* Do all rounds until a flow has credit in one step. */
 static void skip_rounds(struct fair_queue *queue)
 {
     int64_t least = INT64_MAX;
@@ -312,7 +319,7 @@ static void skip_rounds(struct fair_queue *queue)
     }
 }
 
-/* It has come to the head of the round. False: it is still paying. */
+/* Begin the visit of the flow at the head of the round. False: the flow is still in debt. */
 static bool begin_visit(struct fair_flow *flow)
 {
     struct fair_queue *queue = flow->queue;
@@ -333,8 +340,8 @@ static bool begin_visit(struct fair_flow *flow)
 }
 
 /*
- * Of the round, which is not empty: it has credit. While senders that have been granted something may come back for
- * more no other round begins: NULL.
+ * Returns the next flow with credit from the round, which is not empty. NULL: a new round would
+ * begin, but woken senders may come back for more.
  */
 static struct fair_flow *next_in_round(struct fair_queue *queue)
 {
@@ -362,7 +369,7 @@ static struct fair_flow *next_in_round(struct fair_queue *queue)
     }
 }
 
-/* NULL: none may go now. */
+/* NULL: no flow may go now. */
 static struct fair_flow *next(struct fair_queue *queue)
 {
     if (!list_is_empty(&queue->round))
@@ -375,7 +382,7 @@ static struct fair_flow *next(struct fair_queue *queue)
     return flow;
 }
 
-/* Its first sender may send; one that has had little to send so far no more than one request. */
+/* Let the flow's first sender send. A sender that had little to send so far gets one request. */
 static void grant(struct fair_flow *flow)
 {
     struct fair_queue *queue = flow->queue;
@@ -414,7 +421,10 @@ void fair_turn(struct fair_queue *queue, bool is_open)
     uint64_t window_ns = window_size_ns(&queue->window);
     queue->is_open = is_open;
     queue->window.trip_ns = atomic_load_explicit(&queue->contention->trip_ns, memory_order_relaxed);
-    /* In two parts, which Redis answers apart: it is given more while it still works. */
+    /*
+     * Half a window first: Redis answers the halves apart, and the next batch arrives while it
+     * still works.
+     */
     queue->limit_ns = queue->work_ns + queue->granted_ns == 0 ? window_ns / 2 : window_ns;
     if (!fair_is_shared(queue))
         return;

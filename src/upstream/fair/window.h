@@ -1,22 +1,25 @@
 /*
- * The in-flight window: how much work, ns, weir keeps under way at Redis. The window is the round trip plus the slack.
- * The slack is the queue in front of Redis.
+ * The in-flight window: how much work, ns, weir keeps under way at Redis. The window is the round
+ * trip plus the slack. The slack is the queue in front of Redis.
  *
- * One signal sets the slack: the part of the time in which Redis is idle while requests wait in weir. If requests wait
- * between two batches of answers, the idle time is the larger of:
+ * One signal sets the slack: the part of the time in which Redis is idle while requests wait in
+ * weir. If requests wait between two batches of answers, the idle time is the larger of:
  *
  *     when the first request of the later batch was sent + round trip - when the earlier batch came
- *     if the later batch leaves nothing under way: the time between them - 9/8 of the work of the later batch
+ *     if the later batch leaves nothing under way: time between them - 9/8 of its work
  *
- * Every WINDOW_PERIOD_NS and a round trip the slack changes. It grows by a half if Redis was idle for more than
- * 1 / WINDOW_DRY_MANY of that period, and shrinks by 1 / WINDOW_SHRINK below 1 / WINDOW_DRY_FEW. The measure is the
- * whole period, also where requests wait for a small part of it: a few pauses of a processor are no reason to grow.
- * The slack is short where Redis and weir have a processor each. Where either waits for a processor, the slack is as
- * long as these pauses. Linux' dynamic queue limits set the queues of network cards by the same rule.
+ * The slack changes every WINDOW_PERIOD_NS plus a round trip. The slack grows by a half if Redis
+ * was idle for more than 1 / WINDOW_DRY_MANY of that period, and shrinks by 1 / WINDOW_SHRINK below
+ * 1 / WINDOW_DRY_FEW. The period counts whole, also if requests waited for a small part of it only:
+ * a few pauses of a processor are no reason to grow. Linux' dynamic queue limits set the queues of
+ * network cards by such a rule.
  *
- * Work is what the cost table says. Until Redis has been asked, the table may say ten times what a command takes, and
- * a window of that work is a tenth of a window of time. So work is divided by its speed: work answered / time waited
- * in the latest period, 1 to WINDOW_SPEED_MOST (1 where requests waited for less than half of it). When the table learns the cost, the window follows within a period.
+ * Work is what the cost table tells. Before Redis is asked, the table may tell ten times the time
+ * that a command takes, and a window of such work is a tenth of the time. So the window is
+ * multiplied by the speed: work answered / time waited in the latest period, 1 to
+ * WINDOW_SPEED_MOST. If requests waited for less than half of the period the speed is 1. When the
+ * table learns the cost, the window follows within a period.
+ *
  * Time is an argument; one thread.
  */
 #ifndef WEIR_UPSTREAM_WINDOW_H
@@ -29,27 +32,28 @@
 
 #define WINDOW_SLACK_NS (150 * NS_PER_US) /* the least */
 #define WINDOW_SLACK_MOST_NS (20 * NS_PER_MS)
-#define WINDOW_TRIP_NS (50 * NS_PER_US) /* taken for the round trip until it is known */
+#define WINDOW_TRIP_NS (50 * NS_PER_US) /* the round trip until one is measured */
 #define WINDOW_PERIOD_NS (50 * NS_PER_MS)
 #define WINDOW_DRY_MANY 25
 #define WINDOW_DRY_FEW 50
 #define WINDOW_SHRINK 8
-#define WINDOW_WORK_MORE 8                        /* one part in so many of the work may not have been known of */
-#define WINDOW_SPEED_ONE 64                       /* work is done at the speed that the cost table says */
-#define WINDOW_SPEED_MOST (16 * WINDOW_SPEED_ONE) /* PING: 2 us by its flags, 0.15 us as Redis tells */
+#define WINDOW_WORK_MORE 8  /* the table may tell less by one part of so many */
+#define WINDOW_SPEED_ONE 64 /* speed while the cost table is right */
+/* PING: 2 us before Redis is asked, 0.15 us after. */
+#define WINDOW_SPEED_MOST (16 * WINDOW_SPEED_ONE)
 
 struct send_window {
-    uint64_t trip_ns; /* the least round trip of late; 0: not known */
+    uint64_t trip_ns; /* the least recent round trip; 0: not known */
     uint64_t more_ns; /* slack beyond WINDOW_SLACK_NS */
-    uint32_t faster;  /* work answered in the time that requests waited, in 1 / WINDOW_SPEED_ONE, beyond one */
+    uint32_t faster;  /* speed beyond one, in 1 / WINDOW_SPEED_ONE */
     /* Of the newest batch of answers: */
-    uint64_t heard_ns; /* when it came */
+    uint64_t heard_ns; /* when the newest batch came */
     uint64_t gap_ns;   /* since the batch before; 0: nothing waited then */
-    uint64_t late_ns;  /* of that, until its first request was there */
+    uint64_t late_ns;  /* part of the gap until the first request of the batch arrived */
     uint64_t work_ns;  /* its work */
     bool waits;        /* requests waited in weir when it came */
     bool is_dry;       /* it left nothing under way */
-    /* Of the period that runs, without that batch: */
+    /* Of the current period, without the newest batch: */
     uint64_t began_ns;
     uint64_t waited_ns; /* how long requests waited */
     uint64_t done_ns;   /* work answered in that time */
@@ -68,8 +72,8 @@ static inline uint64_t window_size_ns(const struct send_window *window)
 }
 
 /*
- * So much work was answered, of which the first request was sent at that time (0: that is not known). `waits`:
- * requests wait in weir; `is_dry`: nothing is under way any more.
+ * Notes work that was answered. sent_ns: when its first request was sent; 0: not known. waits:
+ * requests wait in weir. is_dry: nothing is under way any more.
  */
 void window_answered(struct send_window *window, uint64_t sent_ns, uint64_t work_ns, bool waits, bool is_dry,
                      uint64_t now_ns);

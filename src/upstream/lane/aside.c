@@ -4,7 +4,10 @@
 
 #include "upstream/lane/calls.h"
 
-/* The words of (un)subscribe confirmations; which of the lane's counts the kind belongs to. */
+/*
+ * The words of subscribe and unsubscribe confirmations, and the count of the lane that each
+ * updates.
+ */
 static const struct confirmation {
     struct slice word;
     size_t count;
@@ -46,7 +49,7 @@ static bool is_message_word(struct slice word)
     return slice_eq(word, SLICE("message")) || slice_eq(word, SLICE("pmessage")) || slice_eq(word, SLICE("smessage"));
 }
 
-/* In RESP3 what is unasked is a push, and an array a reply, whatever is in it. */
+/* In RESP3 every unsolicited frame is a push, and every array is a reply. */
 static bool has_arrays_aside(const struct lane *lane)
 {
     return lane_is_subscribed(lane) && lane->key.protocol != 3;
@@ -73,7 +76,9 @@ bool aside_may_be_message(const struct lane *lane, struct slice head)
     return head.at[0] == '*' && has_arrays_aside(lane) && !(head.len > 1 && head.at[1] == '2');
 }
 
-/* The word that a push begins with, as far as it is here: of ">3\r\n$7\r\nmessage\r\n" the third line. */
+/*
+ * The first word of a push, as far as it has arrived: of ">3\r\n$7\r\nmessage\r\n" the third line.
+ */
 static struct slice first_word(struct slice bytes)
 {
     const char *end = bytes.at + bytes.len;

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #define FIRST_TAGS 8
-#define FIRST_CALLS 16 /* a private lane seldom needs more; a busy shared one grows once or twice */
+/* chosen: a private lane seldom needs more; a busy shared one grows once or twice */
+#define FIRST_CALLS 16
 
 void calls_shed(struct calls *calls)
 {
@@ -44,8 +45,6 @@ struct call *calls_push(struct calls *calls)
     return call;
 }
 
-/* ---- tags ---- */
-
 void tags_shed(struct tags *tags)
 {
     pool_note_less(tags->pool, tags->capacity * sizeof *tags->ring);
@@ -75,8 +74,6 @@ bool tags_grow(struct tags *tags)
     return true;
 }
 
-/* ---- how many are in flight ---- */
-
 static void count(struct lane_counts *counts, const struct call *call, uint64_t n)
 {
     count_add(&counts->in_flight, n);
@@ -96,7 +93,7 @@ void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64
     }
 }
 
-/* What was answered before it was seen to be sent has not been counted. */
+/* A call answered before it was marked as sent has not been counted. */
 void inflight_end(struct lane_counts *counts, const struct call *call, uint32_t n)
 {
     if (call->sent_ns != 0)

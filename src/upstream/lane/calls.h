@@ -1,11 +1,11 @@
 /*
- * The calls in flight on one lane, oldest first: which rider sent each, what is done with its
- * reply, and how many they are.
+ * The calls in flight on one lane, oldest first: the lane user of each, what is done with its
+ * reply, and how many there are.
  *
- * Calls are a ring of runs: neighbouring calls that are equal and of the same rider are one entry
- * with a count. An entry keeps its position for as long as it is in the queue, so a rider may
- * remember where its last one is. A client may pipeline much behind a command that blocks: the
- * ring's memory counts as the worker's, and is freed when the last call has been answered.
+ * Calls are a ring of runs: neighbouring equal calls of one lane user are one entry with a count.
+ * An entry keeps its position while it is in the queue, so a lane user may remember the position of
+ * its newest call. A client may pipeline much behind a command that blocks. The ring's memory
+ * counts as the worker's, and is freed when the last call has been answered.
  */
 #ifndef WEIR_UPSTREAM_CALLS_H
 #define WEIR_UPSTREAM_CALLS_H
@@ -22,38 +22,46 @@
 struct rider;
 
 enum {
-    CALL_LOOK = 1 << 0,              /* the rider wants to see how it was answered */
-    CALL_MUTE_ERROR = 1 << 1,        /* an error that answers it is thrown away ... */
+    CALL_LOOK = 1 << 0,              /* the lane user gets the reply's glimpse: on_answer */
+    CALL_MUTE_ERROR = 1 << 1,        /* an error reply is thrown away ... */
     CALL_MUTE_UNLESS_ERROR = 1 << 2, /* ... and any other reply */
     CALL_MUTE = CALL_MUTE_ERROR | CALL_MUTE_UNLESS_ERROR,
-    CALL_ENDS_RUN =
-        1 << 3, /* what the rider hears next is not this lane's: nothing joins it, and it hears of its end */
-    CALL_MAY_WAIT = 1 << 4, /* Redis may hold the reply back for as long as it likes */
-    CALL_ADMITS = 1 << 5,   /* it may set or remove the password of connections that do not log in: ends the epoch */
-    CALL_NONCE = 1 << 6,    /* the question of lane_vouch: any answer but the nonce ends the lane */
-    CALL_VOUCHES = 1 << 7,  /* the question of lane_ask: any answer will do */
+    /*
+     * what the lane user gets next is not from this lane: no call joins this one, and on_run_end
+     * follows
+     */
+    CALL_ENDS_RUN = 1 << 3,
+    CALL_MAY_WAIT = 1 << 4, /* Redis may delay the reply for as long as it likes */
+    /* may set or remove the password of `default`: ends the node's auth generation */
+    CALL_ADMITS = 1 << 5,
+    CALL_NONCE = 1 << 6,   /* the nonce of lane_vouch: any other answer closes the lane */
+    CALL_VOUCHES = 1 << 7, /* the probe of lane_ask: any answer will do */
 };
 
 struct call {
-    struct rider *rider; /* that hears the reply; NULL: it has gone, and the reply is dropped */
-    uint32_t n;          /* replies (with FLOW_SUBSCRIBE: frames) still to come */
-    uint8_t flow;        /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
-    uint8_t effect;      /* enum effect, for CALL_LOOK; it means the same on every lane */
+    /* gets the reply; NULL: the lane user has left, and the reply is dropped */
+    struct rider *rider;
+    uint32_t n;     /* replies (with FLOW_SUBSCRIBE: frames) still to arrive */
+    uint8_t flow;   /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
+    uint8_t effect; /* enum effect, for CALL_LOOK */
     uint8_t flags;
-    uint8_t counted; /* of the rider's meaning; not 0: on_counted tells of the call's end */
+    /* meaning set by the lane user; not 0: on_counted reports the end of the call */
+    uint8_t counted;
     union {
         uint32_t argument; /* CALL_LOOK: of the effect: a database, on (1) or off (0) ... */
-        uint32_t share_us; /* else: how long it waited for its share, from commons.share_us */
+        /* else: how long the call waited for its fair share, from commons.share_us */
+        uint32_t share_us;
     };
-    uint32_t waited_us;  /* how long a limit made it wait, from rider.waited_us */
-    uint64_t arrived_ns; /* when it came to weir, from rider.arrived_ns; 0: it is not timed */
-    uint64_t sent_ns;    /* when it was written to the connection; 0: not yet */
+    uint32_t waited_us; /* how long a limit delayed the call, from rider.waited_us */
+    /* when the call arrived at weir, from rider.arrived_ns; 0: it is not timed */
+    uint64_t arrived_ns;
+    uint64_t sent_ns; /* when the call was written to the connection; 0: not yet */
 };
 
 struct calls {
-    struct pool *pool; /* where the memory is counted; set before the first call */
+    struct pool *pool; /* counts the memory; set before the first call */
     struct call *ring; /* heap */
-    uint32_t capacity; /* entries in it, a power of two; 0: no ring */
+    uint32_t capacity; /* entries in the ring, a power of two; 0: no ring */
     uint32_t head;     /* position of the oldest; positions only grow, and wrap */
     uint32_t tail;     /* position behind the newest */
 };
@@ -80,28 +88,28 @@ static inline struct call *calls_newest(const struct calls *calls)
     return calls_at(calls, calls->tail - 1);
 }
 
-/* Is it answered by one frame that nobody looks into? */
+/* True if the call is answered by one frame that needs no inspection. */
 static inline bool call_is_plain(const struct call *call)
 {
     return call->flow == FLOW_ONE && ((call->flags & ~CALL_ENDS_RUN) | call->counted) == 0;
 }
 
-/* And may an equal call of the same rider's become one with it? */
+/* True if an equal call of the same lane user may join this one. */
 static inline bool call_may_grow(const struct call *call)
 {
     return call->flow == FLOW_ONE && (call->flags | call->counted) == 0;
 }
 
-/* How many requests it stands for, as far as they have not been answered. */
+/* Number of unanswered requests that the call stands for. */
 static inline uint32_t call_requests(const struct call *call)
 {
     return call->flow == FLOW_ONE ? call->n : 1;
 }
 
-/* Give the memory back; only of an empty queue. */
+/* Free the memory; only of an empty queue. */
 void calls_shed(struct calls *calls);
 
-/* The oldest is not there any more, nor, if it was the last, where it was. */
+/* Remove the oldest. If the queue is empty then, its ring may be freed. */
 static inline void calls_pop(struct calls *calls)
 {
     calls->head++;
@@ -122,14 +130,14 @@ __attribute__((warn_unused_result)) struct call *calls_push(struct calls *calls)
 #define TAGS_KEEP 4096 /* entries: an empty queue keeps memory for no more */
 
 /*
- * A number for each request in flight on one lane, oldest first. Its meaning is the sender's
+ * A number for each request in flight on one lane, oldest first. The sender defines its meaning
  * (front/client/timing.h: which command it was, and what it waited for). Requests of one run may
- * differ in it, hence a queue of its own.
+ * have different tags, hence a queue of their own.
  */
 struct tags {
-    struct pool *pool; /* where the memory is counted; set before the first tag */
+    struct pool *pool; /* counts the memory; set before the first tag */
     uint64_t *ring;    /* heap */
-    uint32_t capacity; /* entries in it, a power of two; 0: no ring */
+    uint32_t capacity; /* entries in the ring, a power of two; 0: no ring */
     uint32_t head;     /* position of the oldest; positions only grow, and wrap */
     uint32_t tail;     /* position behind the newest */
 };
@@ -139,7 +147,7 @@ void tags_fini(struct tags *tags);
 /* Make room for one more. False: out of memory. */
 __attribute__((warn_unused_result)) bool tags_grow(struct tags *tags);
 
-/* The same tag n times. False: out of memory, and there is none of them. */
+/* Add the tag n times. False: out of memory, and none is added. */
 __attribute__((warn_unused_result)) static inline bool tags_push(struct tags *tags, uint64_t tag, uint32_t n)
 {
     while (tags->capacity - (tags->tail - tags->head) < n)
@@ -150,16 +158,16 @@ __attribute__((warn_unused_result)) static inline bool tags_push(struct tags *ta
     return true;
 }
 
-/* Number i, the oldest being 0; there must be more than i. */
+/* The tag at index i, the oldest being 0; there must be more than i. */
 static inline uint64_t tags_at(const struct tags *tags, uint32_t i)
 {
     return tags->ring[(tags->head + i) & (tags->capacity - 1)];
 }
 
-/* Give the memory back; only of an empty queue. */
+/* Free the memory; only of an empty queue. */
 void tags_shed(struct tags *tags);
 
-/* Take out the oldest n. */
+/* Remove the oldest n. */
 static inline void tags_drop(struct tags *tags, uint32_t n)
 {
     tags->head += n;
@@ -172,15 +180,15 @@ static inline void tags_drop_newest(struct tags *tags, uint32_t n)
     tags->tail -= n;
 }
 
-/* ---- how many are in flight, of all lanes of a worker to one node ---- */
+/* ---- requests in flight, of all lanes of a worker to one node ---- */
 
 /* All calls that have not been sent are sent at now_ns. */
 void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64_t now_ns);
 
-/* `n` requests of the call have been answered, or will not be. */
+/* n requests of the call have been answered, or will not be. */
 void inflight_end(struct lane_counts *counts, const struct call *call, uint32_t n);
 
-/* Nor will any of these be: their lane is closed. */
+/* The lane of these calls is closed: none will be answered. */
 void inflight_end_all(struct lane_counts *counts, const struct calls *calls);
 
 /* A lane had subscriptions or not, and has some now or not. */

@@ -26,8 +26,6 @@ void outbox_gather(struct outbox *outbox, struct link *link, const char *data, s
     *outbox = (struct outbox){link, data, n};
 }
 
-/* ---- what lanes have in common ---- */
-
 void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream, bool is_private)
 {
     *commons = (struct commons){.loop = loop, .upstream = upstream, .is_private = is_private};
@@ -68,7 +66,7 @@ static void unwant(struct commons *commons, uint32_t most)
 bool commons_wake_hoping(struct commons *commons)
 {
     if (list_is_empty(&commons->hoping)) {
-        unwant(commons, commons->n_wanted); /* riders that have gone have counted, too */
+        unwant(commons, commons->n_wanted); /* lane users that have left were counted, too */
         return false;
     }
     struct rider *rider = container_of(commons->hoping.next, struct rider, waiting);

@@ -1,6 +1,7 @@
 /*
- * What the lanes of one worker have in common, whichever node they lead to: weir's own login, the output that waits,
- * the memory for replies that are taken in, and who waits until there may be more connections.
+ * The worker lanes: what the lanes of one worker share, whichever node they lead to. Shared are
+ * weir's own login, the outbox, the memory for buffered replies, and the list of lane users that
+ * wait for room for a connection.
  *
  * The worker's thread only.
  */
@@ -20,63 +21,70 @@
 struct rider;
 
 /*
- * Requests on their way to a lane that are not copied before they must be: those that lie next to one another where
- * they were read become one piece, and are copied once. Zeroed: empty.
+ * Requests for one lane that are copied as late as possible. Requests that are adjacent in the read
+ * buffer become one piece, and are copied once. Zeroed: empty.
  *
- * A worker has one such piece, whichever node and lane it is for. outbox_gather adds to it; whatever else is sent, on
- * whatever lane, goes behind it by outbox_send, and nothing else writes to a lane's link: so nothing passes it by. The
- * memory stays the sender's, which calls outbox_flush before it uses the memory for something else.
+ * A worker has one piece, for whichever node and lane. outbox_gather adds to it. Everything else is
+ * sent by outbox_send, behind the piece, and nothing else writes to a lane's link: the order is
+ * kept. The memory stays the sender's. The sender calls outbox_flush before it reuses the memory.
  */
 struct outbox {
-    struct link *link; /* where it goes; NULL: nothing waits */
+    struct link *link; /* destination; NULL: empty */
     const char *at;    /* the sender's memory */
     size_t len;        /* bytes */
 };
 
-/* What was gathered goes to its link, which copies it; if that has been closed meanwhile, it is dropped. */
+/*
+ * Write the piece to its link, which copies it. If the link has been closed, the piece is dropped.
+ */
 void outbox_flush(struct outbox *outbox);
 
-/* Sends these bytes, copied, behind all that was gathered. */
+/* Send these bytes, copied, behind the piece. */
 void outbox_send(struct outbox *outbox, struct link *link, const char *data, size_t n);
 
-/* Sends these bytes some time before outbox_flush returns; n > 0. */
+/* Send these bytes at the latest when outbox_flush returns; n > 0. */
 void outbox_gather(struct outbox *outbox, struct link *link, const char *data, size_t n);
 
 struct commons {
     struct loop *loop;
     struct upstream *upstream;
-    bool is_private; /* each client has a lane of its own: no shared lane is kept open */
+    bool is_private; /* each client has a private lane: no shared lane is kept open */
     struct outbox outbox;
     struct own_login own; /* weir's own login */
-    struct list hoping;   /* riders, by rider.waiting: woken when a lane is given back, or in a moment */
-    uint32_t n_wanted;    /* how many riders count in the upstream's room.wanted for this worker */
-    uint32_t n_broken;    /* lanes that were ready, and that Redis, or whatever is between, has ended: ever */
-    uint32_t absorbed;    /* bytes of replies that were taken in and whose readers have not caught up, see stall.h */
-    uint32_t share_us;    /* wait for its share of the client that sends; 0: none */
+    /* lane users, by rider.waiting: woken when a lane is given back, or at the next tick */
+    struct list hoping;
+    uint32_t n_wanted; /* lane users of this worker that count in the upstream's room.wanted */
+    uint32_t n_broken; /* ready lanes closed by Redis or the network, in total */
+    /* bytes of replies buffered for readers that have not caught up, see stall.h */
+    uint32_t absorbed;
+    uint32_t share_us; /* how long the sending client waited for its fair share; 0: not at all */
 };
 
 void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream, bool is_private);
 void commons_fini(struct commons *commons);
 
 /*
- * weir's own login with the password that its lanes are opened with now; NULL: it does not log in. Lanes that are open
- * stay when that password changes.
+ * weir's own login with the password that new lanes use now; NULL: weir does not log in. Open lanes
+ * stay when the password changes.
  */
 struct login *commons_login(struct commons *commons);
 
-/* The login of clients that do not log in, with whichever password; NULL: none. */
+/* The login of clients that do not log in themselves, with any password; NULL: none. */
 static inline struct login *commons_lent(const struct commons *commons)
 {
     return commons->upstream->lends_login ? commons->own.newest : NULL;
 }
 
-/* The rider waits until it is woken, or is taken from the list; it counts in the upstream's room if that is full. */
+/*
+ * The lane user waits for room until woken, or taken from the list. If the upstream's room is full,
+ * the lane user counts in room.wanted.
+ */
 void commons_hope(struct commons *commons, struct rider *rider);
 
-/* The same, but it hopes for nothing: it only wants to look again. */
+/* As commons_hope, but without counting: the lane user only wants to look again. */
 void commons_wake_soon(struct commons *commons, struct rider *rider);
 
-/* Whoever has hoped for longest is woken. False: nobody does. */
+/* Wakes the lane user that has waited longest. False: none waits. */
 bool commons_wake_hoping(struct commons *commons);
 
 #endif

@@ -23,34 +23,40 @@ static void wake_if_idle(struct rider *rider)
     rider_resume(rider, RIDER_REPLIES);
 }
 
-/* What comes next may wait in Redis, and the client has closed its side. */
+/* The oldest call may wait in Redis, and the client has closed its side. */
 static void wake_if_gone(const struct lane *lane, struct rider *rider)
 {
     if (rider->is_gone && lane_waits(lane))
         link_wake(rider_link(rider));
 }
 
-/* What comes next may wait in Redis: what stands behind it is not at work. */
+/* The oldest call may wait in Redis: Redis does not work on the calls behind it. */
 static void forget_if_waits(const struct lane *lane, const struct rider *rider)
 {
     if (rider->sender != 0 && lane_waits(lane))
         lane_discount(lane, calls_oldest(&lane->calls)->rider);
 }
 
-/* May a push come at all? */
+/* True if pushes are possible at all. */
 static bool may_push(const struct lane *lane)
 {
     return lane->key.protocol == 3;
 }
 
-/* Has anybody on this lane asked for pushes, or another connection for him? */
+/*
+ * True if the owner has asked for pushes, or another connection may redirect invalidations to this
+ * one.
+ */
 static bool wants_push(const struct lane *lane)
 {
     return lane->owner != NULL && (lane->beside != BESIDE_NOTHING || lane->is_spent || lane_is_untrusted(lane) ||
                                    (lane->is_listed && owned_is_pointed_at(lane_node(lane)->owned, lane->id)));
 }
 
-/* The reply that ends a run of its rider's has been passed on: what Redis has pushed behind it belongs to it. */
+/*
+ * The reply that ends a run of the lane user has been passed on. Pushes that follow at once belong
+ * to the run.
+ */
 static void end_run(struct lane *lane, struct rider *rider)
 {
     if (lane_is_monitoring(lane) || (may_push(lane) && wants_push(lane)))
@@ -78,7 +84,7 @@ static void finish_oldest(struct lane *lane)
     forget_if_waits(lane, done.rider);
 }
 
-/* `n` requests of the oldest call are not under way any more. */
+/* `n` requests of the oldest call are no longer in flight. */
 static inline void note_ended(struct lane *lane, const struct call *call, uint32_t n)
 {
     inflight_end(&lane->base->counts, call, n);
@@ -87,7 +93,7 @@ static inline void note_ended(struct lane *lane, const struct call *call, uint32
                       link_loop(&lane->link)->now_ns);
 }
 
-/* `n` requests of the oldest call. */
+/* `n` requests of the oldest call have been answered. */
 static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
 {
     bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
@@ -97,7 +103,10 @@ static void note_answered(struct lane *lane, const struct call *call, uint32_t n
     tags_drop(&lane->tags, n);
 }
 
-/* `n` errors have answered requests of the oldest call: a client's, or else weir's own, which is not timed. */
+/*
+ * `n` errors have answered requests of the oldest call. Requests of weir's own, which are not
+ * timed, do not count.
+ */
 static inline void count_errors(struct lane *lane, const struct call *call, uint32_t n)
 {
     if (n > 0 && call->arrived_ns != 0)
@@ -105,8 +114,8 @@ static inline void count_errors(struct lane *lane, const struct call *call, uint
 }
 
 /*
- * True if these bytes of replies may say that the server takes no writes. A script can forge that, and a value contain
- * it: so it is a reason to ask, and nothing else.
+ * True if these bytes may say that the server is a replica. A script can forge that text, and a
+ * value can contain it: it is only a reason to probe the node's role.
  */
 static bool may_be_replica(struct slice bytes)
 {
@@ -139,7 +148,10 @@ static inline void note_progress(struct lane *lane, enum scan_result result, siz
     lane->frame_bytes += used;
 }
 
-/* True if the frame that begins with these bytes may say that the oldest call was not run, and its rider wants it back. */
+/*
+ * True if the frame that begins with these bytes may say that Redis did not run the oldest call.
+ * Only if the call's lane user can take the call back.
+ */
 static bool may_be_refusal(const struct lane *lane, struct slice bytes)
 {
     if (bytes.at[0] != '-' || calls_is_empty(&lane->calls))
@@ -150,15 +162,18 @@ static bool may_be_refusal(const struct lane *lane, struct slice bytes)
 }
 
 /*
- * True if the next frame is not one of the plain ones that go as one piece: a push, whose it is is looked at apart;
- * or what may bring the call back.
+ * True if the next frame cannot be passed on together with plain replies: a push, or an error that
+ * may return the call to its lane user.
  */
 static inline bool is_apart(const struct lane *lane, const char *p, const char *end)
 {
     return *p == '>' || (*p == '-' && lane->keeps && may_be_refusal(lane, slice_of(p, (size_t)(end - p))));
 }
 
-/* As reply_scan_plain; where calls are kept, a reply behind the first that may bring one back is not taken. */
+/*
+ * As reply_scan_plain. On a lane that keeps calls, the scan stops before an error that may return a
+ * call.
+ */
 static uint32_t scan_plain(struct lane *lane, const char *p, const char *end, uint32_t most, size_t *used)
 {
     if (!lane->keeps)
@@ -176,7 +191,8 @@ static uint32_t scan_plain(struct lane *lane, const char *p, const char *end, ui
 }
 
 /*
- * As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone.
+ * Take all plain replies of the oldest call that have arrived, as one piece. Returns the end of the
+ * piece; NULL: the lane is closed.
  */
 static const char *take_plain(struct lane *lane, const char *p, const char *end)
 {
@@ -223,15 +239,15 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
 }
 
 /*
- * Bytes for the rider of the oldest call, or the owner, are thrown away: heard or not, Redis has
- * sent them for it.
+ * n bytes for the lane user of the oldest call, or for the owner, are thrown away. The lane user is
+ * still charged for the bytes.
  */
 static void note_unheard(struct lane *lane, size_t n)
 {
     struct call *call = oldest(lane);
     struct rider *rider = lane->owner != NULL ? lane->owner : call != NULL ? call->rider : NULL;
     if (rider == NULL || rider->ops->on_unheard == NULL || (call != NULL && call->arrived_ns == 0))
-        return; /* weir has asked that itself */
+        return; /* a call of weir's own */
     rider->counted = call != NULL ? call->counted : 0;
     rider->ops->on_unheard(rider, n);
     rider->counted = 0;
@@ -249,7 +265,10 @@ static void note_reply(struct lane *lane, const struct call *call)
         lane_end_subscriptions(lane);
 }
 
-/* The lane's own question. False: its answer is another, so nothing that came before it can be believed. */
+/*
+ * The nonce's reply has arrived. False: another reply is in its place, the earlier replies are
+ * untrusted, and the lane is closed.
+ */
 static bool check_nonce(struct lane *lane)
 {
     lane_end_question(lane);
@@ -259,25 +278,26 @@ static bool check_nonce(struct lane *lane)
     return false;
 }
 
-/* Is it weir's HELLO, which is read as the greeting's is? NULL: there is no call. */
+/* True for weir's HELLO, which asks for the connection's id. NULL: there is no call. */
 static bool tells_id(const struct call *call)
 {
     return call != NULL && call->effect == EFFECT_ID;
 }
 
 /*
- * True if a server that has become a replica has ended a command that waited: it closes the connection behind its
- * answer (Redis' disconnectOrRedirectAllBlockedClients), and so the client's ends, though its lane would be given back.
+ * True if a server that became a replica has ended a blocked command. Redis closes the client's
+ * connection behind that error (disconnectOrRedirectAllBlockedClients). weir does so too, although
+ * the lane could be kept.
  */
 static bool is_ended_by_role(const struct lane *lane, const struct call *call)
 {
-    bool is_sent_again =
-        lane->base->commons->upstream->is_cluster; /* to the slot's new master: front/cluster/carry.h */
+    /* to the slot's new master: front/cluster/carry.h */
+    bool is_sent_again = lane->base->commons->upstream->is_cluster;
     return !is_sent_again && lane->role == LANE_PRIVATE && (call->flags & CALL_MAY_WAIT) != 0 &&
            glimpse_starts(&lane->glimpse, SLICE("-UNBLOCKED force unblock"));
 }
 
-/* The oldest call has been answered. False: the lane is gone. */
+/* The oldest call has been answered. False: the lane is closed. */
 static bool end_call(struct lane *lane, const struct call *call)
 {
     note_answered(lane, call, 1);
@@ -286,7 +306,8 @@ static bool end_call(struct lane *lane, const struct call *call)
     if ((call->flags & CALL_VOUCHES) != 0)
         lane->base->ops->on_vouched(lane);
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
-        node_end_epoch(lane_node(lane)); /* before anybody hears of it, and though its rider may have gone */
+        /* before any client sees the reply, and even if the lane user has left */
+        node_end_epoch(lane_node(lane));
     if (tells_id(call))
         lane->id = greeting_id(bytes_slice(&lane->held));
     if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
@@ -309,8 +330,8 @@ static bool tell_run_end(struct lane *lane)
 }
 
 /*
- * What answers no call has come in whole: weir's own replies may follow, and who waits for its end goes on. False: the
- * lane is gone.
+ * A frame that answers no call has arrived in full. A run that ends with the frame ends, and an
+ * owner that waits for the end of its replies resumes. False: the lane is closed.
  */
 static bool end_aside(struct lane *lane)
 {
@@ -321,10 +342,11 @@ static bool end_aside(struct lane *lane)
     return true;
 }
 
-/* Count the frame that has just ended against the oldest call. False: the lane is gone. */
+/* Count the frame that has just ended against the oldest call. False: the lane is closed. */
 static bool end_frame(struct lane *lane)
 {
-    struct call *call = lane->framing == FRAMING_UNSOLICITED ? NULL : oldest(lane); /* it may have been sent since */
+    /* a call may have been sent since the frame began */
+    struct call *call = lane->framing == FRAMING_UNSOLICITED ? NULL : oldest(lane);
     bool is_list = lane->scan.kind == '>' || lane->scan.kind == '*';
     struct slice word = is_list ? glimpse_first_bulk(&lane->glimpse) : slice_of(NULL, 0);
     bool confirms = aside_is_confirmed(call);
@@ -337,7 +359,8 @@ static bool end_frame(struct lane *lane)
         return end_aside(lane);
     }
     if (count != NULL) {
-        if (call->n == 0) /* UNSUBSCRIBE of everything: a frame each, and one if there is nothing */
+        /* UNSUBSCRIBE of everything: one frame for each channel, and one frame if there is none */
+        if (call->n == 0)
             call->n = *count > 0 ? *count : 1;
         aside_note_confirmation(lane, count);
         call->n--;
@@ -355,7 +378,7 @@ static bool end_frame(struct lane *lane)
 
     if (call->n == 0)
         return end_call(lane, call);
-    if (call->flow == FLOW_ONE) /* one of a run */
+    if (call->flow == FLOW_ONE) /* one call of a run */
         note_answered(lane, call, 1);
     return true;
 }
@@ -365,7 +388,10 @@ static bool is_unheard(const struct call *call, char type)
     return (call->flags & (type == '-' ? CALL_MUTE_ERROR : CALL_MUTE_UNLESS_ERROR)) != 0;
 }
 
-/* May what answers no call begin so? Else its owner would take it for the reply to what waits in weir. */
+/*
+ * True if a frame that answers no call may begin with this byte. Otherwise the owner would take it
+ * for the reply to a request that waits in weir.
+ */
 static bool may_come_aside(const struct lane *lane, char type)
 {
     if (type == '>')
@@ -374,7 +400,7 @@ static bool may_come_aside(const struct lane *lane, char type)
            ((type == '*' && lane->beside != BESIDE_NOTHING) || (type == '+' && lane_is_monitoring(lane)));
 }
 
-/* False: nothing may come now. */
+/* False: no frame may arrive now. */
 static bool begin_frame(struct lane *lane, struct slice head)
 {
     char type = head.at[0];
@@ -391,7 +417,7 @@ static bool begin_frame(struct lane *lane, struct slice head)
     return true;
 }
 
-/* One frame, or the piece of it that is here. As take_plain. */
+/* Take one frame, or the piece that has arrived. Returns as take_plain. */
 static const char *take_special(struct lane *lane, const char *p, const char *end)
 {
     if (!lane_is_in_frame(lane) && !begin_frame(lane, slice_of(p, (size_t)(end - p))))
@@ -406,7 +432,7 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     note_progress(lane, result, used);
     const struct call *call = oldest(lane);
     if (tells_id(call) && !bytes_add(&lane->held, slice_of(p, used), GREETED_MAX))
-        lane->held.len = 0; /* then it is not told */
+        lane->held.len = 0; /* then the id stays unknown */
     if (lane->framing != FRAMING_MUTED) {
         struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
         if (rider != NULL) {
@@ -439,7 +465,7 @@ static const char *take_raw(struct lane *lane, const char *p, const char *end)
     return NULL;
 }
 
-/* What is nobody's: a line of MONITOR's about weir's own words. */
+/* Drop a frame, for example a line of MONITOR about a command of weir's own. */
 static const char *take_unheard(struct lane *lane, const char *p, const char *end)
 {
     size_t used;
@@ -452,7 +478,10 @@ static const char *take_unheard(struct lane *lane, const char *p, const char *en
     return p + used;
 }
 
-/* A push that nobody has asked for is nobody's either; nor is a second answer to SUNSUBSCRIBE (lane.errs_late). */
+/*
+ * Drop and count a push that no client has asked for, or a second answer to SUNSUBSCRIBE
+ * (lane.errs_late).
+ */
 static const char *take_dropped(struct lane *lane, const char *p, const char *end)
 {
     const char *next = take_unheard(lane, p, end);
@@ -462,13 +491,13 @@ static const char *take_dropped(struct lane *lane, const char *p, const char *en
     return next;
 }
 
-/* True if the call's rider is to hear of each frame apart. */
+/* True if the lane user of the call needs each frame reported apart. */
 static bool wants_frames(const struct call *call)
 {
     return call->rider != NULL && call->rider->is_returning;
 }
 
-/* How a frame is taken that begins with these bytes, and is no refusal. */
+/* How to take a frame that begins with these bytes, and is no refusal. */
 static inline enum lane_framing framing_of(struct lane *lane, struct slice bytes)
 {
     const struct call *call = oldest(lane);
@@ -484,7 +513,9 @@ static inline enum lane_framing framing_of(struct lane *lane, struct slice bytes
     return call != NULL ? FRAMING_REPLY : FRAMING_UNSOLICITED;
 }
 
-/* The frame, or the piece of it that is here, as framing_of has chosen. Returns as take_plain. */
+/*
+ * Take the frame, or the piece that has arrived, as framing_of has chosen. Returns as take_plain.
+ */
 static inline const char *take_framed(struct lane *lane, const char *p, const char *end)
 {
     switch ((enum lane_framing)lane->framing) {
@@ -499,7 +530,9 @@ static inline const char *take_framed(struct lane *lane, const char *p, const ch
     }
 }
 
-/* The oldest request was not run: its rider has it back. False: the reply is passed on. */
+/*
+ * Redis did not run the oldest request: its lane user takes it back. False: the reply is passed on.
+ */
 static bool take_back(struct lane *lane, enum not_run row, struct slice reply)
 {
     struct call *call = calls_oldest(&lane->calls);
@@ -514,12 +547,15 @@ static bool take_back(struct lane *lane, enum not_run row, struct slice reply)
     tags_drop(&lane->tags, 1);
     if (--call->n > 0)
         return true;
-    call->counted = 0; /* it counts as under way until it has been answered */
+    call->counted = 0; /* the request stays counted until it has been answered */
     finish_oldest(lane);
     return true;
 }
 
-/* What may be a refusal is held until that is known. A reply that turns out to be another is taken as if it came now. */
+/*
+ * Buffer a possible refusal until it is known to be one. Any other reply is then taken as if it had
+ * just arrived.
+ */
 static const char *take_refusal(struct lane *lane, const char *p, const char *end)
 {
     char text[NOT_RUN_ROOM];
@@ -541,7 +577,8 @@ static const char *take_refusal(struct lane *lane, const char *p, const char *en
     lane->frame_bytes = 0;
     if (look.sight == NOT_RUN_YES && take_back(lane, look.row, slice_of(text, look.len)))
         return lane_is_closed(lane) ? NULL : p + (look.len - before);
-    if (look.sight == NOT_RUN_YES && look.row >= NOT_RUN_FIXED) { /* the call stays; no client hears a redirect */
+    /* the call stays; clients never see redirects */
+    if (look.sight == NOT_RUN_YES && look.row >= NOT_RUN_FIXED) {
         const struct slice moved = SLICE("-UPSTREAM moved\r\n");
         lane->framing = (uint8_t)framing_of(lane, moved);
         return take_framed(lane, moved.at, moved.at + moved.len) != NULL ? p + (look.len - before) : NULL;

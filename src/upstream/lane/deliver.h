@@ -1,7 +1,8 @@
 /*
- * Replies: from the bytes that a lane receives to the rider of its oldest call, or to nobody.
+ * Replies: from the bytes that a lane receives to the lane user of its oldest call, or dropped.
  *
- * What nobody waits for, and what is no RESP, ends the lane; so may whatever its rider does when it hears.
+ * An unexpected frame, and bytes that are no RESP, close the lane. The callbacks of a lane user may
+ * close the lane, too.
  */
 #ifndef WEIR_UPSTREAM_DELIVER_H
 #define WEIR_UPSTREAM_DELIVER_H
@@ -9,18 +10,24 @@
 #include "upstream/lane/lane.h"
 
 /*
- * Some of the bytes from p to end, at least one. Returns where the rest begins; NULL: all are taken, or the lane is
- * gone.
+ * Takes at least one of the bytes from p to end. Returns the start of the rest; NULL: all are
+ * taken, or the lane is closed.
  */
 const char *deliver(struct lane *lane, const char *p, const char *end);
 
-/* No more has come for now: behind a reply that ends a run of the owner's weir's own replies follow. */
+/*
+ * All bytes received are delivered. A run of the owner that waited for further pushes ends:
+ * on_run_end.
+ */
 void deliver_end_run(struct lane *lane);
 
-/* Has of a frame that this rider hears a part come, and been passed on? */
+/* True if a part of a frame for this lane user has arrived, and has been passed on. */
 bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider);
 
-/* As a link's on_passing and on_passed: where the content of a large plain reply goes without being looked at. */
+/*
+ * As a link's on_passing and on_passed: the link to which the content of a large plain reply is
+ * spliced.
+ */
 struct link *deliver_passing(struct lane *lane, size_t *most);
 void deliver_passed(struct lane *lane, size_t n);
 

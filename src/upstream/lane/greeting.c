@@ -8,7 +8,7 @@
 #include "resp/emit.h"
 #include "upstream/lane/own_words.h"
 
-#define ROOM 512 /* for everything but a login, twice over */
+#define ROOM 512 /* bytes for everything but a login, twice what is needed */
 
 enum step {
     STEP_RESET,
@@ -22,7 +22,7 @@ enum step {
     STEP_NONCE,
 };
 
-/* ---- what is said ---- */
+/* ---- requests ---- */
 
 static void add(struct greeting *greeting, enum step step)
 {
@@ -30,9 +30,9 @@ static void add(struct greeting *greeting, enum step step)
 }
 
 /*
- * A client may have chosen its database before it became a user who may not: so it is chosen before and after logging
- * in, and one of the two must work. HELLO needs no rights, and tells by an error that a password is wanted; it is only
- * for strangers that this is to be found out.
+ * SELECT is sent before and after the login, and one of them must succeed. A client may have chosen
+ * its database before it became a user without the right to SELECT. HELLO needs no rights, and its
+ * error says whether a password is required. Only connections without a login need that answer.
  */
 void greeting_init(struct greeting *greeting, const struct lane_key *key, enum greeting_kind kind,
                    const struct greeting_cover *cover)
@@ -121,7 +121,10 @@ static size_t say_step(const struct greeting *greeting, enum step step, const st
     return nonce_request(nonce, out);
 }
 
-/* Nothing may be pending when a fresh connection logs in; of a used one the nonce at the end tells. */
+/*
+ * True before the login of a fresh connection while an answer is pending. On a used connection the
+ * nonce protects the order.
+ */
 static bool must_wait(const struct greeting *greeting)
 {
     return !greeting_is_again((enum greeting_kind)greeting->kind) && greeting->steps[greeting->said] == STEP_LOGIN &&
@@ -132,7 +135,8 @@ char *greeting_say(struct greeting *greeting, const struct lane_key *key, const 
 {
     const struct greeting_cover *cover = &greeting->cover;
     size_t room = ROOM + (key->login != NULL ? login_room(key->login) : 0);
-    room += greeting->said == 0 && cover->login != NULL ? login_room(cover->login) : 0; /* which is said first */
+    /* sent in the first call */
+    room += greeting->said == 0 && cover->login != NULL ? login_room(cover->login) : 0;
     room += cover->key != NULL ? strlen(cover->key) : 0;
     char *out = malloc(room);
     if (out == NULL)
@@ -143,7 +147,7 @@ char *greeting_say(struct greeting *greeting, const struct lane_key *key, const 
     return out;
 }
 
-/* ---- what is answered ---- */
+/* ---- answers ---- */
 
 bool greeting_turns_away(const struct glimpse *answer)
 {
@@ -165,15 +169,15 @@ static enum greeting_verdict judge_fresh(struct greeting *greeting, enum step st
         if (glimpse_is(answer, SLICE("+OK\r\n")))
             return GREETING_GOOD;
         return glimpse_starts(answer, SLICE("-WRONGPASS")) ? GREETING_LOGIN_REFUSED : GREETING_REFUSED;
-    case STEP_OWN_LOGIN: /* if not: the connection's user may write the key, or not */
-    case STEP_READONLY:  /* if not: it moves each read to its master */
+    case STEP_OWN_LOGIN: /* refused: the connection's own user may be able to write the key */
+    case STEP_READONLY:  /* refused: the node redirects each read to its master */
         return GREETING_GOOD;
     case STEP_WRITE:
         greeting->is_covered = glimpse_is(answer, SLICE("+OK\r\n"));
         return GREETING_GOOD;
     case STEP_HELLO:
         greeting->needs_auth = glimpse_starts(answer, SLICE("-NOAUTH"));
-        /* LOADING, MASTERDOWN, BUSY: the server talks to us, and will tell the client the same. */
+        /* LOADING, MASTERDOWN, BUSY: the server is up, and will give the client the same error. */
         if (is_error)
             return greeting->is_asking ? GREETING_GOOD : GREETING_REFUSED;
         if (glimpse_type(answer) != (greeting->is_asking ? '*' : '%'))
@@ -194,7 +198,7 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
             return GREETING_NO_RESET;
         is_good = glimpse_is(answer, SLICE("+RESET\r\n"));
         break;
-    case STEP_SELECT: /* as nobody may do less than the user: it is chosen again */
+    case STEP_SELECT: /* the default user may lack rights that the user has: SELECT is sent again */
         greeting->is_selected = glimpse_is(answer, SLICE("+OK\r\n"));
         is_good = greeting->is_selected || (glimpse_type(answer) == '-' && greeting->steps[greeting->at] == STEP_LOGIN);
         break;
@@ -215,7 +219,7 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
         break;
     case STEP_WRITE:
         greeting->is_covered = glimpse_is(answer, SLICE("+OK\r\n"));
-        return GREETING_GOOD; /* the nonce tells whether this was the answer */
+        return GREETING_GOOD; /* the nonce confirms the answer */
     case STEP_OWN_LOGIN:
         return GREETING_GOOD;
     case STEP_READONLY:
@@ -227,7 +231,7 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
 enum greeting_verdict greeting_judge(struct greeting *greeting, const struct nonce *nonce, const struct glimpse *answer)
 {
     if (greeting->at == greeting->said)
-        return GREETING_UNCLEAN; /* it answers what it was not asked */
+        return GREETING_UNCLEAN; /* an answer without a request */
     enum step step = (enum step)greeting->steps[greeting->at++];
     if (greeting_is_again((enum greeting_kind)greeting->kind))
         return judge_again(greeting, step, nonce, answer);

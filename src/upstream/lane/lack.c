@@ -38,7 +38,7 @@ const char *lack_remedy(enum lack lack, bool is_cluster)
     return (is_cluster ? lacks_on_cluster : lacks)[lack].remedy;
 }
 
-/* ---- what Redis says ---- */
+/* ---- error replies of Redis ---- */
 
 static bool starts(struct slice text, const char *with)
 {
@@ -51,7 +51,10 @@ static bool has(struct slice text, const char *part)
     return memmem(text.at, text.len, part, strlen(part)) != NULL;
 }
 
-/* What stands behind the first quote: 6.2 opens with another one than it closes with. */
+/*
+ * True if the text behind the first quote is the word. 6.2 opens with another quote than it closes
+ * with.
+ */
 static bool quotes(struct slice text, const char *word)
 {
     size_t n = strlen(word);
@@ -72,7 +75,10 @@ static bool is_denied(struct slice error)
            has(error, "user executing the script can't ");
 }
 
-/* "No permissions to access a key", "... one of the keys used as arguments", "... to access the 'limit:a' key" */
+/*
+ * "No permissions to access a key", "... one of the keys used as arguments", "... to access the
+ * 'limit:a' key"
+ */
 bool lack_is_key(struct slice error)
 {
     return is_denied(error) && has(error, " access ") && has(error, " key") && !lack_is_channel(error);

@@ -24,7 +24,7 @@ void lane_login_set(struct lane_login *in, struct login *by, uint64_t number)
     *in = (struct lane_login){by, number};
 }
 
-/* NULL: it is nobody's but weir's. */
+/* Returns the login if it is a client's, else NULL. */
 static struct login *clients_login(const struct lane *lane)
 {
     struct login *login = lane->key.login;
@@ -37,7 +37,7 @@ static void count_for_user(struct lane *lane)
     struct login *login = clients_login(lane);
     struct auth_user *user = login != NULL ? auth_users_get(&lane->base->users, login_user(login)) : NULL;
     if (user != NULL)
-        auth_user_open(user, login); /* before it leaves: it may be the same */
+        auth_user_open(user, login); /* before the old user is released: both may be one user */
     lane_leave_user(lane, false);
     lane->user = user;
 }
@@ -75,8 +75,6 @@ void lane_become(struct lane *lane, enum lane_state state)
     assert(lane_state_may_become((enum lane_state)lane->state, state));
     lane->state = (uint8_t)state;
 }
-
-/* ---- trust ---- */
 
 static void trust_become(struct lane *lane, enum lane_trust trust)
 {
@@ -138,8 +136,6 @@ void lane_forget_session(struct lane *lane)
     trust_become(lane, TRUST_CLEAN);
 }
 
-/* ---- leases ---- */
-
 static void free_if_done(struct lane *lane)
 {
     if (lane->state == LANE_GONE && lane->n_leases == 0)
@@ -171,8 +167,6 @@ void lease_take(struct lease *lease, struct lane *lane)
     lease_drop(lease);
     *lease = (struct lease){lane, lane->generation};
 }
-
-/* ---- waiting ---- */
 
 void lane_wait(struct lane *lane, struct rider *rider)
 {
@@ -210,14 +204,15 @@ void lane_catch_up(struct rider *rider)
     link_resume(&lane->link);
 }
 
-/* ---- its end ---- */
+/* ---- closing ---- */
 
 static void close_quietly(struct lane *lane)
 {
     lane_become(lane, LANE_CLOSED);
     lane_end_leases(lane);
     inflight_end_all(&lane->base->counts, &lane->calls);
-    inflight_subscribe(&lane->base->counts, lane_is_subscribed(lane), false); /* on_lost asks what it was */
+    /* on_lost reads the subscription counts */
+    inflight_subscribe(&lane->base->counts, lane_is_subscribed(lane), false);
     lane->base->ops->on_closed(lane);
     link_close(&lane->link);
 }
@@ -242,7 +237,10 @@ static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again
     if (owner == NULL)
         return;
     owner->lane = NULL;
-    /* Who never used it has lost nothing, and gets another in place of one that is no fault of Redis'. */
+    /*
+     * An owner that sent nothing has lost nothing. The owner asks for another lane if the failed
+     * lane was used before, or if an attempt may succeed.
+     */
     if (lane_is_used(lane)) {
         owner->ops->on_lost(owner, lane);
     } else if (lane->use == USE_AGAIN || may_ask_again) {
@@ -336,10 +334,8 @@ void lane_bequeath(struct lane *lane, struct rider *rider, struct rider *heir)
     lane_part(lane);
 }
 
-/* ---- requests ---- */
-
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-/* What is sent on a lane is its owner's, or of somebody who may share it: held against what our own code has done. */
+/* Check that the sender owns the lane or may share it. */
 static void audit(const struct lane *lane, const struct rider *rider)
 {
     bool is_shared = lane->role == LANE_SHARED;
@@ -359,7 +355,7 @@ static inline void audit(const struct lane *lane, const struct rider *rider)
 }
 #endif
 
-/* One entry, with n tags. */
+/* Add one entry, with n tags. NULL: out of memory. */
 static struct call *push(struct lane *lane, struct rider *rider, uint64_t tag, uint32_t n)
 {
     if (!tags_push(&lane->tags, tag, n))
@@ -404,7 +400,7 @@ struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t f
     return call;
 }
 
-/* Has the rider left its private lane to an heir, while it was sending? */
+/* True if the lane user has left its private lane to an heir while sending. */
 static inline bool is_left(const struct lane *lane, const struct rider *rider)
 {
     return lane->is_parted && lane->owner != rider;
@@ -429,8 +425,8 @@ void lane_gather(struct lane *lane, const struct rider *rider, const char *data,
 }
 
 /*
- * From 7.2 on a failed AUTH behind replies that are not sent yet has no answer, and the next one's would be taken for
- * it: hence nothing may be in flight before it.
+ * Nothing may be in flight before the AUTH. From Redis 7.2 on, a failed AUTH behind unsent replies
+ * gets no answer. The reply to the next command would be taken for the answer to AUTH.
  */
 bool lane_prolong(struct lane *lane, struct login *login)
 {
@@ -455,7 +451,7 @@ bool lane_prolong(struct lane *lane, struct login *login)
 
 bool lane_ask(struct lane *lane, uint32_t *position)
 {
-    static const char request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n"; /* which needs no rights */
+    static const char request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n"; /* HELLO needs no rights */
     struct call *call = push(lane, NULL, 0, 1);
     if (call == NULL)
         return false;
@@ -526,7 +522,7 @@ void lane_withdraw(struct rider *rider)
     inflight_end(&rider->lane->base->counts, newest, 1);
     lane_discount(rider->lane, rider);
     if (newest->flow == FLOW_ONE && newest->n > 1) {
-        newest->n--; /* equal ones before it */
+        newest->n--; /* the run contains earlier equal requests */
         return;
     }
     if (newest->counted != 0)
@@ -563,28 +559,29 @@ void lane_note_monitor(struct lane *lane)
     lane->beside = BESIDE_MONITOR;
 }
 
-/* ---- what it is doing ---- */
-
 bool lane_is_clean(const struct lane *lane)
 {
     return lane_is_ready(lane) && calls_is_empty(&lane->calls) && !lane_is_subscribed(lane) &&
            !lane_is_monitoring(lane) && !lane_is_passthrough(lane) && !lane_is_in_frame(lane);
 }
 
-/* Is it the owner whom the oldest call waits for? */
+/* True if the oldest call waits for the rest of its request from the owner. */
 static bool is_incomplete(const struct lane *lane)
 {
     return lane->owner != NULL && lane->owner->is_sending && lane->calls.tail - lane->calls.head == 1 &&
            !lane_is_congested(lane);
 }
 
-/* Has it a call, and is the answer to the oldest Redis' to give now? */
+/* True if there is a call, and the oldest call may not wait in Redis. */
 static bool is_owing(const struct lane *lane)
 {
     return !calls_is_empty(&lane->calls) && (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) == 0;
 }
 
-/* Do all who have to do with it do what is theirs? */
+/*
+ * True if only Redis can make progress: the lane is up, not paused by a slow reader, and the
+ * request is sent in full.
+ */
 static bool is_redis_turn(const struct lane *lane)
 {
     return lane_is_ready(lane) && lane->stalled == NULL && !lane->link.is_paused && !is_incomplete(lane);

@@ -13,8 +13,6 @@ static struct lane *lane_of(struct link *link)
     return container_of(link, struct lane, link);
 }
 
-/* ---- greeting ---- */
-
 static void become_ready(struct lane *lane)
 {
     lane_become(lane, LANE_READY);
@@ -50,7 +48,7 @@ static bool say_more(struct lane *lane)
     return true;
 }
 
-/* A whole answer has come. False: the lane is gone. */
+/* A whole answer has arrived. False: the lane is closed. */
 static bool end_answer(struct lane *lane)
 {
     struct slice reply = bytes_slice(&lane->held);
@@ -122,7 +120,10 @@ static void on_passed(struct link *link, size_t n)
     deliver_passed(lane, n);
 }
 
-/* weir's own as it is now; a user's by the password that Redis has taken last, whichever client said it. */
+/*
+ * Returns weir's present login, or for a user the login with the password that Redis accepted last,
+ * from any client.
+ */
 static struct login *present_login(const struct lane *lane)
 {
     struct login *login = lane->key.login;
@@ -181,7 +182,7 @@ static void on_end(struct link *link, int status)
         lane_fail(lane, END_LOST, status == UV_EOF ? "it closed the connection" : link_why(link, status));
 }
 
-/* What has been noted since the last time goes now. */
+/* Calls noted since the last flush are sent now. */
 static void on_flush(struct link *link)
 {
     struct lane *lane = lane_of(link);
@@ -269,6 +270,9 @@ bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *own
     lane_forget_session(lane);
     if (owner != NULL)
         owner->lane = lane;
-    /* Whom Redis did not know it told no id; who has logged in may be named by it. */
+    /*
+     * A connection without a login got no id from Redis. A connection that logs in now can ask for
+     * its id.
+     */
     return greet(lane, lane->id == 0 && key->login != NULL ? GREETING_NAMED : GREETING_AGAIN);
 }

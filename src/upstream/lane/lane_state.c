@@ -31,8 +31,6 @@ bool lane_trust_may_become(enum lane_trust from, enum lane_trust to)
     return (steps[from] & BIT(to)) != 0;
 }
 
-/* ---- counts ---- */
-
 const char *lane_list_name(enum lane_list in)
 {
     static const char *const names[LIST_COUNT] = {

@@ -6,13 +6,17 @@
 #include "base/log.h"
 #include "upstream/lane/lane_open.h"
 
-#define LOGIN_AGAIN_NS (500 * NS_PER_MS) /* after Redis has refused weir's own login it is not asked for so long */
-#define WAITED_FOR_NS (100 * NS_PER_MS)  /* so often a node that is away is tried while clients wait for it */
-#define TICK_MS 20                       /* resolution of deadlines and back-off; only while one of them runs */
-#define SWEEP_MS 1000                    /* looking for lanes that have been idle for long */
-#define SWEEP_PARTS 4                    /* an upstream-timeout is noticed this many times finer than it is */
+/* chosen: no retry for so long after Redis has refused weir's own login */
+#define LOGIN_AGAIN_NS (500 * NS_PER_MS)
+/* chosen: retry interval for a node that is away while clients wait */
+#define WAITED_FOR_NS (100 * NS_PER_MS)
+/* resolution of deadlines and back-off; the timer runs only while one is pending */
+#define TICK_MS 20
+#define SWEEP_MS 1000 /* interval of the check for idle lanes */
+/* an upstream-timeout is checked this many times in its length */
+#define SWEEP_PARTS 4
 
-/* A client that was granted work is woken in this turn of the loop, also one that had left the worker to others. */
+/* Wake a client that was granted its share in this iteration, even if the client had yielded. */
 static void wake(struct rider *rider)
 {
     rider_resume(rider, RIDER_SHARE);
@@ -22,7 +26,8 @@ static void wake(struct rider *rider)
 static struct fair_queue *fair_queue_for(const struct commons *commons, const struct node *node,
                                          const struct lanes *before)
 {
-    bool is_one = node->upstream->is_cluster; /* a client's number in it is good at all nodes */
+    /* a client's number in the queue must be valid at all nodes */
+    bool is_one = node->upstream->is_cluster;
     if (before != NULL && (is_one || before->base.fair->contention == node->contention))
         return fair_queue_get(before->base.fair);
     return fair_queue_new(node->contention, &commons->loop->pool, wake);
@@ -70,7 +75,7 @@ void lanes_fini(struct lanes *lanes)
     fair_queue_put(lanes->base.fair);
 }
 
-/* Its calls are finished; timers.c closes it then. */
+/* The calls finish, then timers.c closes the lane. */
 static void retire_shared(struct lane *lane)
 {
     lane_become(lane, LANE_RETIRED);
@@ -79,7 +84,7 @@ static void retire_shared(struct lane *lane)
     lane_wake_waiting(lane);
 }
 
-/* Clients that wait for it ask again. */
+/* Clients that wait for an opening lane ask again. */
 static void give_up_opening(struct lanes *lanes)
 {
     struct list now;
@@ -112,8 +117,6 @@ struct lane_key lanes_newcomer(const struct lanes *lanes)
         .protocol = 2, .login = commons_lent(lanes->base.commons), .epoch = node_epoch(lanes_node(lanes))};
 }
 
-/* ---- the two timers ---- */
-
 void lanes_tick(struct lanes *lanes)
 {
     if (!uv_is_active((uv_handle_t *)&lanes->tick))
@@ -129,8 +132,6 @@ void lanes_sweep(struct lanes *lanes)
     uint64_t every_ms = timeout_ms > 0 && timeout_ms / SWEEP_PARTS < most_ms ? timeout_ms / SWEEP_PARTS + 1 : most_ms;
     uv_timer_start(&lanes->sweep, lanes->on_sweep, every_ms, every_ms);
 }
-
-/* ---- which there are ---- */
 
 struct lane *lanes_find(struct lanes *lanes, enum lane_list in, const struct lane_key *key)
 {
@@ -153,7 +154,7 @@ bool lanes_is_taken(const struct lanes *lanes)
 static void note_list(struct lane *lane, enum lane_list in)
 {
     struct lanes *lanes = lanes_of(lane);
-    count_add(&lanes->base.counts.lists[lane->in], UINT64_MAX); /* one less */
+    count_add(&lanes->base.counts.lists[lane->in], UINT64_MAX); /* minus one */
     count_add(&lanes->base.counts.lists[in], 1);
     lanes->n_idle += (in == LIST_IDLE) - (uint32_t)(lane->in == LIST_IDLE);
     lane->in = (uint8_t)in;
@@ -209,7 +210,7 @@ bool lanes_close_idle(struct lanes *lanes)
     return true;
 }
 
-/* Is nothing lost with it? */
+/* True if closing the lane loses nothing. */
 static bool is_unleased(const struct lanes *lanes, const struct lane *lane)
 {
     return lane->n_leases == 0 && lanes_is_expendable(lanes, lane);
@@ -234,20 +235,18 @@ bool lanes_close_unleased(struct lanes *lanes, unsigned most)
             oldest = lane;
     }
     if (oldest == NULL && most == 0)
-        oldest = needed; /* the proofs of its user's clients end */
+        oldest = needed; /* the proofs of the user's clients end */
     if (oldest == NULL || (n <= most && most > 0))
         return false;
     lane_close(oldest);
     return true;
 }
 
-/* ---- may there be one? ---- */
-
 bool lanes_are_up(const struct lanes *lanes)
 {
     if (node_is_barred(lanes_node(lanes)) || !node_has_address(lanes_node(lanes)) || lanes->is_retired)
         return false;
-    /* Without a shared lane to probe with, whoever asks when the back-off is over is the probe. */
+    /* Without a shared lane as a probe, the first request after the back-off is the probe. */
     return lanes->down == ERR_NONE || (!lanes->keeps_shared && clock_ns() >= lanes->backoff.due_ns);
 }
 
@@ -285,7 +284,7 @@ void lanes_go_down(struct lanes *lanes, enum err why)
         atomic_store_explicit(&lanes->upstream->away_ns, now_ns, memory_order_relaxed);
     backoff_fail(&lanes->backoff, now_ns);
     lanes_tick(lanes);
-    /* Another reason may be another time to wait. */
+    /* A new reason may change how long clients wait. */
     if (lanes->ops->on_chance(lanes->arg, is_news ? UINT_MAX : 0))
         lanes_hurry(lanes);
 }
@@ -325,8 +324,8 @@ static bool is_refused(const struct lanes *lanes, const struct lane_key *key)
 }
 
 /*
- * Other workers have all connections that there may be. If Redis is back for one of them, no attempt of this worker's
- * would tell: what is missing is room.
+ * Other workers have all permitted connections. This worker's attempts could not show that Redis is
+ * back: what is missing is room.
  */
 static void find_full(struct lanes *lanes)
 {
@@ -338,7 +337,10 @@ static void find_full(struct lanes *lanes)
     count_set(&lanes->base.counts.is_down, 0);
 }
 
-/* Room for one more of clients' own: what is kept without use goes first. */
+/*
+ * Make room for one more connection of clients: idle lanes and lanes without a lease are closed
+ * first.
+ */
 static bool make_room(struct lanes *lanes)
 {
     while (!room_open(lanes_room(lanes)))
@@ -349,7 +351,7 @@ static bool make_room(struct lanes *lanes)
     return true;
 }
 
-/* Each attempt is a system call that helps nobody: whoever asks again soon is told so without one. */
+/* Each attempt costs a useless system call: the back-off answers the next requests without one. */
 static void cannot_open(struct lanes *lanes, int error)
 {
     count_add(&lanes->base.counts.lost[LOSS_SYSTEM], 1);
@@ -384,8 +386,8 @@ static struct lane *open_now(struct lanes *lanes, const struct lane_key *key, en
 }
 
 /*
- * At upstream-dial-rate: a crowd that comes back is let in as fast as Redis accepts connections. Shared ones are few,
- * and many clients wait for each: they do not queue behind the crowd.
+ * Applies upstream-dial-rate: returning clients are let in as fast as Redis accepts connections.
+ * Shared lanes skip the rate: shared lanes are few, and many clients wait for each.
  */
 static bool may_dial(struct lanes *lanes, enum lane_role role)
 {
@@ -397,7 +399,7 @@ static bool may_dial(struct lanes *lanes, enum lane_role role)
     return false;
 }
 
-/* Room is made before there is a connection. */
+/* Room is reserved before the connection exists. */
 static struct lane *open_in_room(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
                                  struct rider *rider)
 {
@@ -414,7 +416,7 @@ struct room_share lanes_share_of(const struct rider *rider)
     return rider != NULL && rider->ops->share != NULL ? rider->ops->share(rider) : (struct room_share){0};
 }
 
-/* It may be that there are too many for one subject. */
+/* The subject or address may be at its bound. */
 bool lanes_use(struct lanes *lanes, struct room_share share)
 {
     if (room_use(lanes_room(lanes), share))
@@ -436,14 +438,15 @@ struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum la
     return lane;
 }
 
-/* A lane of weir's own, of role LANE_SCRIPT or LANE_DOOR; ready never, to be waited for. NULL as above. */
+/*
+ * Opens a lane of weir's own, of role LANE_SCRIPT or LANE_DOOR, which becomes ready later. NULL:
+ * not now.
+ */
 static struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
                                         struct rider *rider)
 {
     return lanes_are_up(lanes) && may_open(lanes, key) ? open_now(lanes, key, role, rider) : NULL;
 }
-
-/* ---- lanes of weir's own ---- */
 
 void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct rider_ops *rider_ops,
                     const struct link_ops *link_ops)

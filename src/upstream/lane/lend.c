@@ -5,15 +5,16 @@
 #include "upstream/lane/lane_open.h"
 
 /*
- * For how long a lane is left to its last owner: once, and twice as long each time that he came back within it. Who
- * sends one script after the other keeps a lane for good; who sends one a second leaves it to others.
+ * Chosen: how long a lane is reserved for its last owner, doubled each time the owner comes back in
+ * time. A client that sends one script after the other keeps its lane. The lane of a client that
+ * sends one a second goes to other clients.
  */
 #define LEFT_NS (NS_PER_MS / 2)
 #define LEFT_DOUBLINGS 6
 
-#define IDLE_MAX 128 /* lanes of a worker to a node that are kept; more are closed at once */
+#define IDLE_MAX 128 /* chosen: idle lanes of a worker to a node; more are closed at once */
 
-/* ---- whose it is ---- */
+/* ---- targets of REDIRECT ---- */
 
 void lend_list(struct lane *lane)
 {
@@ -23,7 +24,7 @@ void lend_list(struct lane *lane)
     owned_enter(lane_node(lane)->owned, lane->id, lane->key.login);
 }
 
-/* What is sent to one that was pointed at is for the owner that has gone. */
+/* Invalidations redirected to the lane are for its last owner: it is not reusable. */
 static void unlist(struct lane *lane)
 {
     if (lane->is_listed && owned_leave(lane_node(lane)->owned, lane->id))
@@ -48,7 +49,7 @@ void lend_end_use(struct lane *lane)
 
 /* ---- lending ---- */
 
-/* It is its last owner's again, as it was. */
+/* Give the lane back to its last owner, as it was. */
 static struct lane *resume(struct lane *lane, struct rider *owner)
 {
     if (!lanes_use(lanes_of(lane), lane->share))
@@ -63,7 +64,7 @@ static struct lane *resume(struct lane *lane, struct rider *owner)
     return lane;
 }
 
-/* Made over for another owner: no new connection. */
+/* Greet the lane for another owner: no new connection. */
 static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct lane_key *key, struct rider *owner,
                           struct slice written)
 {
@@ -86,8 +87,8 @@ static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, st
 }
 
 /*
- * The one that has been kept longest, of those that their last owners do not come back to; or of all, where none can be
- * opened. NULL: there is none.
+ * The lane idle longest of those that the last owner has not claimed in time; of all idle lanes if
+ * no lane can be opened. NULL: there is none.
  */
 static struct lane *find_left(struct lanes *lanes)
 {
@@ -134,7 +135,7 @@ struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, stru
 
 /* ---- taking back ---- */
 
-/* Is the user of this lane one whose lanes are known not to be reset? */
+/* True if lanes of this user are known to be impossible to RESET. */
 static bool cannot_reset(const struct lanes *lanes, const struct lane *lane)
 {
     for (unsigned i = 0; i < LANES_NO_RESET; i++)
@@ -143,13 +144,16 @@ static bool cannot_reset(const struct lanes *lanes, const struct lane *lane)
     return false;
 }
 
-/* Somebody waits for a connection, and nobody of this worker, who could have this one. */
+/* True if a lane user of another worker waits for a connection, and none of this worker does. */
 static bool is_wanted_elsewhere(struct lanes *lanes)
 {
     return list_is_empty(&lanes->base.commons->hoping) && room_is_wanted(lanes_room(lanes));
 }
 
-/* Its owner has it no more. False: nobody else may have it, or another worker needs its room. */
+/*
+ * End the owner's use. False: close the lane, because it is not reusable, or another worker needs
+ * its room.
+ */
 static bool end_ownership(struct lanes *lanes, struct lane *lane)
 {
     lend_end_use(lane);
@@ -181,7 +185,7 @@ void lend_take_back(struct lane *lane, struct lease *last)
     keep_few(lanes);
 }
 
-/* Redis is told at once: somebody could wait for what it remembers of the owner. */
+/* RESET is sent at once: other clients may wait for state that Redis keeps for the owner. */
 void lend_take_back_as_is(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);

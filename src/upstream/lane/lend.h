@@ -1,9 +1,10 @@
 /*
- * Private lanes: lent to one client at a time, taken back, and kept for a while for the next owner.
+ * Private lanes: lent to one client at a time, taken back, and kept idle for the next owner.
  *
- * Between two owners a lane is greeted anew, which takes a round trip. A client that comes back to the lane it had
- * last, and that no other has had since, has it as it was: it remembers it by a lease. A lane is left to its last owner
- * for a moment, the longer the more often that came back in time. The worker's thread only.
+ * Between two owners a lane is greeted anew, which takes a round trip. A client remembers its last
+ * lane by a lease. A client that returns before the lane has had another owner gets the lane as it
+ * was, without a greeting. A lane is reserved for its last owner for a moment, the longer the more
+ * often the owner came back in time. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_LEND_H
 #define WEIR_UPSTREAM_LEND_H
@@ -11,34 +12,42 @@
 #include "upstream/lane/lanes.h"
 
 /*
- * A private lane for `owner`: the one of its lease `last` if that still holds, else one that is kept, else a new one;
- * ready, or to be waited for. `wants_new`: no kept one. NULL as shared_get. If a kept lane turns out not to be clean,
- * it is closed, the owner's lane is NULL and its link woken: then it is to ask again, with wants_new.
+ * Returns a private lane for `owner`, ready or still opening. The lane of the lease `last` is
+ * preferred, if valid; then an idle one; then a new one. `wants_new`: no idle one. NULL as
+ * shared_get. If an idle lane turns out not to be clean, it is closed, the owner's lane becomes
+ * NULL, and the owner's link is woken. The owner must ask again, with wants_new.
  */
 struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct lease *last,
                           bool wants_new);
 
 /*
- * A private lane on which WAIT speaks for all that the node has been sent before the lane is ready, by a write to the
- * key `written`, if weir's own login may (greeting_cover): lane_take_cover tells. Otherwise as lend_private.
+ * As lend_private, for a lane on which WAIT covers everything that the node was sent before the
+ * lane is ready. weir's login writes the key `written` for that, if permitted (greeting_cover).
+ * lane_take_cover reports the outcome.
  */
 struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice written,
                            bool wants_new);
 
-/* The owner needs the lane no longer, and it is clean: it is kept, and `last` becomes a lease on it, or closed. */
+/*
+ * The owner gives back a clean lane. The lane is kept, and `last` becomes a lease on it, or the
+ * lane is closed.
+ */
 void lend_take_back(struct lane *lane, struct lease *last);
 
-/* The same in whatever state it is, all calls answered: it is reset before it is kept, and no lease on it holds. */
+/*
+ * As lend_take_back, for a lane in any state with all calls answered: it is RESET first, and leases
+ * on it end.
+ */
 void lend_take_back_as_is(struct lane *lane);
 
 /*
- * From now on other clients of the owner's user may redirect tracking to it (owned.h); its owner has become another
- * user.
+ * Register the lane as a target for CLIENT TRACKING REDIRECT by other clients of its user
+ * (owned.h). lend_note_login: the owner is now another user.
  */
 void lend_list(struct lane *lane);
 void lend_note_login(struct lane *lane);
 
-/* Its owner has it no more: for health.c, when it is closed. */
+/* The owner no longer has the lane. Called by health.c when the lane closes. */
 void lend_end_use(struct lane *lane);
 
 #endif

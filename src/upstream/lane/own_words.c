@@ -11,8 +11,8 @@
     }
 
 /*
- * What follows a word decides too: in weir's spelling anybody may write, and nobody's message, and no CLIENT KILL, is
- * to be hidden so.
+ * The text behind the word counts, too: any client may use weir's spelling, and must not hide a
+ * message or a CLIENT KILL with it.
  */
 static const struct shape {
     struct slice begin;
@@ -52,8 +52,6 @@ bool own_words_in_line(struct slice bytes)
     return false;
 }
 
-/* ---- nonces ---- */
-
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 bool nonce_draw(struct nonce *nonce, enum nonce_form form)
@@ -86,8 +84,8 @@ size_t nonce_request(const struct nonce *nonce, char *out)
 }
 
 /*
- * "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' ", in backquotes and with a comma before 7.0;
- * "-ERR Syntax error in HELLO option '<nonce>'"; or the nonce itself.
+ * "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' ", with backquotes and a
+ * comma before 7.0; "-ERR Syntax error in HELLO option '<nonce>'"; or the nonce itself.
  */
 bool nonce_is_answered(const struct nonce *nonce, const struct glimpse *frame)
 {

@@ -7,15 +7,18 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-#define FIRST_ROOM 64 /* a power of two, as all that follow */
+#define FIRST_ROOM 64 /* a power of two, like all later sizes */
 
 struct owner {
-    int64_t id; /* 0: a free place */
+    int64_t id; /* 0: a free entry */
     uint64_t who;
     bool is_pointed_at;
 };
 
-/* Open addressing, half full at most while there is memory, and never full; what is taken out is closed up behind. */
+/*
+ * Open addressing: at most half full while there is memory, and never full. A removal moves later
+ * entries up.
+ */
 struct owned {
     pthread_mutex_t lock;
     struct hash_key key;
@@ -44,13 +47,13 @@ void owned_free(struct owned *owned)
     free(owned);
 }
 
-/* Who has come in by it, as a number: 64 bits of a keyed hash. */
+/* The user of a login as a number: 64 bits of a keyed hash. */
 static uint64_t who_of(const struct owned *owned, const struct login *login)
 {
     if (login == NULL)
         return 0;
     if (login->is_weirs)
-        return 1; /* whatever its password is by now */
+        return 1; /* weir's user, whatever its present password */
     return hash_bytes(owned->key, login_user(login)) | 2;
 }
 
@@ -59,7 +62,7 @@ static size_t first_slot(const struct owned *owned, int64_t id)
     return (size_t)((uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (owned->room - 1);
 }
 
-/* Where this id is, or may be put. */
+/* The entry of this id, or a free entry for it. */
 static struct owner *find(const struct owned *owned, int64_t id)
 {
     size_t at = first_slot(owned, id);
@@ -74,7 +77,7 @@ static void grow(struct owned *owned)
     struct owner *places = calloc(2 * owned->room, sizeof *places);
     size_t n = owned->room;
     if (places == NULL)
-        return; /* it is searched for longer */
+        return; /* searches take longer */
     owned->room *= 2;
     owned->places = places;
     for (size_t i = 0; i < n; i++)
@@ -83,7 +86,7 @@ static void grow(struct owned *owned)
     free(old);
 }
 
-/* Whoever stands behind a place that became free and would not be found any more is put again. */
+/* Re-insert the entries behind a freed one, which could not be found otherwise. */
 static void close_up(struct owned *owned, size_t at)
 {
     for (at = (at + 1) & (owned->room - 1); owned->places[at].id != 0; at = (at + 1) & (owned->room - 1)) {

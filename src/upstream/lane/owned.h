@@ -1,9 +1,9 @@
 /*
- * The private connections to one node that have an owner now, by Redis' client id, of all workers: the ids that CLIENT
- * TRACKING ... REDIRECT may name. A client may point at connections of the same user only, as those of one application
- * are.
+ * The private connections to one node that have an owner now, by Redis' client id, of all workers:
+ * the ids that CLIENT TRACKING ... REDIRECT may name. A client may name only connections of its own
+ * user, as those of one application are.
  *
- * Any thread, under a lock, which is taken when a lane changes hands and for that command, and for no other.
+ * Any thread, under a lock. The lock is taken when a lane changes its owner, and for that command.
  */
 #ifndef WEIR_UPSTREAM_OWNED_H
 #define WEIR_UPSTREAM_OWNED_H
@@ -19,18 +19,21 @@ struct owned *owned_new(void); /* out of memory ends the process */
 void owned_free(struct owned *owned);
 
 /*
- * The connection of this id has an owner from now on, which has logged in by `login`; NULL: it has not. Ids are never
- * 0. Out of memory it may stay unknown, and nothing can point at it.
+ * The connection with this id has an owner now, logged in with `login`; NULL: not logged in. Ids
+ * are never 0. Out of memory the id may stay unknown, and no client can name it.
  */
 void owned_enter(struct owned *owned, int64_t id, const struct login *login);
 
-/* It has none any more. True: some connection points at it. Safe on one that has none. */
+/*
+ * The connection has no owner now. True: some connection redirects to it. An unknown id is
+ * harmless.
+ */
 bool owned_leave(struct owned *owned, int64_t id);
 
-/* May a client that has logged in by `login` point at it? Then it does. */
+/* Marks the id as a target. False: a client logged in with `login` may not name this id. */
 bool owned_point(struct owned *owned, int64_t id, const struct login *login);
 
-/* Does any connection point at it? */
+/* True if any connection redirects to the id. */
 bool owned_is_pointed_at(struct owned *owned, int64_t id);
 
 #endif

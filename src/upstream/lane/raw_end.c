@@ -4,10 +4,10 @@
 
 #include "upstream/lane/own_words.h"
 
-/* After CLIENT REPLY SKIP one of them is not answered. */
+/* Two, because CLIENT REPLY SKIP drops the answer to one. */
 #define NONCES 2
 
-/* The first byte of the nonce behind RESET: it stands in no other. */
+/* The first byte of the nonce behind RESET. No other nonce contains it. */
 #define LAST '.'
 
 #define RESET_ANSWER "+RESET\r\n"
@@ -20,7 +20,7 @@ void raw_end_begin(struct lane *lane)
     if (lane->state != LANE_PASSTHROUGH || lane->is_parted)
         return;
     enum nonce_form form = node_nonce_form(lane_node(lane));
-    if (form >= NONCE_ECHO) { /* its answer is two lines */
+    if (form >= NONCE_ECHO) { /* the answer to ECHO is two lines */
         lane_part(lane);
         return;
     }
@@ -41,7 +41,7 @@ void raw_end_begin(struct lane *lane)
     lane_send(lane, lane->owner, words, n);
 }
 
-/* The first n of the bytes that are held are the owner's. False: the lane is gone. */
+/* Pass the first n buffered bytes to the owner. False: the lane is closed. */
 static bool pass(struct lane *lane, size_t n)
 {
     struct bytes *held = &lane->held;
@@ -60,7 +60,7 @@ static bool ends_with_reset(const char *at, size_t n)
     return n >= len && memcmp(at + n - len, RESET_ANSWER, len) == 0;
 }
 
-/* Where the line begins that ends with these n bytes, or that they end in. */
+/* The start of the last line, finished or not, in the n bytes. */
 static size_t line_at(const char *at, size_t n)
 {
     const char *before = n > 0 ? memrchr(at, '\n', n) : NULL;
@@ -68,8 +68,8 @@ static size_t line_at(const char *at, size_t n)
 }
 
 /*
- * How many of the bytes that are held come before what answers weir's own words, which begins there with a line of
- * its own; SIZE_MAX: nothing of that is there.
+ * The number of buffered bytes before the answers to weir's own commands, which begin with a line
+ * of their own. SIZE_MAX: no such answer is there.
  */
 static size_t find_end(const struct lane *lane)
 {
@@ -83,7 +83,10 @@ static size_t find_end(const struct lane *lane)
     return is_behind_reset ? line - (sizeof RESET_ANSWER - 1) : line;
 }
 
-/* How many of them may be the beginning of that: the last, unfinished line, and RESET's answer before it. */
+/*
+ * The number of bytes at the end that may begin these answers: the last, unfinished line, and
+ * RESET's answer before it.
+ */
 static size_t may_be_end(const struct bytes *held)
 {
     size_t line = line_at(held->at, held->len);
@@ -110,7 +113,7 @@ void raw_end_take(struct lane *lane, struct slice bytes)
         lane_end(lane);
 }
 
-/* Whole lines only: the last may be a part of the nonce's answer, and is of no use to anybody. */
+/* Passes whole lines only: the last line may be a part of the nonce's answer. */
 void raw_end_flush(struct lane *lane)
 {
     (void)pass(lane, line_at(lane->held.at, lane->held.len));

@@ -1,8 +1,8 @@
 /*
- * The end of a passthrough lane (lane_pass_through). How many answers are still to come nobody can count, so behind
- * all requests goes
- * a nonce: what comes before its answer is the owner's, and with it the lane ends. An owner who has asked for silence
- * hears no answer: for him RESET, which ends that, and another nonce stand behind it.
+ * The end of a passthrough lane (lane_pass_through). The number of answers still to come is
+ * unknown. A nonce is sent behind all requests: the bytes before its answer are the owner's, and
+ * then the lane closes. An owner that has sent CLIENT REPLY OFF or SKIP gets no answer to the first
+ * nonces. RESET, which ends that mode, and another nonce follow them.
  */
 #ifndef WEIR_UPSTREAM_RAW_END_H
 #define WEIR_UPSTREAM_RAW_END_H
@@ -10,16 +10,16 @@
 #include "upstream/lane/lane.h"
 
 /*
- * Nothing more will be sent on it. When the owner has had all, it is woken, without a lane. May be
- * called again. Where the owner has ended its side of its own connection, lane_part does instead:
- * Redis gives what it can write at once.
+ * Nothing more will be sent on the lane. When the owner has received everything, it is woken,
+ * without a lane. May be called again. If the owner has half-closed its own connection, lane_part
+ * is called instead: Redis sends what it can write at once.
  */
 void raw_end_begin(struct lane *lane);
 
-/* On a lane that ends so: take these bytes. */
+/* Take these bytes on a lane in LANE_ENDING. */
 void raw_end_take(struct lane *lane, struct slice bytes);
 
-/* On such a lane: no more will come. What is held of it goes to the owner. */
+/* No more bytes will arrive on a lane in LANE_ENDING. The buffered bytes go to the owner. */
 void raw_end_flush(struct lane *lane);
 
 #endif

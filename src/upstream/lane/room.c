@@ -2,8 +2,9 @@
 
 #include <stddef.h>
 
-#define PERCENT 80        /* of what the system and Redis allow: others need some too */
-#define UNKNOWN_MOST 8000 /* 80 % of Redis' own default */
+/* chosen: percent of what the system and Redis allow, the rest is for other uses */
+#define PERCENT 80
+#define UNKNOWN_MOST 8000 /* 80 % of the default maxclients of Redis */
 
 static uint32_t read(const _Atomic uint32_t *count)
 {
@@ -60,7 +61,7 @@ static void count(struct room *room, struct room_share share, uint32_t n)
         add(&room->by_address[share.address - 1], n);
 }
 
-/* One of those that share has been counted already. */
+/* The connection to judge has been counted already. */
 static bool is_within(const struct room *room, struct room_share share)
 {
     uint32_t most = room_most(room);
@@ -109,7 +110,7 @@ bool room_is_wanted(struct room *room)
 void room_unwant(struct room *room)
 {
     if (!room_is_wanted(room))
-        return; /* somebody has given one up for it */
+        return; /* an idle connection was closed for it */
 }
 
 bool room_is_tight(const struct room *room)

@@ -1,10 +1,12 @@
 /*
- * How many connections there may be for clients, to all nodes and on all workers together, and whose they are.
+ * The bound on connections for clients, to all nodes and on all workers together, and the share of
+ * each subject.
  *
- * Up to half of the most, every subject gets what it asks for. Beyond, a subject and an address may have no more of
- * them than are still free: the one that has most is stopped first, and one that has few gets one until the last.
- * (Dynamic thresholds: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.)
- * Shares are counted by hash: two subjects may share a count, which matters only beyond half. Any thread.
+ * Up to half of the bound, every subject gets what it asks for. Beyond, a subject and an address
+ * may have at most as many as are still free. The largest is stopped first, and a small one can
+ * still get the last. Shares are counted by hash: two subjects may share a count, which matters
+ * only beyond half. Any thread. Source: dynamic thresholds, Choudhury and Hahne, "Dynamic queue
+ * length thresholds for shared-memory packet switches", 1998.
  */
 #ifndef WEIR_UPSTREAM_ROOM_H
 #define WEIR_UPSTREAM_ROOM_H
@@ -13,48 +15,53 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ROOM_SLOTS 2048 /* a power of two */
+#define ROOM_SLOTS 2048 /* chosen; a power of two */
 
-/* The counts that a lane is in: its subject's and its address's. */
+/* The counts that include a lane: its subject's and its address's. */
 struct room_share {
     uint16_t subject; /* 1 + index in by_subject; 0: none */
     uint16_t address; /* 1 + index in by_address; 0: none */
 };
 
 struct room {
-    _Atomic uint32_t asked;       /* max-lanes; 0: by the next two */
-    _Atomic uint32_t descriptors; /* that this process may have */
-    _Atomic uint32_t maxclients;  /* the least of the nodes', as far as is known; 0: it is not */
+    _Atomic uint32_t asked;       /* max-lanes; 0: derived from the next two */
+    _Atomic uint32_t descriptors; /* the limit of this process on descriptors */
+    _Atomic uint32_t maxclients;  /* the smallest of the nodes, as far as known; 0: unknown */
     _Atomic uint32_t open;        /* connections for clients */
-    _Atomic uint32_t used;        /* of them those in a share */
-    _Atomic uint32_t wanted;      /* connections that are waited for, and that nobody has given up yet */
+    _Atomic uint32_t used;        /* the part of `open` that counts for a share */
+    /* connections waited for, for which no idle one has been closed yet */
+    _Atomic uint32_t wanted;
     _Atomic uint32_t by_subject[ROOM_SLOTS];
     _Atomic uint32_t by_address[ROOM_SLOTS];
 };
 
-/* By hashes that no client can choose; 0: it has none. */
+/* The hashes must not be predictable by clients. 0: none. */
 struct room_share room_share_of(uint64_t subject, uint64_t address);
 
-/* How many there may be. */
+/* The bound on connections. */
 uint32_t room_most(const struct room *room);
 
-/* May one more be opened? Then it counts; room_close it later. */
+/* Count one more connection, until room_close. False: at the bound. */
 __attribute__((warn_unused_result)) bool room_open(struct room *room);
 void room_close(struct room *room);
 
-/* May one more be of this share? Then it counts there; room_give_back it later, with the same share. */
+/*
+ * Count one more connection for this share, until room_give_back with the same share. False: at the
+ * bound.
+ */
 __attribute__((warn_unused_result)) bool room_use(struct room *room, struct room_share share);
 void room_give_back(struct room *room, struct room_share share);
 
-/* Is so much of it taken that no connection should be kept for long without use? */
+/* True if more than three quarters are taken: idle connections should close early. */
 bool room_is_tight(const struct room *room);
 
-/* Are there as many as there may be? */
+/* True if the bound is reached. */
 bool room_is_full(const struct room *room);
 
 /*
- * room_want: one more rider waits for a connection, and workers may keep some without use. room_is_wanted, before one
- * is given up for that: true once for each. room_unwant: the rider waits no longer, whether it has got one or not.
+ * room_want: one more lane user waits for a connection, and workers may keep idle ones.
+ * room_is_wanted: true once for each, before an idle one is closed for it. room_unwant: the lane
+ * user no longer waits, with or without a connection.
  */
 void room_want(struct room *room);
 void room_unwant(struct room *room);

@@ -1,9 +1,11 @@
 #include "upstream/lane/shared.h"
 
-#define SLUGGISH_NS (10 * NS_PER_MS) /* a lane silent for so long, and four round trips, gets no new calls */
-#define SPARE 2                      /* lanes of a session opened beforehand when one takes no more calls */
-#define WARY_NS (60 * NS_PER_S)      /* where one huge value is read, another soon will be */
-#define UNLEASED_MAX 16              /* lanes that nobody remembers: the oldest goes first */
+/* chosen: a lane silent for this time plus four round trips gets no new calls */
+#define SLUGGISH_NS (10 * NS_PER_MS)
+/* chosen: lanes of a session opened beforehand when one takes no more calls */
+#define SPARE 2
+#define WARY_NS (60 * NS_PER_S) /* chosen: after one huge value another is likely */
+#define UNLEASED_MAX 16         /* chosen: lanes without a lease; the oldest is closed first */
 
 struct lane *shared_find(struct lanes *lanes, const struct lane_key *key)
 {
@@ -11,13 +13,16 @@ struct lane *shared_find(struct lanes *lanes, const struct lane_key *key)
     return lane != NULL ? lane : lanes_find(lanes, LIST_OPENING, key);
 }
 
-/* It counts for the rider it was opened for, for as long as it is there. */
+/* The lane counts for the lane user it was opened for until it closes. */
 struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct rider *rider)
 {
     return lanes_open(lanes, key, LANE_SHARED, NULL, lanes_share_of(rider));
 }
 
-/* A client may be held back in Redis (CLIENT PAUSE WRITE ...): others must not be for its sake. */
+/*
+ * Redis may delay the calls of one client (CLIENT PAUSE WRITE ...): other clients must not wait
+ * behind them.
+ */
 bool shared_is_sluggish(const struct lane *lane)
 {
     return lane_is_ready(lane) && !calls_is_empty(&lane->calls) &&
@@ -46,7 +51,8 @@ struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const s
         node_doubt(lanes_node(lanes));
     struct lane *lane = shared_find(lanes, key);
     if (lane != NULL && !shared_is_sluggish(lane)) {
-        if (lane->use == USE_SPARE) /* one that is being opened is in use before it is spare */
+        /* a lane that is in use before it is open needs no longer be spare */
+        if (lane->use == USE_SPARE)
             lane->use = USE_NEW;
         return lane;
     }
@@ -54,7 +60,7 @@ struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const s
     if (fresh == NULL)
         fresh = shared_open(lanes, key, rider);
     if (fresh == NULL)
-        return lane; /* better slow than none */
+        return lane; /* a slow lane is better than none */
     if (lane != NULL)
         (void)shared_retire(lane);
     return fresh;
@@ -71,8 +77,6 @@ struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, c
     return lane != NULL && lane_is_ready(lane) ? lane : NULL;
 }
 
-/* ---- retiring ---- */
-
 static unsigned count_spare(struct lanes *lanes, enum lane_list in, const struct lane_key *key)
 {
     unsigned n = 0;
@@ -82,7 +86,7 @@ static unsigned count_spare(struct lanes *lanes, enum lane_list in, const struct
     return n;
 }
 
-/* The next client should not have to wait for a connection to be made. */
+/* Open spare lanes, so that the next client need not wait for a connection. */
 static void keep_spares(struct lanes *lanes, const struct lane_key *key)
 {
     if (lanes_is_past(lanes, key))
@@ -122,7 +126,7 @@ bool shared_retire(struct lane *lane)
 void shared_end_retirement(struct lane *lane)
 {
     if (lanes_of(lane)->is_retired)
-        return; /* timers.c closes it */
+        return; /* timers.c closes the lane */
     lane_become(lane, LANE_READY);
     lane->deadline_ns = 0;
     lane->use = USE_SPARE;
@@ -146,7 +150,7 @@ bool shared_bring_back(struct lanes *lanes, const struct lane_key *key)
     return true;
 }
 
-/* A client that wanders from session to session leaves one behind in each: a few are kept. */
+/* A client that changes sessions leaves a lane in each: UNLEASED_MAX are kept. */
 void shared_note_unleased(const struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
@@ -154,14 +158,15 @@ void shared_note_unleased(const struct lane *lane)
         (void)lanes_close_unleased(lanes, UNLEASED_MAX);
 }
 
-/* ---- witnesses ---- */
-
 static bool can_tell(const struct lane *lane, const struct lane *of)
 {
     return lane != of && lane->user != NULL && lane->user == of->user && !lane->is_parted && !lane_is_congested(lane);
 }
 
-/* One that is slow to answer, if there is no better: to a client whose password has lapsed its own words are of no use. */
+/*
+ * Prefers a lane that is not slow. A slow witness is better than none: a client with an expired
+ * password cannot log in again.
+ */
 static struct lane *find(const struct lane *of, const struct proof *proof, const struct login *login)
 {
     static const enum lane_list lists[] = {LIST_SHARED, LIST_RETIRED};
@@ -203,7 +208,10 @@ bool witness_ask(struct lane *lane, const struct proof *proof, const struct logi
     return true;
 }
 
-/* The question is over of all lanes that asked this one, or only of those whose question is that call. */
+/*
+ * End the probes on this witness; call != NULL: only the probe at that position, which was
+ * answered.
+ */
 static void end(struct lane *witness, const uint32_t *call)
 {
     const struct lanes *lanes = lanes_of(witness);

@@ -1,9 +1,10 @@
 /*
- * The shared lane of a session: found, opened, replaced by another when it takes its time, and
- * witnessed by an older one.
+ * The shared lane of a session: found, opened, replaced when it is slow, and vouched for by an
+ * older lane of the user (a witness).
  *
- * A lane whose calls wait for long, or that is full of one huge reply, is retired: it answers what it has, and new
- * calls go to another, opened beforehand if possible (a spare one). The worker's thread only.
+ * A lane with calls that wait for long, or with a huge reply, is retired. The calls on a retired
+ * lane are answered, and new calls go to another lane. Spare lanes are opened beforehand for that.
+ * The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_SHARED_H
 #define WEIR_UPSTREAM_SHARED_H
@@ -11,64 +12,79 @@
 #include "upstream/lane/lanes.h"
 
 /*
- * The shared lane for a session, opened for `rider` if there is none: ready, or to be waited for; NULL when the
- * node is away, there are too many lanes, or memory is out.
+ * Returns the shared lane for a session, ready or still opening; opened for `rider` if there is
+ * none. NULL: the node is away, there are too many lanes, or memory is out.
  */
 struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
 
 /*
- * A huge reply has come on this lane, and whoever had calls behind it waits until it has passed. For a while the first
- * reads of clients of whom nothing is known have a lane of their own, where only their like is behind them.
+ * A huge reply has arrived on this lane, and the calls behind it wait. For WARY_NS the first reads
+ * of unknown clients use a lane of their own, where only such reads wait behind a huge reply.
  */
 void shared_be_wary(struct lane *lane);
 
-/* Is it so now? */
+/* True if such reads use a lane of their own now. */
 static inline bool shared_is_wary(const struct lanes *lanes)
 {
     return lanes_loop(lanes)->now_ns < lanes->wary_until_ns;
 }
 
-/* The lane for such a read, if one is ready; else one is opened, if there is room. NULL: the session's own must do. */
+/*
+ * The lane for such reads, if it is ready; else one is opened, if there is room. NULL: use the
+ * session's shared lane.
+ */
 struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
 
-/* The same as shared_get, if there is one; opens none. */
+/* As shared_get, but opens no lane. */
 struct lane *shared_find(struct lanes *lanes, const struct lane_key *key);
 
-/* A new one, that counts for `rider`, or for nobody (NULL). NULL as shared_get. */
+/* Opens a lane that counts for `rider`; NULL: for no subject. Returns NULL as shared_get does. */
 struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
 
-/* Has the lane been silent for long, though calls wait for answers? Then new ones had better go elsewhere. */
+/*
+ * True if the lane has been silent for long although calls wait for answers. New calls should use
+ * another lane.
+ */
 bool shared_is_sluggish(const struct lane *lane);
 
-/* No new calls for this lane. False: it must go on, as none like it could be opened. */
+/*
+ * Take no new calls on this lane. False: the lane must stay in use, as no lane like it could be
+ * opened.
+ */
 bool shared_retire(struct lane *lane);
 
-/* A retired lane has answered everything: it is spare. */
+/* A retired lane has answered all its calls, and becomes spare. */
 void shared_end_retirement(struct lane *lane);
 
-/* One that was retired, or is spare, takes new calls after all. False: there is none of this session. */
+/* Use a retired or spare lane of this session again. False: there is none. */
 bool shared_bring_back(struct lanes *lanes, const struct lane_key *key);
 
-/* Nobody remembers this lane any more. */
+/* No lease on this lane is left. */
 void shared_note_unleased(const struct lane *lane);
 
 /*
  * ---- witnesses ----
  *
- * Whether a connection that logged in after a client did may carry what that client sends.
+ * Whether a connection that logged in after a client did may carry the client's requests.
  *
- * Problem: Redis itself carries out nothing of a connection that it has killed. weir learns of the kill when the end of
- * that connection comes, which may be late, and meanwhile a lane that is opened by a newer password of the user would
- * serve a client that knows only the one that has been taken away. Mechanism: logins of lanes are numbered, and a proof
- * knows how many there had been when it was asked. A lane suits a client if the lane logged in before that, or by the
- * client's own words. Of another one an older lane of the user is asked that does suit: had the user been killed before
- * the new lane logged in, the old one would not answer. Where there is none, the client's own words are asked again.
+ * Problem: Redis runs nothing from a connection that it has killed. weir learns of the kill from
+ * the end of the connection, which may arrive late. Meanwhile a lane opened with a newer password
+ * of the user would serve a client that knows only the revoked password.
  *
- * Price: a round trip for a client on a lane that another password of its user has opened; nothing where a user has
- * one.
+ * Mechanism: logins of lanes are numbered. A proof stores the number of logins at the time of its
+ * request. A lane suits a client if the lane logged in before that, or with the client's own
+ * password. On behalf of any other lane, an older lane of the user that suits is probed (the
+ * witness). If the user had been killed before the new lane logged in, the witness would not
+ * answer. Without a witness the client's own login is sent again.
+ *
+ * Price: a round trip for a client on a lane that another password of its user has opened. Users
+ * with one password pay nothing.
  */
 
-/* The proof holds, and is of `login`. It may be as good as a newer one after that. */
+/*
+ * True if the lane suits a client with this proof, which holds and is of `login`. witness_suits may
+ * raise proof->n_logins to the lane's number.
+ */
 static inline bool witness_suits_by(const struct lane_login *in, const struct proof *proof, const struct login *login)
 {
     return in->number <= proof->n_logins || login_same(in->by, login);
@@ -85,18 +101,21 @@ static inline bool witness_suits(const struct lane *lane, struct proof *proof, c
 }
 
 /*
- * An older lane that suits is asked whether it is still there. True: riders that wait for `lane` are woken once there
- * is an answer, or none to come. False: no such lane can be asked now.
+ * Probe an older lane that suits. True: lane users that wait for `lane` are woken once the witness
+ * answers or closes. False: no such lane can be probed now.
  */
 bool witness_ask(struct lane *lane, const struct proof *proof, const struct login *login);
 
-/* True if its user has clients by several passwords, and no other shared lane can be asked: it is not closed for want of use. */
+/*
+ * True if its user has clients with several passwords, and no other shared lane can be a witness.
+ * The lane is then not closed as idle.
+ */
 bool witness_is_last(const struct lane *lane);
 
-/* The oldest call on this one has been such a question, and is answered. */
+/* The oldest call on this lane was such a probe, and is answered. */
 void witness_answered(struct lane *lane);
 
-/* The lane is closed: it answers no more. */
+/* The lane is closed: its probes will not be answered. */
 void witness_lost(struct lane *lane);
 
 #endif

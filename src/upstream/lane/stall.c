@@ -1,6 +1,6 @@
 #include "upstream/lane/stall.h"
 
-/* They wait for a reader, not for Redis. */
+/* The calls wait for a reader, not for Redis. */
 static void forget_all(struct lane *lane)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
@@ -15,7 +15,7 @@ static void stall(struct lane *lane, struct rider *rider)
     lane->stalled = rider;
     lane->stalled_pending = 0;
     link_pause(&lane->link);
-    lane_leave_user(lane, false); /* that Redis has closed it comes behind what is not read */
+    lane_leave_user(lane, false); /* a close by Redis would arrive behind the unread bytes */
     lane->base->ops->on_stalled(lane);
 }
 
@@ -24,7 +24,7 @@ bool stall_is_in_huge(const struct lane *lane)
     return lane->frame_bytes + lane->scan.bulk_left >= LANE_HUGE;
 }
 
-/* May the rest of the reply be taken in? Then it is. */
+/* Buffers the rest of the reply. False: there is no memory, or no need. */
 static bool absorb(struct lane *lane, struct rider *rider)
 {
     struct commons *commons = lane->base->commons;

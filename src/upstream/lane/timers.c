@@ -6,20 +6,25 @@
 #include "upstream/lane/stall.h"
 #include "upstream/node/health.h"
 
-#define IDLE_NS (3 * NS_PER_S)          /* idle lanes are closed after so long, spare ones too */
-#define IDLE_TIGHT_NS (100 * NS_PER_MS) /* the same where there may not be many more */
-#define UNUSED_NS (60 * NS_PER_S)       /* and a shared lane that nobody has used for so long */
-#define UNUSED_FULL_NS (1 * NS_PER_S)   /* the same where there may be no more: chosen */
-#define UNREAD_NS (5 * NS_PER_S)        /* how long a reader may do nothing before output-limit is held against it */
-#define GONE_NS (10 * NS_PER_S)         /* how long a client that has closed its side is waited for */
-#define AGAIN_NS (60 * NS_PER_S)        /* a lane is told of a newer password no more often */
-#define BUSY_LOOKS 5 /* with calls in flight at so many looks in a row: another lane takes its place */
+#define IDLE_NS (3 * NS_PER_S)          /* chosen: idle and spare lanes are closed after so long */
+#define IDLE_TIGHT_NS (100 * NS_PER_MS) /* chosen: as IDLE_NS, when room is tight */
+#define UNUSED_NS (60 * NS_PER_S)       /* chosen: an unused shared lane is closed after so long */
+#define UNUSED_FULL_NS (1 * NS_PER_S)   /* chosen: as UNUSED_NS, when the room is full */
+/* chosen: how long a reader may read nothing before output-limit applies to it */
+#define UNREAD_NS (5 * NS_PER_S)
+/* chosen: how long weir waits for Redis on behalf of a client that has closed its side */
+#define GONE_NS (10 * NS_PER_S)
+/* chosen: least time between two AUTH with newer passwords on one lane */
+#define AGAIN_NS (60 * NS_PER_S)
+/* chosen: with calls in flight at so many checks in a row, a lane is replaced */
+#define BUSY_LOOKS 5
 
 /*
  * ---- newer passwords ----
  *
- * Lanes of a user say AUTH again when a newer password of the user has been proven: services that give out passwords
- * for a time close connections whose password has lapsed. What Redis answers is dropped: the lane stays what it was.
+ * Lanes of a user send AUTH again when a newer password of the user has been proven. Services with
+ * short-lived passwords close connections with an expired password. The reply to AUTH is dropped,
+ * and the lane stays as it is.
  */
 
 static bool is_weirs(const struct lane *lane)
@@ -37,7 +42,7 @@ static struct login *newest_of(const struct lane *lane)
     return proven == own->number ? own->newest : NULL;
 }
 
-/* Was it opened, and has it spoken, before that one was proven? */
+/* True if the lane logged in with an older password than the newest proven one. */
 static bool is_behind(const struct lane *lane)
 {
     const struct login *newest = newest_of(lane);
@@ -51,8 +56,9 @@ static bool is_due(const struct lanes *lanes, const struct lane *lane, uint64_t 
 }
 
 /*
- * In MULTI, AUTH would be queued; to a subscriber in RESP2 it is refused; behind what blocks it waits; and where a push
- * may come before its answer, Redis may leave it without one (lane_prolong).
+ * True if the lane can send AUTH now. Inside MULTI, AUTH would be queued. On a RESP2 subscriber it
+ * is refused. Behind a blocked command it waits. If a push may precede its answer, Redis may send
+ * no answer (lane_prolong).
  */
 static bool may_speak(const struct lane *lane)
 {
@@ -88,7 +94,7 @@ static void look_at_all(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
     }
 }
 
-/* What is kept for later logs in anew when it is lent, and a spare one can be had again. */
+/* Idle lanes log in anew when lent. Spare lanes are cheap to open again. */
 static void close_spare(struct lanes *lanes)
 {
     struct list *next;
@@ -109,13 +115,13 @@ static bool has_older(const struct lanes *lanes, enum lane_list in)
     return false;
 }
 
-/* True if there is nothing to look at. */
+/* True if no lane is left to log in again. */
 static bool prolong_is_over(const struct lanes *lanes)
 {
     return lanes->base.users.n == 0 && !has_older(lanes, LIST_SHARED) && !has_older(lanes, LIST_PRIVATE);
 }
 
-/* Once a second. */
+/* Called once a second. */
 static void prolong_look(struct lanes *lanes, uint64_t now_ns)
 {
     if (prolong_is_over(lanes))
@@ -125,7 +131,7 @@ static void prolong_look(struct lanes *lanes, uint64_t now_ns)
     look_at_all(lanes, LIST_PRIVATE, now_ns);
 }
 
-/* ---- what is a matter of milliseconds ---- */
+/* ---- the tick: milliseconds ---- */
 
 static void expire_opening(struct lanes *lanes, uint64_t now_ns)
 {
@@ -140,8 +146,8 @@ static void expire_opening(struct lanes *lanes, uint64_t now_ns)
 }
 
 /*
- * Whoever holds others up with a reply it does not read has a second: on a lane that has been retired for it, or on one
- * that cannot be, as there will be no other like it.
+ * A slow reader with other calls behind its reply gets a second. The lane was retired for the
+ * reply, or cannot be retired because no lane like it can be opened.
  */
 static void expire_stalled(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
 {
@@ -150,7 +156,7 @@ static void expire_stalled(struct lanes *lanes, enum lane_list in, uint64_t now_
         struct lane *lane = lanes_at(at);
         next = at->next;
         if (in == LIST_SHARED && !stall_is_in_huge(lane))
-            lane->deadline_ns = 0; /* that reply has passed */
+            lane->deadline_ns = 0; /* the huge reply is over */
         if (lane->stalled == NULL || !lane_has_others_waiting(lane))
             continue;
         if (stall_absorb_late(lane)) {
@@ -163,7 +169,7 @@ static void expire_stalled(struct lanes *lanes, enum lane_list in, uint64_t now_
     }
 }
 
-/* Is any of the shared lanes in a reply that its reader does not read? */
+/* True if a shared lane carries a huge reply that its reader does not read. */
 static bool has_deadline(const struct list *shared)
 {
     for (const struct list *at = shared->next; at != shared; at = at->next)
@@ -178,7 +184,7 @@ static void wake_hoping(struct lanes *lanes)
         ;
 }
 
-/* Those to a node that is not in the topology any more have nothing else to do. */
+/* Lanes to a node that has left the topology close when their calls are answered. */
 static void close_done(struct lanes *lanes)
 {
     struct list *next;
@@ -203,8 +209,8 @@ static void fail_hung(struct lanes *lanes, enum lane_list in, uint64_t since_ns,
 }
 
 /*
- * A master that another one has replaced. What it answers is waited for; once it is silent for connect-timeout it
- * counts as gone, as it would if it had to be dialled.
+ * A former master that has been replaced. weir waits for its answers. After connect-timeout of
+ * silence its lanes are closed, like lanes that could not connect.
  */
 static void fail_replaced(struct lanes *lanes, uint64_t now_ns)
 {
@@ -242,18 +248,18 @@ static void on_tick(uv_timer_t *timer)
         uv_timer_stop(timer);
 }
 
-/* ---- and of seconds ---- */
+/* ---- the sweep: seconds ---- */
 
-/* Has nothing come for so long, though its reader keeps up? */
+/* True if nothing has arrived since `since_ns`, and the lane is being read. */
 static bool is_silent(const struct lane *lane, uint64_t since_ns)
 {
     return lane->stalled == NULL && !lane->link.is_paused && lane->moved_ns < since_ns;
 }
 
 /*
- * A question whose answer says who somebody is has a time of its own; so has one that is to prove the answers before
- * it, once an answer has begun, which may be a forged one that never ends. And a client that has closed its side is not
- * waited for for ever. Returns which of these it is; NULL: none.
+ * Returns why the lane must close, or NULL. An answer that decides a client's identity has a
+ * deadline. A nonce has a deadline once an answer has begun to arrive, because a forged answer may
+ * never end. For a client that has closed its side weir waits GONE_NS.
  */
 static const char *why_over(struct lanes *lanes, const struct lane *lane, uint64_t now_ns)
 {
@@ -281,7 +287,7 @@ static void fail_unanswered(struct lanes *lanes, enum lane_list in, uint64_t now
     }
 }
 
-/* The server's host does not answer any more. */
+/* Close lanes to a server host that no longer answers. */
 static void fail_vanished(struct lanes *lanes, enum lane_list in)
 {
     struct list now;
@@ -350,10 +356,9 @@ static void see_users(struct lanes *lanes)
         lane_see_user(lanes_at(at));
 }
 
-/* Its clients, if it has any, open another when they come back. */
 /*
- * Where there are as many as there may be, lanes that nobody uses make room for other users, and the proofs of their
- * clients end with them.
+ * Closes unused shared lanes: their clients open others when they come back. If the room is full,
+ * unused lanes make room for other users, and the proofs of their clients end.
  */
 static void close_unused(struct lanes *lanes, uint64_t now_ns)
 {
@@ -382,7 +387,7 @@ static bool has_question(const struct list *list)
     return false;
 }
 
-/* For operators, who see how long Redis has owed an answer. */
+/* For operators: how long Redis has owed its oldest answer. */
 static void note_oldest(struct lanes *lanes, uint64_t now_ns)
 {
     uint64_t oldest_ns = 0;
@@ -394,7 +399,7 @@ static void note_oldest(struct lanes *lanes, uint64_t now_ns)
     atomic_store_explicit(&lanes->oldest_ns, oldest_ns, memory_order_relaxed);
 }
 
-/* Is there anything to be looked at again? */
+/* True if no lane needs another check. */
 static bool is_done(const struct lanes *lanes)
 {
     const struct list *lists = lanes->lists;

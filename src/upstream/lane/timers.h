@@ -1,16 +1,16 @@
 /*
- * What time does to a worker's lanes to one node: one that is not opened in time, hangs, is stalled, idle or unused for
- * too long is given up; one whose password has been replaced logs in again.
+ * Time-outs of a worker's lanes to one node. A lane that opens too slowly, hangs, or is stopped,
+ * idle or unused for too long is closed. A lane with a replaced password logs in again.
  *
- * Two timers, started by lanes_tick and lanes_sweep, each of which stops by itself when there is nothing left to look
- * at.
+ * Two timers, started by lanes_tick and lanes_sweep. Each stops itself when nothing is left to
+ * check.
  */
 #ifndef WEIR_UPSTREAM_TIMERS_H
 #define WEIR_UPSTREAM_TIMERS_H
 
 #include "upstream/lane/lanes.h"
 
-/* Behind lanes_init, and before lanes_close. */
+/* Call timers_init after lanes_init, and timers_close before lanes_close. */
 void timers_init(struct lanes *lanes);
 void timers_close(struct lanes *lanes);
 

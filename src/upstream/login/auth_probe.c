@@ -8,7 +8,7 @@
 #include "upstream/lane/greeting.h"
 
 #define EVERY_MS 1000
-#define PATIENCE 10 /* rounds without an answer; CLIENT PAUSE may hold it back */
+#define PATIENCE 10 /* chosen: seconds without an answer; CLIENT PAUSE may delay it */
 
 struct auth_probe {
     struct link link;
@@ -21,7 +21,9 @@ struct auth_probe {
     bool is_closing;
 };
 
-/* Harmless and cheap, refused with NOAUTH like anything else; and MONITOR does not show it, as it would PING. */
+/*
+ * Harmless and cheap, refused with NOAUTH like any command, and unlike PING not shown by MONITOR.
+ */
 static const char question[] = "*2\r\n$7\r\nSLOWLOG\r\n$3\r\nLEN\r\n";
 
 static struct auth_probe *auth_probe_of(struct link *link)

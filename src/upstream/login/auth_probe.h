@@ -1,9 +1,11 @@
 /*
- * Asks a node once a second whether connections that do not log in are served, as somebody may set or remove the
- * password of `default` without weir's seeing it; a change ends the node's epoch (node.h).
+ * Probes a node once a second to learn whether connections without a login are served. An operator
+ * may set or remove the password of `default` unnoticed by weir; a change ends the node's auth
+ * generation (node.h).
  *
- * That is settled when a connection is opened, so each question is a new connection. While a password is wanted nothing
- * is asked, unless the node is doubted (node_doubt). One for each node; lives on one loop.
+ * Redis decides that when a connection is opened: each probe is a new connection. While a password
+ * is required, the node is probed only if doubted (node_doubt). One for each node; lives on one
+ * event loop.
  */
 #ifndef WEIR_UPSTREAM_AUTH_PROBE_H
 #define WEIR_UPSTREAM_AUTH_PROBE_H
@@ -13,10 +15,10 @@
 
 struct auth_probe;
 
-/* The first question is asked after a second. Out of memory ends the process. */
+/* The first probe is sent after a second. Out of memory ends the process. */
 struct auth_probe *auth_probe_open(struct loop *loop, struct node *node);
 
-/* Asynchronous; frees itself. Safe on NULL. */
+/* Asynchronous; frees itself. NULL is allowed. */
 void auth_probe_close(struct auth_probe *probe);
 
 #endif

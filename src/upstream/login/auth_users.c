@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_GENERATION 2 /* even; and 0 is of none */
+#define FIRST_GENERATION 2 /* even; 0 means none */
 
 void auth_users_init(struct auth_users *users, struct proven *proven)
 {
@@ -32,7 +32,10 @@ void auth_users_fini(struct auth_users *users)
     users->n = 0;
 }
 
-/* FNV-1a. A name is here only while a client is, or its login is being asked about: a client that fills a bucket pays for it. */
+/*
+ * FNV-1a. A name is present only while a client uses it or its login is being checked: filling a
+ * bucket costs the attacker connections.
+ */
 static struct list *bucket_of(const struct auth_users *users, struct slice name)
 {
     uint32_t hash = UINT32_C(2166136261);
@@ -83,8 +86,6 @@ void auth_user_put(struct auth_user *user)
     free(user);
 }
 
-/* ---- connections ---- */
-
 static void set_begun_by(struct auth_user *user, struct login *login)
 {
     login_get(login);
@@ -111,12 +112,10 @@ void auth_user_close(struct auth_user *user)
 void auth_user_kicked(struct auth_user *user)
 {
     if (user->n_open == 0)
-        return; /* its end was that of the generation */
+        return; /* the close has ended the generation already */
     user->generation += 2;
     set_begun_by(user, NULL);
 }
-
-/* ---- passwords ---- */
 
 static bool is_known(const struct auth_user *user, const struct login *login)
 {
@@ -151,7 +150,7 @@ void auth_user_note(struct auth_user *user, struct login *login)
         add(user, login);
 }
 
-/* What a client of another worker has come in by since. */
+/* Take over a login that a client of another worker has used since. */
 static void ask_others(struct auth_user *user, const struct login *refused)
 {
     if (user->users == NULL || user->on_all == NULL)
@@ -179,8 +178,6 @@ bool auth_user_refuse(struct auth_user *user, const struct login *login)
     ask_others(user, login);
     return user->proven[0] != NULL;
 }
-
-/* ---- proofs ---- */
 
 void proof_take(struct proof *proof, struct auth_user *user)
 {

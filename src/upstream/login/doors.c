@@ -15,7 +15,7 @@ static struct question *question_of(struct list *in_doors)
     return container_of(in_doors, struct question, in_doors);
 }
 
-/* Later in the turn: nobody is called back from within what he asks. */
+/* The work is done later in the iteration: no callback runs inside a call of its receiver. */
 static void wake(struct door *door)
 {
     link_wake(&door->base.hollow);
@@ -34,9 +34,9 @@ static void judge(struct door *door, enum judgement judgement, struct slice repl
     question->on_judged(question, judgement, reply);
 }
 
-/* ---- what comes back ---- */
+/* ---- answers ---- */
 
-/* The whole error, up to what fits: the client hears Redis' own words. */
+/* Collect the whole error, up to DOORS_REPLY_MAX: the client gets Redis' own text. */
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct bytes *reply = &rider->lane->held;
@@ -70,7 +70,10 @@ static void on_lost(struct rider *rider, const struct lane *lane)
     door->doors->is_refused = false;
     weir_lane_lost(&door->base);
     if (question != NULL && !question->is_again) {
-        /* Somebody else's doing: Redis closes a door when the user is deleted who was asked about last. */
+        /*
+         * A retry: Redis closes an auth lane when the user of its last AUTH is deleted, which is
+         * not this user's fault.
+         */
         door->asked = NULL;
         question->door = NULL;
         door->is_busy = false;
@@ -84,7 +87,7 @@ static void on_lost(struct rider *rider, const struct lane *lane)
 
 /* ---- asking ---- */
 
-/* It is not asked, or not again. */
+/* Judge a question that is not sent, or not sent again. */
 static void give_up(struct question *question)
 {
     question->on_judged(question, question->is_again ? JUDGED_LOST : JUDGED_NOT, SLICE(""));
@@ -101,7 +104,7 @@ static void judge_all(struct doors *doors)
     }
 }
 
-/* If no door can be had, nobody waits for one; else what waits goes to one that is open, when it is free. */
+/* If no auth lane is open, all questions are given up; else they wait for an open one. */
 static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
 {
     struct door *door = door_of(rider);
@@ -116,7 +119,10 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     judge_all(doors);
 }
 
-/* An answer that comes after the generation has ended may be of before, and proves nothing. False: out of memory. */
+/*
+ * The proof is of the auth generation before AUTH is sent: an answer after its end proves nothing.
+ * False: out of memory.
+ */
 static bool begin_proof(struct lane *lane, struct question *question)
 {
     struct auth_user *user = auth_users_get(&lane->base->users, login_user(question->login));
@@ -174,7 +180,9 @@ static void close_free(struct doors *doors)
             weir_lane_close(&doors->doors[i].base);
 }
 
-/* Who waits goes to a door that is free; while somebody has to wait another is opened, one at a time. */
+/*
+ * Send waiting questions on free auth lanes. While any must wait, open another lane, one at a time.
+ */
 static void pump(struct doors *doors)
 {
     struct door *closed = NULL;

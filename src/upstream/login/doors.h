@@ -1,11 +1,11 @@
 /*
- * Doors: lanes on which a node is asked whether a user's password is right, by `AUTH user password`, one at a time on
- * each, and which carry nothing else.
+ * Auth lanes: lanes on which a node checks a user's password, by `AUTH user password`. Each carries
+ * one such request at a time, and nothing else.
  *
- * The exact +OK is the only yes; what other clients have in flight, or let a script answer, is on other lanes. From
- * Redis 7.2 on a failed AUTH behind replies that are not yet sent has no answer at all, and the next one's would be
- * taken for it: so a door asks nothing before its last question is answered. Several doors make up for that; each
- * question has an end in time. The worker's thread only.
+ * Only the exact +OK means yes. Requests of clients, and scripts that could forge replies, are on
+ * other lanes. From Redis 7.2 on a failed AUTH behind unsent replies gets no answer, and the next
+ * reply would be taken for it. Hence an auth lane sends one request at a time. Several auth lanes
+ * make up for that. Each request has a time-out. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_DOORS_H
 #define WEIR_UPSTREAM_DOORS_H
@@ -17,72 +17,81 @@
 
 #define DOORS_MAX 4          /* of a worker to a node: some thousands of logins a second each */
 #define DOORS_REPLY_MAX 4096 /* bytes of one answer */
-#define DOORS_PATIENCE_NS                                                                                              \
-    (10 * NS_PER_S) /* for one answer, without an upstream-timeout: CLIENT PAUSE holds it back too */
+/* chosen: for one answer, without an upstream-timeout; CLIENT PAUSE may delay it */
+#define DOORS_PATIENCE_NS (10 * NS_PER_S)
 
 enum judgement {
     JUDGED_TRUE,  /* +OK: the password is right */
-    JUDGED_FALSE, /* Redis says why not: `reply` is its whole error */
-    JUDGED_LOST,  /* it was asked, and the answer is lost: the lane has gone, or upstream timeout */
-    JUDGED_NOT,   /* it was not asked: lanes_why_none */
+    JUDGED_FALSE, /* Redis refused the login: `reply` is the whole error */
+    JUDGED_LOST,  /* sent, but the answer is lost: the lane closed, or upstream-timeout */
+    JUDGED_NOT,   /* not sent: lanes_why_none */
 };
 
-/* A login to be judged. Embedded in whatever waits for the judgement. */
+/* A login to check. Embedded in the struct that waits for the judgement. */
 struct question {
-    struct list in_doors; /* in doors.waiting, while it waits for its turn */
-    struct door *door;    /* where it is being asked; NULL: nowhere */
-    struct login *login;  /* the asker's reference, which stays until the judgement or doors_forget */
-    struct proof proof;   /* what +OK proves: of the generation in which it was sent; the asker drops it */
-    bool is_again;        /* its lane was lost once: AUTH changes nothing there, so it may be asked twice */
-    bool is_short;        /* sent without a user: AUTH password */
-    /* Not from within doors_ask. The reply is good for this call only; empty without one. */
+    struct list in_doors; /* in doors.waiting, until the question is sent */
+    struct door *door;    /* the auth lane of the sent question; NULL: not in flight */
+    /* the asker's reference, which stays until the judgement or doors_forget */
+    struct login *login;
+    /* what +OK proves, in the auth generation at the time of sending; dropped by the asker */
+    struct proof proof;
+    /* its lane was lost once; AUTH changes nothing on an auth lane, so a second try is safe */
+    bool is_again;
+    bool is_short; /* sent without a user: AUTH password */
+    /* Never called from within doors_ask. `reply` is valid during the call; empty without one. */
     void (*on_judged)(struct question *question, enum judgement judgement, struct slice reply);
 };
 
 struct door {
     struct doors *doors;
     struct weir_lane base;
-    struct question *asked; /* in flight there; NULL: none, or forgotten */
-    bool is_busy;           /* an answer is on its way */
+    struct question *asked; /* in flight on this lane; NULL: none, or forgotten */
+    bool is_busy;           /* an answer is pending */
 };
 
 struct doors {
     struct list waiting; /* struct question, the oldest first */
     struct door doors[DOORS_MAX];
-    bool is_refused; /* the last that was to be opened was; another is tried when somebody asks, or one has answered */
+    /*
+     * the last lane to open was refused; another is tried at the next question, or after an answer
+     */
+    bool is_refused;
 };
 
 void doors_init(struct doors *doors, struct lanes *lanes);
 void doors_fini(struct doors *doors); /* questions in flight are judged JUDGED_LOST */
 
 /*
- * Its node is not in the topology any more: what waits is asked at `heir`, or is judged JUDGED_NOT where there is none;
- * what has been asked is answered, and then the lanes are closed.
+ * The node has left the topology. Waiting questions move to `heir`, or are judged JUDGED_NOT if
+ * `heir` is NULL. Questions in flight are answered, and then the lanes are closed.
  */
 void doors_retire(struct doors *doors, struct doors *heir);
 
-/* on_judged follows, later, unless doors_forget comes first. */
+/* Queue the question. on_judged follows later, unless doors_forget comes first. */
 void doors_ask(struct doors *doors, struct question *question);
 
-/* True if the node has been asked, and has not answered. */
+/* True if AUTH was sent, and not answered. */
 static inline bool question_is_in_flight(const struct question *question)
 {
     return question->door != NULL;
 }
 
-/* True if the node was asked, its answer was lost, and it is to be asked again. */
+/* True if AUTH was sent, the answer was lost, and AUTH will be sent again. */
 static inline bool question_was_lost(const struct question *question)
 {
     return question->is_again && question->door == NULL;
 }
 
-/* Of a question in flight: if its lane is lost, on_judged follows with JUDGED_LOST, and it is not asked again. */
+/*
+ * For a question in flight: if its lane is lost, on_judged follows with JUDGED_LOST, without a
+ * second try.
+ */
 void doors_ask_once(struct question *question);
 
-/* The asker does not wait any more: on_judged will not be called. Safe on one that is not being asked. */
+/* Cancel: on_judged will not be called. Harmless on a question that is not queued. */
 void doors_forget(struct question *question);
 
-/* Of a question that waits for an auth lane: it waits no longer, and on_judged is called at once. */
+/* For a question that waits for an auth lane: stop waiting, and call on_judged at once. */
 void doors_give_up(struct question *question);
 
 #endif

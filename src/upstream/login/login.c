@@ -63,8 +63,6 @@ bool login_same(const struct login *a, const struct login *b)
     return login_same_user(a, b) && slice_eq(login_password(a), login_password(b));
 }
 
-/* ---- weir's own ---- */
-
 static struct login *login_of(struct slice user, struct slice password)
 {
     struct login *login = login_new(user, password);
@@ -101,14 +99,14 @@ struct login *own_login_now(struct own_login *own, uint64_t now_ns)
     return own->newest_ns != 0 ? own->before : own->newest;
 }
 
-/* A login that is neither is older than both: the ones there are now have not been tried. */
+/* A refused login that is neither of the two is older: the present ones have not been tried. */
 bool own_login_refuse(struct own_login *own, const struct login *login, uint64_t now_ns, uint64_t again_ns)
 {
     own->is_newest_refused |= login == own->newest;
     own->is_before_refused |= login == own->before;
     bool has_other = !own->is_newest_refused || (own->before != NULL && !own->is_before_refused);
     if (!has_other)
-        own_login_accept(own); /* they are tried anew the next time */
+        own_login_accept(own); /* the next login tries both again */
     own->newest_ns = has_other && own->is_newest_refused ? now_ns + again_ns : 0;
     return has_other;
 }
@@ -118,12 +116,10 @@ void own_login_accept(struct own_login *own)
     own->is_newest_refused = own->is_before_refused = false;
 }
 
-/* ---- the newest of each user ---- */
-
 struct proven_user {
     struct list in_bucket;
     unsigned holders;     /* workers */
-    struct login *newest; /* the table's alone; NULL: none is known */
+    struct login *newest; /* referenced by the table only; NULL: none is known */
     size_t name_len;
     char name[];
 };
@@ -181,7 +177,7 @@ void proven_put(struct proven *proven, struct proven_user *user)
     pthread_mutex_lock(&proven->lock);
     if (--user->holders == 0) {
         list_take(&user->in_bucket);
-        login_put(user->newest); /* which overwrites it */
+        login_put(user->newest); /* wipes the password */
         free(user);
     }
     pthread_mutex_unlock(&proven->lock);

@@ -5,9 +5,9 @@
 #include "base/clock.h"
 
 #define FIRST_NS (50 * NS_PER_MS)
-#define LAST_NS (1000 * NS_PER_MS) /* a server that is back is found again within a second */
+#define LAST_NS (1000 * NS_PER_MS) /* chosen: a server that is back is noticed within a second */
 
-/* Without chance all who wait would come back at once. */
+/* Without jitter all waiting clients would retry at once. */
 static void draw_seed(struct backoff *backoff, uint64_t now_ns)
 {
     if (getrandom(&backoff->random, sizeof backoff->random, GRND_NONBLOCK) != (ssize_t)sizeof backoff->random)

@@ -1,6 +1,6 @@
 /*
- * When to try again after failures: the pause is twice as long after each one, up to a bound, with jitter so that many
- * who failed together do not try together.
+ * When to retry after failures: the delay doubles with each failure, up to a bound. Jitter keeps
+ * parts that failed together from retrying together.
  *
  * Zeroed: no failure yet. Used by its owner's thread only.
  */
@@ -11,11 +11,11 @@
 
 struct backoff {
     uint64_t random;   /* xorshift state; 0: not seeded yet */
-    uint64_t due_ns;   /* when to try again; 0: nothing has failed since backoff_reset */
-    uint32_t failures; /* since then */
+    uint64_t due_ns;   /* time of the next attempt; 0: no failure since backoff_reset */
+    uint32_t failures; /* since backoff_reset */
 };
 
-/* One more failure at `now_ns`; sets due_ns. */
+/* Note a failure at `now_ns`; sets due_ns. */
 void backoff_fail(struct backoff *backoff, uint64_t now_ns);
 void backoff_reset(struct backoff *backoff);
 

@@ -32,7 +32,7 @@ static void keep(char *out, struct slice text)
     out[text.len] = '\0';
 }
 
-/* True if the text may be the digits of an address or a name, and there is room for it. */
+/* True if the text may be an IP address or a name, and fits. */
 static bool is_host(struct slice text)
 {
     if (text.len == 0 || text.len >= CLUSTER_HOST)
@@ -56,7 +56,7 @@ static bool read_number(struct slice text, int64_t most, int64_t *number)
     return num_parse(text, number) && *number >= 0 && *number <= most;
 }
 
-/* What stands before the first `end`, which is taken too. */
+/* Returns the text before the first `end`, and skips both. */
 static struct slice take_until(struct slice *rest, char end)
 {
     const char *at = rest->len > 0 ? memchr(rest->at, end, rest->len) : NULL;
@@ -68,7 +68,7 @@ static struct slice take_until(struct slice *rest, char end)
 
 /* ---- one node ---- */
 
-/* "host:port@bus,hostname,more"; before 7.0 nothing stands behind the bus' port. */
+/* "host:port@bus,hostname,more"; before 7.0 the text ends with the bus port. */
 static bool read_address(const struct reading *reading, struct slice text, bool has_address, struct cluster_node *node)
 {
     struct slice place = take_until(&text, ','), hostname = take_until(&text, ',');
@@ -145,7 +145,7 @@ static bool read_range(const struct reading *reading, size_t number, struct slic
     return true;
 }
 
-/* "[93->-ID]" leaves, "[77-<-ID]" comes. */
+/* "[93->-ID]" is migrating, "[77-<-ID]" is importing. */
 static bool read_move(const struct reading *reading, struct slice text)
 {
     struct cluster_nodes *nodes = reading->nodes;
@@ -157,7 +157,7 @@ static bool read_move(const struct reading *reading, struct slice text)
         return why_refuse(reading->why, "line %zu has a slot on its way that cannot be read", reading->line);
     if (nodes->n_moves == MOVES_MOST)
         return why_refuse(reading->why, "more than %d slots are on their way", MOVES_MOST);
-    if ((nodes->n_moves & (nodes->n_moves - 1)) == 0) /* room for 1, 2, 4 ... */
+    if ((nodes->n_moves & (nodes->n_moves - 1)) == 0) /* capacity 1, 2, 4 ... */
         nodes->moves = mem_realloc(nodes->moves, nodes->n_moves > 0 ? 2 * nodes->n_moves : 1, sizeof *nodes->moves);
     struct cluster_move *move = &nodes->moves[nodes->n_moves++];
     *move = (struct cluster_move){.slot = (uint16_t)slot, .is_import = rest.at[0] == '<'};
@@ -178,7 +178,7 @@ static bool read_slots(const struct reading *reading, size_t number, bool is_mys
     return true;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole answer ---- */
 
 static bool is_known(const struct cluster_nodes *nodes, const char *id)
 {

@@ -1,15 +1,15 @@
 /*
- * What one node of a Redis Cluster answers to CLUSTER NODES, read: each node that it knows, and
- * which serves each slot.
+ * Parser for the answer of a Redis Cluster node to CLUSTER NODES: each node that it knows, and the
+ * node that serves each slot.
  *
- * Read whole or not at all: what contradicts itself is named. Formats of Redis 6.2 to 8 and Valkey,
- * over TCP and TLS. Bounded by CLUSTER_TEXT_MAX and CLUSTER_NODES_MOST. Safe on any bytes. Nothing
- * is dialled here. Any thread.
+ * An answer is accepted whole or not at all, and contradictions are named. Formats of Redis 6.2 to
+ * 8 and Valkey, over TCP and TLS. Bounded by CLUSTER_TEXT_MAX and CLUSTER_NODES_MOST. Safe on any
+ * bytes. No connection is opened here. Any thread.
  *
- * Decisions. A host that is empty or `?` is one that the node does not know: only of the node
- * itself it is the host that was asked. Fields behind the host name, and lines that begin with
- * `vars`, are passed over. Nodes in a handshake have no name yet, and are passed over too. Two
- * nodes that serve slots may not have one address.
+ * Decisions. An empty host or `?` is unknown to the answering node. For the answering node itself
+ * it is the host that weir connected to. Fields behind the host name, and lines that begin with
+ * `vars`, are ignored. Nodes in a handshake have no name yet, and are ignored too. Two nodes that
+ * serve slots may not have one address.
  */
 #ifndef WEIR_UPSTREAM_CLUSTER_NODES_H
 #define WEIR_UPSTREAM_CLUSTER_NODES_H
@@ -22,52 +22,52 @@
 #include "base/why.h"
 #include "limit/command/slot.h"
 
-#define CLUSTER_TEXT_MAX (1 << 20) /* bytes of an answer */
+#define CLUSTER_TEXT_MAX (1 << 20) /* chosen: bytes of an answer */
 #define CLUSTER_NODES_MOST 1000
 #define CLUSTER_ID 41    /* room for the name of a node: 40 hexadecimal digits */
-#define CLUSTER_HOST 256 /* room for a name or the digits of an address */
+#define CLUSTER_HOST 256 /* room for a host name or an IP address */
 
-#define CLUSTER_NOBODY UINT16_MAX /* in place of a node */
+#define CLUSTER_NOBODY UINT16_MAX /* no node */
 
 struct cluster_node {
     char id[CLUSTER_ID];
-    char master_id[CLUSTER_ID]; /* of a replica, where it is known; else "" */
-    char host
-        [CLUSTER_HOST]; /* digits of an address, or a name; "": not known, or of the node itself where it was asked */
-    char hostname[CLUSTER_HOST]; /* that it announces besides (cluster-announce-hostname); "": none */
-    uint16_t port;               /* where clients connect; 0: not known */
-    uint64_t epoch;              /* its config epoch; a replica's is its master's */
-    bool is_master, is_replica;  /* neither: it has not said yet */
-    bool is_failing;             /* the node that answers does not reach it (`fail?`) */
-    bool is_failed;              /* most masters do not reach it (`fail`) */
-    bool is_linked;              /* the node that answers has a connection to it, or is it */
-    uint16_t n_slots;            /* that it serves */
+    char master_id[CLUSTER_ID]; /* of a replica, if known; else "" */
+    /*
+     * an IP address, or a name; "": unknown, or for the answering node: the host that weir
+     * connected to
+     */
+    char host[CLUSTER_HOST];
+    char hostname[CLUSTER_HOST]; /* also announced, with cluster-announce-hostname; "": none */
+    uint16_t port;               /* for clients; 0: unknown */
+    uint64_t epoch;              /* its config epoch; of a replica: its master's */
+    bool is_master, is_replica;  /* neither: unknown yet */
+    bool is_failing;             /* the answering node cannot reach it (`fail?`) */
+    bool is_failed;              /* most masters cannot reach it (`fail`) */
+    bool is_linked;              /* the answering node is this node, or is connected to it */
+    uint16_t n_slots;            /* number of slots it serves */
 };
 
-/* A slot on its way, as its two ends say: only the node that answers tells of its own. */
+/* A migrating or importing slot: the answering node reports only its own. */
 struct cluster_move {
     uint16_t slot;
-    bool is_import;         /* it comes to the node that answers; else it leaves that */
-    char other[CLUSTER_ID]; /* the other end */
+    bool is_import;         /* importing to the answering node; else migrating from it */
+    char other[CLUSTER_ID]; /* the other node */
 };
 
 struct cluster_nodes {
     struct cluster_node *nodes; /* heap */
     size_t n;
-    size_t myself;               /* which of them has answered */
-    uint16_t owners[SLOT_COUNT]; /* which of them serves each slot, or CLUSTER_NOBODY */
+    size_t myself;               /* index of the answering node */
+    uint16_t owners[SLOT_COUNT]; /* index of the node that serves each slot, or CLUSTER_NOBODY */
     struct cluster_move *moves;  /* heap */
     size_t n_moves;
 };
 
-/*
- * Read the text of a reply. False: *nodes is empty, and `why` says what is wrong with it, for the
- * log.
- */
+/* Parse the text of a reply. False: *nodes is empty, and `why` is the reason, for the log. */
 __attribute__((warn_unused_result)) bool cluster_nodes_read(struct cluster_nodes *nodes, struct slice text,
                                                             struct why why);
 
-/* Which of them has this name, or CLUSTER_NOBODY. */
+/* The index of the node with this name, or CLUSTER_NOBODY. */
 uint16_t cluster_nodes_find(const struct cluster_nodes *nodes, const char *id);
 
 void cluster_nodes_fini(struct cluster_nodes *nodes); /* safe on zeroed */

@@ -6,22 +6,34 @@
 #include "upstream/lane/lend.h"
 #include "upstream/lane/shared.h"
 
-#define NEWEST_AGAIN_NS (10 * NS_PER_S) /* weir's newest password is tried again so long after it was refused */
-#define FRESH_NS NS_PER_S               /* a lane that breaks sooner, and was never used, counts as not opened */
-#define STALL_NS (1 * NS_PER_S)         /* how long calls may wait behind a reply that is not read */
-#define SHUT_MAX 8 /* connections closed while they are greeted, as those of a deleted user are: then Redis is away */
-#define ASK_NS NS_PER_S                /* a lane is opened for a question at most so often, ... */
-#define ASK_REPLICA_NS (30 * NS_PER_S) /* ... and of a node that is known to be a replica */
-#define AGAIN_MAX 40 /* connections closed by Redis in a second, or while none is let in, before it is taken for away */
+/* chosen: delay until weir's newest password is tried again after a refusal */
+#define NEWEST_AGAIN_NS (10 * NS_PER_S)
+/* chosen: an unused lane that breaks sooner counts as not opened */
+#define FRESH_NS NS_PER_S
+/* chosen: how long calls may wait behind a reply that its reader does not read */
+#define STALL_NS (1 * NS_PER_S)
+/*
+ * chosen: so many connections closed during the greeting, as those of a deleted user are, mean that
+ * Redis is away
+ */
+#define SHUT_MAX 8
+/* chosen: least time between lanes that are opened to ask for a node's role, ... */
+#define ASK_NS NS_PER_S
+#define ASK_REPLICA_NS (30 * NS_PER_S) /* ... and for a node that is known to be a replica */
+/*
+ * chosen: connections closed by Redis in a second, or until one is ready, before Redis counts as
+ * away
+ */
+#define AGAIN_MAX 40
 
 static bool is_clients(enum lane_role role)
 {
     return role == LANE_SHARED || role == LANE_PRIVATE;
 }
 
-/* ---- a lane is there ---- */
+/* ---- lanes become ready ---- */
 
-/* How long the first answers may take is upstream-timeout's to say: CLIENT PAUSE holds them back too. */
+/* upstream-timeout bounds the first answers, too: CLIENT PAUSE delays them. */
 static void on_greeting(struct lane *lane)
 {
     const struct upstream *upstream = lanes_of(lane)->upstream;
@@ -44,8 +56,8 @@ static enum lane_list list_when_ready(const struct lane *lane)
 }
 
 /*
- * A password has been set since it was asked for: who came before would hear NOAUTH on it. While a lane is left on
- * which they do not, that one goes on in its place.
+ * True if the new lane must close. A password was set while it was opened, so clients of its
+ * session would get NOAUTH on it. An older lane of the session is used again, if there is one.
  */
 static bool must_make_way(struct lane *lane)
 {
@@ -60,7 +72,7 @@ static void accept_own_login(struct lanes *lanes)
     node_note_login(lanes_node(lanes), true);
 }
 
-/* A connection to the node can be had. */
+/* The node accepts connections: end the outage. */
 static void come_up(struct lanes *lanes)
 {
     if (atomic_load_explicit(&lanes_node(lanes)->is_told_away, memory_order_relaxed) &&
@@ -82,10 +94,10 @@ static void on_ready(struct lane *lane)
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
     lane_enter_user(lane);
     if (lane->let_in.by != NULL)
-        lane_end_leases(lane); /* proofs may have ended while it was opened */
+        lane_end_leases(lane); /* proofs may have ended while the lane was opened */
     lanes_move(lane, list_when_ready(lane));
     if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
-        lend_list(lane); /* HELLO has told its owner the id */
+        lend_list(lane); /* HELLO has told the owner the id */
     lanes_sweep(lanes);
     if (lane->key.login != NULL && lane->key.login->is_weirs)
         accept_own_login(lanes);
@@ -99,9 +111,9 @@ static void on_ready(struct lane *lane)
         lane_close(lane);
 }
 
-/* ---- and is not ---- */
+/* ---- lanes fail ---- */
 
-/* As good as never opened: to try again at once would be to try for ever. */
+/* True if the lane broke before any use. An immediate retry could loop for ever. */
 static bool broke_at_once(const struct lane *lane)
 {
     return !lane_is_used(lane) && clock_ns() - lane->ready_ns < FRESH_NS;
@@ -115,7 +127,7 @@ static void log_closed(const struct lanes *lanes, const struct lane *lane, const
            names[lane->role], why);
 }
 
-/* Is there any client that could need a lane of this key? */
+/* True if a client may need a lane of this key. */
 static bool has_clients(const struct lanes *lanes, const struct lane_key *key)
 {
     if (key->login == NULL || key->login->is_weirs)
@@ -131,7 +143,10 @@ static void lose_ready(struct lanes *lanes, const struct lane *lane, const char 
         return;
     if (lane->role != LANE_SHARED || lane->use == USE_SPARE || shared_find(lanes, &lane->key) != NULL)
         return;
-    /* Opened again at once: proofs of its user need a connection. But not for ever. */
+    /*
+     * Reopened at once, as the proofs of its user need a connection. A second early break is not
+     * retried.
+     */
     if ((lane->use == USE_RETRY && broke_at_once(lane)) || !has_clients(lanes, &lane->key))
         return;
     struct lane *again = shared_open(lanes, &lane->key, NULL);
@@ -139,7 +154,10 @@ static void lose_ready(struct lanes *lanes, const struct lane *lane, const char 
         again->use = USE_RETRY;
 }
 
-/* Redis is there and has let it in before, or says for the first time what is no Redis' answer. */
+/*
+ * True if the failure concerns this lane alone. Redis has accepted the connection, and fewer than
+ * SHUT_MAX were closed in their greeting; or Redis has answered no RESP for the first time.
+ */
 static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane)
 {
     bool is_shut = lane->greeted_ns != 0 && lanes->n_shut < SHUT_MAX;
@@ -148,8 +166,8 @@ static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane
 }
 
 /*
- * Redis was there, took the connection and closed it: somebody has sent CLIENT KILL, or it is about to stop. Back-off
- * begins with what fails after that.
+ * True if the lane can be retried at once. Redis accepted and closed the connection: it received
+ * CLIENT KILL, or is about to stop. Back-off begins with the next failures.
  */
 static bool may_try_again(struct lanes *lanes, const struct lane *lane)
 {
@@ -164,7 +182,7 @@ static bool may_try_again(struct lanes *lanes, const struct lane *lane)
     return lanes->down == ERR_NONE && lanes->n_again++ < AGAIN_MAX;
 }
 
-/* Who waits for it will ask for another; for newcomers one is opened in any case. */
+/* Waiting clients ask for another lane. A lane for newcomers is opened here. */
 static void try_again(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     log_closed(lanes, lane, why);
@@ -175,7 +193,10 @@ static void try_again(struct lanes *lanes, const struct lane *lane, const char *
         again->use = USE_RETRY;
 }
 
-/* True if the riders that wait for it are to look again: another password of its user is left. */
+/*
+ * True if lane users that wait for the lane should look again: another password of its user is
+ * left.
+ */
 static bool lose_login(struct lanes *lanes, const struct lane *lane)
 {
     struct auth_user *user = auth_users_find(&lanes->base.users, login_user(lane->key.login));
@@ -188,7 +209,7 @@ static bool lose_login(struct lanes *lanes, const struct lane *lane)
     return false;
 }
 
-/* The same of weir's own login. */
+/* As lose_login, for weir's own login. */
 static bool lose_own_login(struct lanes *lanes, const struct lane *lane)
 {
     uint64_t again_ns = upstream_time(lanes->upstream, NEWEST_AGAIN_NS);
@@ -210,7 +231,9 @@ static bool lose_own_login(struct lanes *lanes, const struct lane *lane)
 
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
 {
-    /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
+    /*
+     * Redis may refuse one more connection while earlier ones stay: only that client is affected.
+     */
     if (lane->end == END_REFUSED)
         return;
     if (!lanes_is_newcomers(lanes, lane) &&
@@ -240,7 +263,7 @@ static enum lane_loss loss_of(const struct lane *lane, bool was_ready)
     return was_ready && lane->end == END_LOST ? LOSS_CLOSED : losses[lane->end];
 }
 
-/* The user of the session that it had: whoever it would have been for had nothing to do with it. */
+/* Remembers the user of the last session: the user of the next session is not at fault. */
 static void remember_no_reset(struct lanes *lanes, const struct lane *lane)
 {
     struct login **place = &lanes->no_reset[lanes->next_no_reset++ % LANES_NO_RESET];
@@ -248,7 +271,7 @@ static void remember_no_reset(struct lanes *lanes, const struct lane *lane)
     *place = login_get(lane->last_login);
 }
 
-/* One more connection takes its place: nobody needs to know, but whoever counts. */
+/* Another connection replaces the lane: only the counters and the log note its failure. */
 static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     if (lane->end == END_NO_RESET)
@@ -257,7 +280,7 @@ static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *
            why);
 }
 
-/* Clients wait for a connection from the moment when the first dial began that failed. */
+/* Clients wait for a connection since the start of the first failed dial. */
 static void note_missed(struct lanes *lanes, const struct lane *lane)
 {
     uint64_t began_ns =
@@ -277,7 +300,8 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
         reach_doubt(&lanes_node(lanes)->reach);
     if (lanes->is_closing || is_idle || lane->use == USE_SPARE)
         return was_ready;
-    if (lanes->is_retired && !was_ready) /* it is given up, and others are opened to the node in its place */
+    /* the lane is given up, and others are opened to the node that replaces this one */
+    if (lanes->is_retired && !was_ready)
         return is_clients((enum lane_role)lane->role);
     count_add(&lanes->base.counts.lost[loss_of(lane, was_ready)], 1);
     if (lane->end == END_LOST || lane->end == END_LATE || lane->end == END_TURNED_AWAY)
@@ -301,7 +325,7 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
     return was_ready;
 }
 
-/* Clients of its user ask Redis again before they send anything, on whichever lane. */
+/* Clients of the user must log in again before they send anything, on any lane. */
 static void kick(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
@@ -329,7 +353,7 @@ static void on_closed(struct lane *lane)
         room_close(room);
 }
 
-/* ---- what else a lane tells ---- */
+/* ---- other callbacks of a lane ---- */
 
 static void on_huge(struct lane *lane)
 {
@@ -342,7 +366,7 @@ static void on_huge(struct lane *lane)
 static void on_stalled(struct lane *lane)
 {
     lanes_sweep(lanes_of(lane));
-    /* Of all who do not read in turn: whoever waits behind them waits for all of them. */
+    /* One deadline for successive slow readers: the calls behind wait for all of them. */
     if (lane->deadline_ns == 0)
         lane->deadline_ns = clock_ns() + STALL_NS;
     if (lane->in == LIST_SHARED && !shared_retire(lane))
@@ -354,7 +378,9 @@ static void on_watched(struct lane *lane)
     lanes_sweep(lanes_of(lane));
 }
 
-/* Where only clients' own logins may ask, a lane of this one is opened, whose greeting does. */
+/*
+ * If weir may not ask for the role itself, open a lane with this client's login: its greeting asks.
+ */
 static void on_doubted(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
@@ -395,7 +421,7 @@ const struct lane_ops health_ops = {
     .on_empty = on_empty,
 };
 
-/* ---- trying ---- */
+/* ---- retries ---- */
 
 void health_start(struct lanes *lanes)
 {
@@ -405,8 +431,8 @@ void health_start(struct lanes *lanes)
 }
 
 /*
- * Without a shared lane to probe with, one of the clients that wait opens a lane; if none waits, weir's own connection
- * tells. False: the node is up.
+ * Without a shared lane as a probe, one waiting client opens a lane. If none waits, weir's own
+ * connection decides. False: the node is up.
  */
 static bool find_probe(struct lanes *lanes, bool is_due)
 {

@@ -1,10 +1,10 @@
 /*
- * Whether a node is there, as its lanes tell: what is done when a lane is ready, has failed or is closed, and when the
- * node is tried again.
+ * Whether a node is up, as its lanes show: the reaction to a lane that is ready, failed or closed,
+ * and the next retry.
  *
- * A lane that fails is that client's affair as long as others stand; when newcomers cannot be let in any more the node
- * is away, every request is answered so at once, and a connection is tried in the background, later and later. The
- * worker's thread only.
+ * A failed lane concerns only its clients while other lanes are up. When lanes for newcomers cannot
+ * be opened, the node is away. Then every request is answered with an error at once, and a
+ * connection is retried in the background, with back-off. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_HEALTH_H
 #define WEIR_UPSTREAM_HEALTH_H
@@ -14,10 +14,10 @@
 /* For lanes->base.ops. */
 extern const struct lane_ops health_ops;
 
-/* Open what is kept open for new clients. */
+/* Open the shared lane for new clients, if one is kept. */
 void health_start(struct lanes *lanes);
 
-/* Try the node again if that is due. Will it be, later? */
+/* Retry the node if due. Returns true if another retry will be due. */
 bool health_retry(struct lanes *lanes, uint64_t now_ns);
 
 #endif

@@ -20,14 +20,16 @@ void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node 
     *heartbeat = (struct heartbeat){.loop = loop, .node = node, .ops = ops, .arg = arg};
 }
 
-/* ---- what has changed ---- */
+/* ---- changes of state ---- */
 
 static enum pulse_state state_of(const struct heartbeat *heartbeat)
 {
     return (enum pulse_state)heartbeat->pulse.state;
 }
 
-/* The state was `before`: what is there to say? `news` has NEWS_ROOM bytes. */
+/*
+ * Write the log line for a change from `before` to the present state. `news` has NEWS_ROOM bytes.
+ */
 static void describe(const struct heartbeat *heartbeat, enum pulse_state before, uint64_t silence_ns, char *news)
 {
     double seconds = (double)silence_ns / (double)NS_PER_S;
@@ -62,22 +64,23 @@ static void tell(struct heartbeat *heartbeat, enum pulse_state before, uint64_t 
     heartbeat->ops->on_news(heartbeat->arg, state_of(heartbeat) == PULSE_WELL ? LOG_INFO : LOG_WARN, news);
 }
 
-/* ---- looking from elsewhere ---- */
+/* ---- the second look ---- */
 
 /*
- * Looks at a node from a new connection when the one that is there gets no answer: does it hang, does it hold commands
- * back, or is it that connection that is dead?
+ * A new connection to a node that does not answer on the existing one. Does the node hang, does
+ * CLIENT PAUSE delay commands, or is only the existing connection dead.
  *
- * It asks two things. ECHO without its argument is refused before Redis looks whether it is paused, or who asks; PING,
- * after logging in, is answered only where commands run. One look is one connection.
+ * Two commands are sent. ECHO without its argument is refused before Redis checks for a pause or
+ * for a login. PING, after the login, is answered only where commands run. Each look is one
+ * connection.
  */
 struct second_look {
     struct link link;
-    struct heartbeat *heartbeat; /* NULL: it hears nothing more */
-    struct bytes questions;      /* heap; empty once they have been sent */
+    struct heartbeat *heartbeat; /* NULL: the look is abandoned */
+    struct bytes questions;      /* heap; empty once sent */
     struct control_inbox inbox;
-    unsigned n_wanted; /* answers still to come */
-    bool is_there;     /* one has */
+    unsigned n_wanted; /* answers still to arrive */
+    bool is_there;     /* one answer has arrived */
 };
 
 static struct second_look *look_of(struct link *link)
@@ -139,7 +142,7 @@ static void on_connected(struct link *link, int status)
     forget_questions(look);
 }
 
-/* Something has been answered: the node does not hang. */
+/* An answer has arrived: the node does not hang. */
 static void note_there(struct heartbeat *heartbeat)
 {
     enum pulse_state before = state_of(heartbeat);
@@ -157,7 +160,8 @@ static void take_frame(struct second_look *look, struct slice frame)
     if (look->n_wanted > 0)
         return;
     if (slice_eq(frame, SLICE("+PONG\r\n")))
-        look->heartbeat->is_dead = true; /* its answer may be on its way still: it has until the next period */
+        /* the existing connection's answer may be in flight: wait until the next period */
+        look->heartbeat->is_dead = true;
     link_close(&look->link);
 }
 
@@ -202,7 +206,10 @@ static const struct link_ops look_ops = {
     .on_closed = on_closed,
 };
 
-/* `user` and `password` as in struct credentials (control.h), for the time of the call. NULL: no memory, or no connection. */
+/*
+ * `user` and `password` as in struct credentials (control.h), valid during the call. NULL: no
+ * memory, or no connection.
+ */
 static struct second_look *open_look(struct heartbeat *heartbeat, const char *user, const char *password)
 {
     struct second_look *look = calloc(1, sizeof *look);
@@ -227,7 +234,10 @@ static void end_look(struct heartbeat *heartbeat)
     heartbeat->is_dead = false;
 }
 
-/* One that has found the node there may wait for the rest for as long as that is paused: what is it now? */
+/*
+ * A look that found the node up may wait for PING during a pause: replace it to learn the present
+ * state.
+ */
 static void look(struct heartbeat *heartbeat, const char *user, const char *password)
 {
     if (heartbeat->look != NULL && !heartbeat->has_looked)
@@ -236,7 +246,7 @@ static void look(struct heartbeat *heartbeat, const char *user, const char *pass
     heartbeat->look = open_look(heartbeat, user, password);
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *user, const char *password)
 {

@@ -1,8 +1,9 @@
 /*
- * The heartbeat of a connection that is up: asks its node again and again whether it answers (pulse.h), looks from
- * elsewhere when it does not (heartbeat.h), and puts into words what has changed.
+ * The heartbeat of weir's own connection to a node. A probe is sent in each period (pulse.h). A
+ * second connection is opened when the probe is not answered. Changes of state are logged.
  *
- * Embedded in the connection's owner (control.h), which has the timer, writes the questions and hands on the answers.
+ * Embedded in the connection's owner (control.h), which has the timer, sends the probes and passes
+ * on the answers.
  */
 #ifndef WEIR_UPSTREAM_HEARTBEAT_H
 #define WEIR_UPSTREAM_HEARTBEAT_H
@@ -19,9 +20,9 @@
 struct second_look;
 
 struct heartbeat_ops {
-    /* Send this command, a word. */
+    /* Send this command, one word. */
     void (*on_ask)(void *arg, struct slice question);
-    /* The pulse's state has changed; the line says how, for people. */
+    /* The pulse's state has changed; the line describes the change for the log. */
     void (*on_news)(void *arg, enum log_level level, const char *line);
 };
 
@@ -31,28 +32,31 @@ struct heartbeat {
     const struct heartbeat_ops *ops;
     void *arg;
     struct pulse pulse;
-    struct second_look *look; /* NULL: none is under way */
-    bool has_looked;          /* it has found the node there ... */
-    bool is_dead;             /* ... and that another connection is answered what this one is not */
-    bool may_not_ping;        /* its user has no right to; its owner has asked before the first period */
-    bool is_mute;             /* the last attempt was taken, and answered nothing */
+    struct second_look *look; /* NULL: none in progress */
+    bool has_looked;          /* the look found the node up ... */
+    bool is_dead;             /* ... and PING answered there: this connection is dead */
+    bool may_not_ping;        /* its user may not PING; known before the first period */
+    bool is_mute;             /* the last attempt to connect was accepted, but got no answer */
 };
 
-/* The loop, the node and ops live longer. */
+/* The loop, the node and ops must outlive the heartbeat. */
 void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node *node, const struct heartbeat_ops *ops,
                     void *arg);
 
 /*
- * A period is over. The credentials are for a look from elsewhere. False: the node answers others, so that the
- * connection must be dead.
+ * A period is over. The credentials are for a second look. False: the node answers the second
+ * connection, and the first one is dead.
  */
 __attribute__((warn_unused_result)) bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *user,
                                                         const char *password);
 
-/* Its reply has come. */
+/* The probe's reply has arrived. */
 void heartbeat_answer(struct heartbeat *heartbeat, struct slice frame, uint64_t now_ns);
 
-/* An attempt to connect was taken, and nothing was answered; or something has been. */
+/*
+ * Set by the owner: true if an attempt to connect was accepted but got no answer; false once
+ * something is answered.
+ */
 void heartbeat_note_mute(struct heartbeat *heartbeat, bool is_mute);
 
 /* The connection is lost or closed. */

@@ -18,7 +18,10 @@ struct node *node_new(const struct node_origin *origin)
     node->address = mem_strndup(origin->address, strlen(origin->address));
     node->owned = owned_new();
     proven_init(&node->proven);
-    if (origin->before != NULL) /* until it says so itself: to wrongly let in is worse than to wrongly refuse */
+    /*
+     * until the node itself answers: to serve a client wrongly is worse than to refuse it wrongly
+     */
+    if (origin->before != NULL)
         atomic_init(&node->epoch, node_epoch(origin->before) & EPOCH_NEEDS_AUTH);
     const struct node *sharer = origin->before != NULL ? origin->before : origin->kin;
     node->contention = sharer != NULL ? contention_get(sharer->contention) : contention_new();

@@ -1,9 +1,9 @@
-/* What a server says that it is, in its answer to HELLO. */
+/* The role that a server reports in its answer to HELLO. */
 #ifndef WEIR_UPSTREAM_NODE_ROLE_H
 #define WEIR_UPSTREAM_NODE_ROLE_H
 
 enum node_role {
-    ROLE_UNKNOWN, /* it has not said */
+    ROLE_UNKNOWN, /* no answer yet */
     ROLE_MASTER,
     ROLE_REPLICA,
 };

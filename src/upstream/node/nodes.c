@@ -20,8 +20,9 @@ static bool close_idle(struct nodes *nodes)
 }
 
 /*
- * Shared lanes that nobody remembers count for somebody still. Of those that are kept for the next as many as are
- * wanted, and no more: what is closed without need is opened again by whoever would have come next.
+ * Another worker needs room. Shared lanes without a lease still count for their subject, and are
+ * closed. Of the idle lanes only as many as wanted are closed: closing more would only cause new
+ * connections.
  */
 static void on_shed(uv_async_t *async)
 {
@@ -32,12 +33,12 @@ static void on_shed(uv_async_t *async)
             ;
     while (room_is_wanted(room))
         if (!close_idle(nodes)) {
-            room_want(room); /* some other worker keeps one, or will */
+            room_want(room); /* another worker has an idle lane, or will */
             return;
         }
 }
 
-/* ---- a row comes and goes ---- */
+/* ---- rows ---- */
 
 static void free_row(struct nodes_row *row)
 {
@@ -46,7 +47,7 @@ static void free_row(struct nodes_row *row)
     free(row);
 }
 
-/* Its counters go on in `past`; what is there now is gone. */
+/* The row's counters are added to `past`, and its lanes are closed. */
 static void end_row(struct nodes_row *row)
 {
     struct nodes *nodes = row->nodes;
@@ -60,7 +61,7 @@ static void end_row(struct nodes_row *row)
     timers_close(&row->lanes);
 }
 
-/* A lane or a timer has gone. */
+/* The last lane or a timer has closed. */
 static void on_unused(struct lanes *lanes)
 {
     struct nodes_row *row = container_of(lanes, struct nodes_row, lanes);
@@ -86,7 +87,7 @@ static struct nodes_row *new_row(struct nodes *nodes, struct node *node, const s
     return row;
 }
 
-/* A login that waits at the home node is one at whichever node is the home now. */
+/* Logins that wait at the old default node move to the new one. */
 static void retire(struct nodes *nodes, struct nodes_row *row, bool was_home)
 {
     count_set(&row->lanes.base.counts.is_down, 0);
@@ -95,7 +96,7 @@ static void retire(struct nodes *nodes, struct nodes_row *row, bool was_home)
     on_unused(&row->lanes);
 }
 
-/* ---- the worker's ---- */
+/* ---- a worker's nodes ---- */
 
 void nodes_init(struct nodes *nodes, struct loop *loop, struct topology *topology, bool is_private,
                 const struct lanes_ops *ops, void *arg)
@@ -159,7 +160,8 @@ void nodes_adopt(struct nodes *nodes, struct topology *topology)
             retire(nodes, before[i], i == TOPOLOGY_HOME);
     free(before);
     topology_put(topology_before);
-    lanes_tick(&nodes_home(nodes)->lanes); /* riders that hope for room looked again in the time of another row */
+    /* lane users that wait for room were served by the tick of another row */
+    lanes_tick(&nodes_home(nodes)->lanes);
 }
 
 void nodes_set_login(struct nodes *nodes, const struct own_login_words *words)
@@ -213,7 +215,7 @@ void nodes_fini(struct nodes *nodes)
     pthread_mutex_destroy(&nodes->lock);
 }
 
-/* ---- counting ---- */
+/* ---- counters ---- */
 
 static void sum_lanes(struct nodes_sum *sum, const struct lanes *lanes)
 {
@@ -222,7 +224,7 @@ static void sum_lanes(struct nodes_sum *sum, const struct lanes *lanes)
     sum->oldest_ns = oldest_ns > sum->oldest_ns ? oldest_ns : sum->oldest_ns;
 }
 
-/* What is no longer in the topology had the place of the first row. */
+/* Counters of nodes that have left the topology are added to the first row. */
 static void sum_past(const struct nodes *nodes, struct nodes_sum *sum)
 {
     for (struct list *at = nodes->retired.next; at != &nodes->retired; at = at->next)
@@ -263,7 +265,7 @@ void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum)
 
 /* ---- redirects ---- */
 
-/* A node may be announced by digits and by name, and be dialled by one of them. */
+/* A node may be announced by address and by name, and be connected to by either. */
 static bool is_announced(const struct redirect *redirect, const struct topology_row *row)
 {
     return redirect->port == row->port &&

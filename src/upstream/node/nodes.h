@@ -1,11 +1,12 @@
 /*
- * Everything that one worker has to each node of its topology: lanes, auth lanes, and a prober; and what all of these
- * have in common.
+ * Everything that one worker has to each node of its topology: lanes, auth lanes, and a prober,
+ * with their shared state.
  *
- * Nodes come and go with the topologies that the worker is handed. A row whose node is in none any more is retired: its
- * lanes end as they are done, and the last takes the row along. All rows of a worker have one fair queue
- * (upstream/fair/fair_queue.h), so that a client keeps its place in it wherever its commands go. The worker's thread
- * only, but for nodes_sum; closing is asynchronous, and ends with the loop.
+ * Nodes come and go with new topologies. The row of a node that has left the topology is retired.
+ * Lanes of a retired row close when done, and the row is freed with the last lane. All rows of a
+ * worker share one fair queue (upstream/fair/fair_queue.h): a client keeps its position there,
+ * whichever nodes its commands go to. The worker's thread only, except nodes_sum. Closing is
+ * asynchronous: the event loop completes it.
  */
 #ifndef WEIR_UPSTREAM_NODES_H
 #define WEIR_UPSTREAM_NODES_H
@@ -20,61 +21,64 @@ struct nodes_row {
     struct doors doors;
     struct prober prober;
     struct nodes *nodes;
-    struct list in_retired; /* in nodes.retired; itself while its node is in the topology */
+    struct list in_retired; /* in nodes.retired; empty while its node is in the topology */
     bool is_ending;         /* retired, and no lane is left: its timers are being closed */
 };
 
 struct nodes {
     struct commons commons;
-    struct shed shed;        /* other workers need the connections that this one only keeps */
-    struct nodes_row **rows; /* in the order of the topology's; heap, and each of them too */
+    struct shed shed;        /* other workers need idle connections of this one */
+    struct nodes_row **rows; /* in the order of the topology's; heap, as each row */
     size_t n;
-    struct topology *topology; /* the one adopted; one reference */
-    struct list retired;       /* rows of nodes that are in the topology no more */
+    struct topology *topology; /* the present one; one reference */
+    struct list retired;       /* rows of nodes that have left the topology */
     const struct lanes_ops *ops;
     void *arg;
-    pthread_mutex_t lock;    /* of rows, n, retired and past: this thread writes them under it, others read them */
-    struct lane_counts past; /* of rows that are gone */
+    /* protects rows, n, retired and past: the worker writes them, any thread reads them */
+    pthread_mutex_t lock;
+    struct lane_counts past; /* of freed rows */
 };
 
-/* As lanes_init, for each of them. Takes a reference of the topology. Out of memory ends the process. */
+/*
+ * As lanes_init, for each row. Takes a reference of the topology. Out of memory ends the process.
+ */
 void nodes_init(struct nodes *nodes, struct loop *loop, struct topology *topology, bool is_private,
                 const struct lanes_ops *ops, void *arg);
 
 /*
- * The nodes are those of this topology from now on. Nodes that are new get rows, which open what is kept open for new
- * clients; rows of nodes that are no longer there are retired. Takes a reference. Out of memory ends the process.
+ * Switch to this topology. New nodes get rows, which open shared lanes for new clients. Rows of
+ * removed nodes are retired. Takes a reference. Out of memory ends the process.
  */
 void nodes_adopt(struct nodes *nodes, struct topology *topology);
 
-/* Weir's own login from now on, for lanes that are opened. Out of memory: nothing changes. */
+/* Set weir's own login for new lanes. Out of memory: nothing changes. */
 void nodes_set_login(struct nodes *nodes, const struct own_login_words *words);
 
-/* Open what is kept open for new clients. */
+/* Open the shared lanes for new clients. */
 void nodes_start(struct nodes *nodes);
 
-/* As lanes_sweep, for each. */
+/* As lanes_sweep, for each row. */
 void nodes_sweep(struct nodes *nodes);
 
-/* Close every lane. No rider but the doors' may be left. */
+/* Close every lane. Only lane users of auth lanes may be left. */
 void nodes_close(struct nodes *nodes);
 
-/* After the loop has ended. */
+/* Call after the event loop has ended. */
 void nodes_fini(struct nodes *nodes);
 
-/* What is counted of the lanes to the node in this row of the topology. */
+/* Counters of the lanes to the node in one row of the topology. */
 struct nodes_sum {
-    struct lane_counts counts; /* with those of nodes that had its place before, but for is_down */
+    struct lane_counts counts; /* includes the nodes that the row had before, except is_down */
     uint64_t oldest_ns;        /* how long the oldest call has waited */
 };
 
-/* Any thread. To what is in `sum`. */
+/* Adds to `sum`. Any thread. */
 void nodes_sum(const struct nodes *nodes, size_t row, struct nodes_sum *sum);
 
-/* The same without nodes that had its place before. */
+/* As nodes_sum, without the nodes that the row had before. */
 void nodes_sum_row(const struct nodes *nodes, size_t row, struct nodes_sum *sum);
 
-/* The same of all rows together, with all nodes that were. */
+/* As nodes_sum, for all rows together, with all former nodes. */
 void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum);
 
 /* The row of topology_home. */
@@ -83,14 +87,14 @@ static inline struct nodes_row *nodes_home(const struct nodes *nodes)
     return nodes->rows[0];
 }
 
-/* The row of the master that serves the slot; NULL: none does. Only of a cluster. */
+/* The row of the master that serves the slot; NULL: none. Only in a cluster. */
 static inline struct nodes_row *nodes_slot_row(const struct nodes *nodes, uint16_t slot)
 {
     uint16_t row = slot_map_row(nodes->topology->slots, slot);
     return row != SLOT_UNSERVED ? nodes->rows[row] : NULL;
 }
 
-/* The row where classic pub/sub is. */
+/* The row of classic pub/sub. */
 static inline struct nodes_row *nodes_pubsub_row(const struct nodes *nodes)
 {
     return nodes->rows[nodes->topology->pubsub];
@@ -103,7 +107,8 @@ static inline struct nodes_row *nodes_row_of(const struct lane *lane)
 }
 
 /*
- * The row of the master that MOVED or ASK from a node names; NULL: no master of the topology has this address.
+ * The row of the master that MOVED or ASK from a node names; NULL: no master of the topology has
+ * this address.
  */
 struct nodes_row *nodes_row_named(const struct nodes *nodes, const struct redirect *redirect, const struct node *from);
 

@@ -29,7 +29,7 @@ struct slice not_run_text(enum not_run row)
     return rows[row];
 }
 
-/* The error's first word is that of a redirect, if it ends behind these `word` bytes. */
+/* The error is a redirect if its first word ends after `word` bytes. */
 static struct not_run_look look_at_redirect(struct slice bytes, size_t word, enum not_run row)
 {
     size_t most = bytes.len < NOT_RUN_ROOM ? bytes.len : NOT_RUN_ROOM;
@@ -40,7 +40,7 @@ static struct not_run_look look_at_redirect(struct slice bytes, size_t word, enu
         return look;
     if (bytes.len < len)
         look.sight = NOT_RUN_MORE;
-    else if (bytes.at[len - 1] == '\n') /* else it is no reply at all */
+    else if (bytes.at[len - 1] == '\n') /* other bytes are no reply */
         look = (struct not_run_look){NOT_RUN_YES, row, len};
     return look;
 }
@@ -83,7 +83,7 @@ struct not_run_look not_run_look(struct slice bytes, bool is_cluster)
 
 /* ---- MOVED and ASK ---- */
 
-/* "HOST:PORT" at the last colon: an IPv6 address has others, and may stand in brackets. */
+/* Splits "HOST:PORT" at the last colon: an IPv6 address contains colons, and may be in brackets. */
 static bool split_address(struct slice text, struct slice *host, uint16_t *port)
 {
     const char *colon = text.len > 0 ? memrchr(text.at, ':', text.len) : NULL;

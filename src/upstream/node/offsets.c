@@ -52,7 +52,7 @@ bool offsets_read(struct slice info, struct offsets_word *word)
     return read_offset(info, SLICE("slave_repl_offset"), &word->offset);
 }
 
-/* ---- what the master has told ---- */
+/* ---- offsets of the master ---- */
 
 void offsets_forget(struct offsets *offsets)
 {
@@ -60,7 +60,10 @@ void offsets_forget(struct offsets *offsets)
     offsets->id[0] = '\0';
 }
 
-/* Every other one of the older half goes. A replica that has only reached one of those counts as of an earlier time. */
+/*
+ * Drop every second entry of the older half. A replica that has only reached a dropped one counts
+ * as older.
+ */
 static void thin_out(struct offsets *offsets)
 {
     size_t kept = 0;
@@ -91,7 +94,7 @@ void offsets_note(struct offsets *offsets, const struct offsets_word *master, ui
     offsets->told[offsets->n++] = (struct offsets_told){asked_ns, master->offset};
 }
 
-/* ---- and what a replica has of that ---- */
+/* ---- state of a replica ---- */
 
 static bool follows(const struct offsets *offsets, const struct offsets_word *replica)
 {

@@ -5,13 +5,13 @@
 #include "upstream/lane/shared.h"
 
 /*
- * Once the first has come back, what was to be sent has been. Redis has it before it the next time, and may take it
- * behind the second; its answer is on its way with that one's, or with the third's, and is read in the turn in which
- * the third is, though perhaps behind it.
+ * Bytes that weir had queued are sent once the first answer is back. Redis has them before the
+ * second HELLO, and may process them after it. Redis sends their answer with the second or third
+ * answer. weir reads it in the iteration that reads the third, perhaps after it.
  */
 #define ROUNDS 4
 
-/* Whoever Redis takes weir for may say it, and it changes nothing. */
+/* Needs no rights, and changes nothing. */
 static const char hello_request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n";
 
 static void give_up(struct prober *prober)
@@ -25,7 +25,7 @@ static void give_up(struct prober *prober)
     }
 }
 
-/* Returns a lane that is to be waited for first, or NULL. */
+/* Returns a lane to wait for first, or NULL. */
 static struct lane *ask(struct prober *prober)
 {
     if (prober->is_asking || list_is_empty(&prober->waiting))
@@ -62,7 +62,7 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
             probe->on_over(probe);
     }
     if (ask(prober) != NULL)
-        give_up(prober); /* the lane has gone meanwhile */
+        give_up(prober); /* the lane has closed meanwhile */
 }
 
 static void on_lost(struct rider *rider, const struct lane *lane)
@@ -85,7 +85,7 @@ void prober_init(struct prober *prober, struct lanes *lanes)
 
 struct lane *prober_start(struct prober *prober, struct probe *probe)
 {
-    /* One that is under way already may be older than what is asked about: it does not count. */
+    /* A HELLO in flight may be older than the call in question: it does not count. */
     probe->rounds = prober->is_asking ? ROUNDS + 1 : ROUNDS;
     list_take(&probe->in_prober);
     list_push(&prober->waiting, &probe->in_prober);

@@ -6,8 +6,6 @@
 
 #include "base/mem.h"
 
-/* ---- slots ---- */
-
 struct slot_map *slot_map_new(void)
 {
     struct slot_map *map = mem_zalloc(1, sizeof *map);

@@ -1,12 +1,12 @@
 /*
- * Which servers the upstream consists of at one moment, and which of them serves each slot of a Redis Cluster.
+ * The servers of the upstream at one moment, and the server of each slot of a Redis Cluster.
  *
- * Immutable but for what the nodes themselves learn, and for slots, which a redirect may give to another row at once.
+ * Immutable, except what the nodes themselves learn, and slots, which a redirect may assign to
+ * another row at once.
  *
- * Counted by references, which workers and the main thread have; any thread. One server is a
- * topology of one row. A master and its replicas: row 0 is the master. A cluster: rows 0 to
- * n_masters - 1 are the masters that serve slots, and behind them stand replicas, where clients may
- * read from these.
+ * Counted by references of workers and the main thread; any thread. One server is a topology of one
+ * row. A master and its replicas: row 0 is the master. A cluster: rows 0 to n_masters - 1 are the
+ * masters that serve slots. Replicas follow them, if clients may read from replicas.
  */
 #ifndef WEIR_UPSTREAM_TOPOLOGY_H
 #define WEIR_UPSTREAM_TOPOLOGY_H
@@ -25,26 +25,27 @@
 enum slot_state {
     SLOT_STABLE,
     SLOT_MIGRATING, /* its owner says that its keys move to another node */
-    SLOT_IMPORTING, /* only another node says that it takes the slot's keys */
+    SLOT_IMPORTING, /* only the importing node says that the slot's keys move */
 };
 
 /*
- * Which row of a topology serves each slot of a Redis Cluster, and which slots are on their way to another node.
+ * The row of a topology that serves each slot of a Redis Cluster, and the slots that migrate.
  *
- * Entries are read and written by any thread: a worker that was told MOVED changes the slot's entry at once, and the
- * topology that replaces this one follows. States are set before the topology is published, then immutable.
+ * Entries are read and written by any thread: a worker that receives MOVED changes the slot's entry
+ * at once. A new topology follows later. States are set before the topology is published, then
+ * immutable.
  */
 struct slot_map {
-    _Atomic uint32_t version; /* another before any entry changes */
+    _Atomic uint32_t version; /* incremented before any entry changes */
     _Atomic uint16_t rows[SLOT_COUNT];
     uint8_t states[SLOT_COUNT]; /* enum slot_state; only shown to operators */
 };
 
 /* No slot is served, all are stable. Out of memory ends the process. */
 struct slot_map *slot_map_new(void);
-void slot_map_free(struct slot_map *map); /* safe on NULL */
+void slot_map_free(struct slot_map *map); /* NULL is allowed */
 
-/* How many slots a node serves. */
+/* Number of slots with a server. */
 size_t slot_map_served(const struct slot_map *map);
 
 /* The row that serves the slot, or SLOT_UNSERVED. */
@@ -53,7 +54,7 @@ static inline uint16_t slot_map_row(const struct slot_map *map, uint16_t slot)
     return atomic_load_explicit(&map->rows[slot], memory_order_acquire);
 }
 
-/* What slot_map_row has said before this was read holds as long as it is the same. */
+/* Results of slot_map_row from before this read stay valid while the version is equal. */
 static inline uint32_t slot_map_version(const struct slot_map *map)
 {
     return atomic_load_explicit(&map->version, memory_order_relaxed);
@@ -68,25 +69,29 @@ static inline void slot_map_set(struct slot_map *map, uint16_t slot, uint16_t ro
 /* ---- servers ---- */
 
 struct topology_row {
-    struct node *node; /* one reference; no two rows have the same */
-    uint16_t master;   /* the row of its master; of a master its own */
-    /* Of a cluster: as the node is announced, which redirects repeat. Copied, heap; NULL: not announced. */
+    struct node *node; /* one reference; each node is in one row only */
+    uint16_t master;   /* the row of its master; of a master: its own */
+    /*
+     * Of a cluster: the node's announced host and name, as used in redirects. Copied, heap; NULL:
+     * not announced.
+     */
     const char *host, *hostname;
     uint16_t port;
 };
 
 struct topology {
     _Atomic unsigned holders;
-    size_t n_rows;          /* at least one; behind the masters they are replicas, where clients may read from these */
-    size_t n_masters;       /* at least one; 1 unless it is a cluster */
+    /* at least one; behind the masters replicas, if clients may read from them */
+    size_t n_rows;
+    size_t n_masters;       /* at least one; 1 without a cluster */
     struct slot_map *slots; /* owned; NULL: no cluster */
-    uint16_t pubsub;        /* the row where classic pub/sub is; TOPOLOGY_HOME unless it is a cluster */
+    uint16_t pubsub;        /* the row of classic pub/sub; TOPOLOGY_HOME unless it is a cluster */
     struct topology_row rows[];
 };
 
 /*
- * Of these nodes, each with a reference of its own; n > 0. All belong to the first. Out of memory
- * ends the process.
+ * A topology of these nodes, with a reference to each; n > 0. The first is the master of all. Out
+ * of memory ends the process.
  */
 struct topology *topology_new(struct node *const *nodes, size_t n);
 
@@ -98,21 +103,21 @@ struct topology *topology_new(struct node *const *nodes, size_t n);
 struct topology *topology_new_cluster(const struct topology_row *rows, size_t n, size_t n_masters,
                                       struct slot_map *slots);
 
-struct topology *topology_get(struct topology *topology); /* one more holder; any thread */
-void topology_put(struct topology *topology);             /* safe on NULL */
+struct topology *topology_get(struct topology *topology); /* one more reference; any thread */
+void topology_put(struct topology *topology);             /* NULL is allowed */
 
 /*
- * The home node, the first row: where clients log in, and where commands go for which no other node
- * can be told. Of a master and its replicas it is the master; while there is none, a node without
- * an address. Of a cluster it is the same master as before, as long as that serves slots.
+ * The default node, the first row: clients log in there, and commands go there that no other node
+ * is chosen for. Of a master and its replicas it is the master; without a master, a node without an
+ * address. Of a cluster it stays the one master for as long as that master serves slots.
  */
 #define TOPOLOGY_HOME 0
 
 /*
- * Classic pub/sub (SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB) of all a cluster's clients is at one
- * master, so that the counts and the order of messages are those of one server: of the masters that
- * serve slots the one with the least address as text. The rule needs no agreement: workers, and
- * other weirs that the cluster tells the same addresses, choose alike.
+ * Classic pub/sub (SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB) of all clients of a cluster is at one
+ * master. Counts and the order of messages are then those of one server. The master is that with
+ * the smallest address as text, among those that serve slots. The rule needs no coordination:
+ * workers, and other instances of weir that see the same addresses, choose alike.
  */
 
 static inline struct node *topology_home(const struct topology *topology)

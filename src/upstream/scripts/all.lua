@@ -1,15 +1,20 @@
 
--- Several keys of several algorithms, all or nothing: a call passes where each of its parts has room, and is charged to
--- all of them; what is refused is charged to none, or counts in all of them.
+-- Several keys of several algorithms, all or nothing. A call passes if each of its parts has room,
+-- and is then charged to all of them. A refused call is charged to none, or counts in all of them.
 --
--- KEYS: for each call P, one for each part, no two of a call the same.
--- ARGV behind the prelude's: P, then for each part the name of its algorithm, a letter, and that one's numbers; then
---   nothing, or for each call how many equal ones it stands for. The letter: "-"; "s": it refuses nothing, and is charged
---   with what it has room for itself (a shadow); "l": it refuses nothing, and is charged with nothing (a look). Behind it may stand
---   the penalty of this part, as in the prelude's pN:M: it begins where this part refuses.
--- Reply: for each call what its parts tell, one behind the other; of windows how many calls fit that part alone. Where a
---   part's key is wrong, or can store no more, its first integer is the text of the error, all others are 0, and nothing is
---   changed.
+-- KEYS: for each call P keys, one for each part, all different within a call. ARGV behind the
+-- prelude's: P, then for each part the name of its algorithm, a letter, and that algorithm's
+-- numbers; then nothing, or for each call how many equal ones it stands for. The letters:
+--
+-- -  the part binds
+-- s  refuses nothing, and is charged as far as it has room itself (shadow mode)
+-- l  refuses nothing, and is charged nothing (a look)
+--
+-- Behind the letter may be the penalty of the part, as in the prelude's pN:M. The penalty begins
+-- when this part refuses. Reply: for each call the integers of its parts, one part behind the
+-- other; for windows the first is how many calls fit that part alone. If a part's key holds another
+-- value, or can store no more, the part's first integer is the text of the error, all other
+-- integers are 0, and nothing is changed.
 
 local STRING_WRITES = { 'set', 'del' }
 local algorithms = { funnel = funnel, sliding = sliding, approx = approx, fixed = fixed }
@@ -24,7 +29,7 @@ for p = 1, P do
 end
 local reply = {}
 
--- One key is not to be charged with: all of the call is as if it had not been.
+-- Writes the reply of a call with a key that cannot be charged: the call has no effect.
 local function spoil(wrong, p, to)
   for _, part in ipairs(parts) do
     part.tell(nil, reply, to)
@@ -33,7 +38,8 @@ local function spoil(wrong, p, to)
   end
 end
 
--- n equal calls on the keys from `first` on. Returns an error that ends everything, which only a first write can be.
+-- Decides n equal calls on the keys from `first` on. Returns an error that ends the script, which
+-- only the first write can have.
 local function decide_all(first, n, to)
   local values, failed = fetch(first, first + P - 1)
   if failed then return failed end
@@ -54,7 +60,8 @@ local function decide_all(first, n, to)
     changes[p], wrong = part.charge(tries, math.min(tries, granted, fitting[p]), keys[first + p - 1])
     if wrong then return spoil(wrong, p, to) end
     local has_penalty = tries > 0 and (part.first or part.record)
-    local passing = (counts_all or fitting[p] <= granted) and fitting[p] or n -- others' refusals take no room here
+    -- Calls that another part refuses take no room here.
+    local passing = (counts_all or fitting[p] <= granted) and fitting[p] or n
     if has_penalty then changes[p] = penalties().follow(part, passing, n) or changes[p] end
   end
   for p, part in ipairs(parts) do

@@ -1,19 +1,23 @@
--- An algorithm (decide.lua): two counters in place of a log, at one or several rates. SLIDING APPROX.
+-- An algorithm (decide.lua): two counters in place of a log, at one or several rates. SLIDING
+-- APPROX.
 --
--- Its numbers and what it tells: as in sliding.lua; a key that counts in too many other windows has the text of that error.
--- After a peek the times are those of now.
+-- Its numbers and its result: as in sliding.lua. A key that counts in too many other windows has
+-- the text of that error. After a peek the times are those of now.
 --
--- Windows are aligned to multiples of the period. What the window that slides holds is taken as
--- current + previous * (part of the previous one that it still covers), rounded up: exact when the previous calls were
--- spread evenly, and off by at most what the previous window held.
--- Stored: "a", then for each period moment:current:previous, joined by spaces; the moment, in us since 1970, is one of the
--- current window whose last digits spell the period, as in fixed.lua. A call is counted in the windows of its own periods,
--- whatever the COUNT, and in no others. A window stays until the next one is over, MOST of them at most. One that begins
--- after the next one was left by a clock that went back: it becomes the present one at once, even by a call that is
--- refused, or it would lock the key. The next one stays.
+-- Windows are aligned to multiples of the period. The usage of the sliding window is taken as
+-- current + previous * (part of the previous window that is still covered), rounded up. The
+-- estimate is exact if the previous calls were spread evenly, and off by at most the count of the
+-- previous window.
 --
--- Before periods were spelled the moment was the window's beginning, which ends in 00; its period was that of the rate in
--- its place.
+-- Stored: "a", then for each period moment:current:previous, separated by spaces. The moment, in us
+-- since 1970, is in the current window, and its last digits spell the period, as in fixed.lua. A
+-- call counts in the windows of its own periods alone, whatever the COUNT. A window stays until the
+-- next one has ended, at most MOST windows. A window that begins after the next one was left by a
+-- clock that went back. Such a window becomes the present one at once, even by a refused call, for
+-- otherwise the key would be locked. The next window stays.
+--
+-- Before moments spelled the period, the moment was the window's beginning, which ends in 00. The
+-- period was that of the rate at the same position.
 
 local function approx(at)
   local EXACT, MOST = 2 ^ 53, 8 -- and nothing counts more
@@ -25,14 +29,15 @@ local function approx(at)
     count[r], period[r] = tonumber(argv[at + 2 * r]), tonumber(argv[at + 2 * r + 1])
   end
 
-  -- a * b / c rounded up, where b <= c: exact while a * b is; beyond that never less than it should be.
+  -- Returns a * b / c rounded up, where b <= c. Exact while a * b is; beyond that never too small.
   local function ceil_share(a, b, c)
     local product = a * b
     if product <= EXACT then return (product + (-product) % c) / c end
     return math.min(a, math.ceil(a * (b / c) * (1 + 2 ^ -50)))
   end
 
-  -- a * b / c rounded down, where a <= c: exact while a * b is; beyond that never more than it should be.
+  -- Returns a * b / c rounded down, where a <= c. Exact while a * b is; beyond that never too
+  -- large.
   local function floor_share(a, b, c)
     local product = a * b
     if product <= EXACT then return (product - product % c) / c end
@@ -50,7 +55,7 @@ local function approx(at)
     return (moment - digits) / 100 % 10 ^ digits * 1000
   end
 
-  -- A stored window as seen from now, and whether it was brought back.
+  -- Returns a stored window relative to now, and whether it was moved back.
   local function window_of(length, start, current, previous)
     local here, brought = now - now % length, false
     if start > here + length then
@@ -63,7 +68,8 @@ local function approx(at)
     return { length = length, start = start, current = current, previous = previous }, brought
   end
 
-  -- All windows of a value, whether one was brought back, and each by its period; nil: the value is not ours.
+  -- Returns all windows of a value, whether one was moved back, and the windows by their period;
+  -- nil: the value is not ours.
   local function windows_of(value)
     local kept, brought, named = {}, false, {}
     if not value then return kept, brought, named end
@@ -94,14 +100,14 @@ local function approx(at)
     return kept, brought, named
   end
 
-  -- us from now until nothing is left of what a window holds.
+  -- Returns the us until the window is empty.
   local function reset_of(window)
     if window.current > 0 then return window.start + 2 * window.length - now end
     if window.previous > 0 then return window.start + window.length - now end
     return 0
   end
 
-  -- What is to be stored, "" for nothing, and for how long; nil: it is too much.
+  -- Returns what to store, "" for nothing, and for how long; nil: too many windows.
   local function value_of(windows)
     local words, longest = {}, 1000
     for _, window in ipairs(windows) do
@@ -116,13 +122,13 @@ local function approx(at)
     return 'a' .. table.concat(words, ' '), format('%d', (longest + (-longest) % 1000) / 1000)
   end
 
-  -- us from the beginning of a window to when a share of its predecessor's count as small as `room` is left.
+  -- Returns the us from a window's beginning until at most `room` of the previous count is left.
   local function decay(previous, room, length)
     if previous <= room then return 0 end
     return length - floor_share(room, length, previous)
   end
 
-  -- us until one more call passes.
+  -- Returns the us until one more call passes.
   local function retry_of(window, most)
     local length, room = window.length, most - cost
     if room < 0 then return -1 end
@@ -131,12 +137,12 @@ local function approx(at)
     return wait > 0 and math.max(0, window.start + wait - now) or 0
   end
 
-  -- What a window that slides holds now.
+  -- Returns the present usage of a sliding window.
   local function used_of(window)
     return window.current + ceil_share(window.previous, window.length - math.max(0, now - window.start), window.length)
   end
 
-  -- Counts so many units, or gives so many back: first those of the present window.
+  -- Counts units, or gives units back, first those of the present window.
   local function add(window, units)
     local was_current, was_previous = window.current, window.previous
     local current = math.min(was_current + units, EXACT)
@@ -176,7 +182,8 @@ local function approx(at)
       end
       changes = changes or asked[r].changes
       if cost < 0 and not peek and used_of(asked[r]) > 0 then
-        used[r] = used_of(asked[r]) - granted * cost -- only a part of what the previous window gave back was in use
+        -- Only a part of the units that the previous window gave back was in use.
+        used[r] = used_of(asked[r]) - granted * cost
       end
     end
     for _, window in ipairs(kept) do

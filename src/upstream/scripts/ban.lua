@@ -1,15 +1,17 @@
--- Sets a penalty by hand, or takes it away, for many keys: BAN, UNBAN.
+-- Sets or removes a penalty by command, for many keys: BAN, UNBAN.
 --
--- ARGV behind the prelude's: "ban" | "unban"; the code of the letter that the key's algorithm has ("z": a sorted set); the
--- ms of the penalty; one that is not used. Reply: for each key three numbers, of which the first is 1 where there was a penalty,
--- or is one now. Where the key holds something else, the text of WRONGTYPE and two zeros.
+-- ARGV behind the prelude's: "ban" | "unban"; the code of the letter of the key's algorithm ("z": a
+-- sorted set); the ms of the penalty; an unused word. Reply: for each key three numbers, of which
+-- the first is 1 if there was a penalty, or is one now. If the key holds another value: the text of
+-- WRONGTYPE and two zeros.
 --
--- What is counted stays, and with a ban how far penalties have grown, for as long as is known behind its end.
+-- The counts stay. A ban also keeps the length of the last penalty that grows, as long as that is
+-- remembered.
 
 local penalty = penalties()
 local is_ban, letter, span = argv[4] == 'ban', string.char(tonumber(argv[5])), tonumber(argv[6])
 
--- What is to be known from now on, and the first number of the reply.
+-- Returns the record from now on, and the first number of the reply.
 local function decide(record)
   if not is_ban then return nil, record and record.left > 0 and 1 or 0 end
   if not record then return penalty.new(span, 0, 0), 1 end

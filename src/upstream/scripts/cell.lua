@@ -1,11 +1,12 @@
 -- Decides calls by GCRA as redis-cell does, for many keys: THROTTLE, CL.THROTTLE.
 --
--- ARGV and reply: as in funnel.lua; one rate, and inc may be 0 or less, which gives back.
+-- ARGV and reply: as in funnel.lua. There is one rate. inc may be 0 or less, which gives back.
 --
--- Stored: redis-cell's own value, the unix time in ns when the debt is paid (its TAT), in digits. It is one for all rates:
--- each call pours its own time into it, and nothing is ever cut.
+-- Stored: redis-cell's own value, the unix time in ns when the debt is paid (its TAT), in digits.
+-- All rates share it: each call adds its own time, and nothing is ever cut.
 --
--- A double holds integers up to 2^53, but ns since 1970 do not fit: seconds are subtracted first.
+-- A double holds integers up to 2^53, and ns since 1970 exceed that. Seconds are therefore
+-- subtracted first.
 
 local MAX = 2 ^ 53
 local sub, match = string.sub, string.match
@@ -16,7 +17,7 @@ local inc, room = tonumber(argv[7]), tonumber(argv[8])
 local values, wrong = fetch(1, #keys)
 if wrong then return wrong end
 
--- The TAT of this debt, in digits.
+-- Returns the TAT of this debt, in digits.
 local function tat(debt)
   local ns = debt % 1e9
   local s = sec + (debt - ns) / 1e9
@@ -25,14 +26,14 @@ local function tat(debt)
   return format('%d%09d', s, ns)
 end
 
--- The debt of a stored value; nil: it is not ours.
+-- Returns the debt of a stored value; nil: the value is not ours.
 local function debt_of(value)
   if #value > 20 or not match(value, '^%d+$') then return nil end
   local debt = ((tonumber(sub(value, 1, -10)) or 0) - sec) * 1e9 + (sub(value, -9) - nsec)
   return math.max(0, math.min(debt, MAX))
 end
 
--- How many of n calls fit over this debt. Without an inc all or none.
+-- Returns how many of n calls fit over this debt. Without an inc all or none fit.
 local function grant(debt, n)
   if inc <= 0 then return debt + inc <= room and n or 0 end
   local passing = (room - debt) / inc

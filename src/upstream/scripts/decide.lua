@@ -1,19 +1,26 @@
--- How calls on one key are decided by one algorithm. An algorithm is a function of the place in ARGV where its numbers
--- begin, and makes a part:
---   behind   the place in ARGV behind its numbers
---   width    how many integers it tells of a key
---   is_text  what it stores is a string
---   letter   that begins with this
---   retry()  after how many us one more call would pass, behind charge(); nil: it tells them, at each third place
---   first, longest, record  of penalties: penalty.lua. Where it is no string look() finds the record, and write() writes it
--- and, in this order, for one key after the other:
---   look(key, value, n)      how many of n equal calls fit, where fetch() says `value`. nil: it is somebody else's key, or
---                            there is an error, which ends the whole script
---   charge(n, granted, key)  what n calls change, of which so many are granted: whether there is something to be written,
---                            and the text of an error where it cannot be. Nothing is written yet
---   write(key, value)        writes it: nil, WRONG, or an error that ends the whole script
---   check(key)               an error if that takes a command that Redis does not let us use; nil: it is one command
---   tell(granted, reply, to) puts its integers behind reply[to]; zeros without `granted`
+-- How one algorithm decides the calls on one key. An algorithm is a function of the index in ARGV
+-- at which its numbers begin. It returns a part:
+--
+-- behind   the index in ARGV behind its numbers
+-- width    number of integers that it returns for a key
+-- is_text  it stores a string
+-- letter   the first byte of that string
+-- retry()  the us after which one more call would pass, after charge(); nil: tell() has the times,
+--          as each third integer
+-- first, longest, record  of penalties: penalty.lua. Without a string look() finds the record, and
+--          write() writes it.
+--
+-- For each key these functions are called in this order:
+--
+-- look(key, value, n)      returns how many of n equal calls fit, if fetch() returned `value`. nil:
+--                          the key is not weir's; or with an error, which ends the script
+-- charge(n, granted, key)  computes the state after n calls, of which `granted` passed. Returns
+--                          whether a write is needed, and the text of an error if none is possible.
+--                          Writes nothing.
+-- write(key, value)        writes the state. Returns nil, WRONG, or an error that ends the script
+-- check(key)               returns an error if Redis denies one of its commands; nil: write() has
+--                          one command only
+-- tell(granted, reply, to) puts its integers behind reply[to]; zeros without `granted`
 local function decide(part, key, value, n, reply, to)
   local inner = value
   part.record = nil
@@ -46,7 +53,7 @@ local function decide(part, key, value, n, reply, to)
   end
 end
 
--- The usual case of an algorithm, where one is written for speed (usual_*.lua): decides n calls on a key as decide() does.
--- True: it is not the usual case, and nothing has been done.
+-- The usual case of an algorithm, for speed (usual_*.lua): decides n calls on a key as decide()
+-- does. Returns true if the case is not the usual one, and then has done nothing.
 local usual
 

@@ -1,6 +1,6 @@
 
--- Each key by the one algorithm that stands in front of this; the usual ones by `usual`, where there is such a function: it
--- is of one that counts in windows.
+-- Decides each key by the one algorithm in front of this file. Usual cases are decided by `usual`,
+-- if that function exists: an algorithm with `usual` counts in windows.
 local part = not usual and algorithm(4)
 local behind, width
 if part then

@@ -1,5 +1,5 @@
 
--- FUNNEL and BUCKET, for many keys: the usual case written for speed, the others as funnel.lua has them.
+-- FUNNEL and BUCKET, for many keys: a fast path for the usual case, and funnel.lua for other cases.
 
 local sub, pack, unpack_numbers = string.sub, struct.pack, struct.unpack
 local sec, nsec = (now - now % 1e6) / 1e6, now % 1e6 * 1000
@@ -10,13 +10,14 @@ local values, failed = fetch(1, #keys)
 if failed then return failed end
 local reply = R == 1 and values or {}
 
--- The usual case, written for speed: calls of one each at one rate, on keys that were asked with no other.
+-- The usual case: calls of one each at one rate, on keys with no other rate.
 local part
 local interval, inc, room = tonumber(argv[6]), tonumber(argv[7]), tonumber(argv[8])
 local is_usual = R == 1 and how == '0' and inc <= room
 local name, size = tag .. pack('>I7', interval), 1 + RECORD
-local heads = {} -- of a second: the name and it
-local last, new, ms = -1, nil, nil -- what is written for the debt `last`, often the same for many keys
+local heads = {} -- heads[second]: the name and the second, as stored
+-- The value and the time to live for the debt `last`: many keys often have the same debt.
+local last, new, ms = -1, nil, nil
 for i = 1, #keys do
   local value, n, wrong = values[i], argv[first_n + i], nil
   local debt, peak = 0, 0
@@ -25,7 +26,7 @@ for i = 1, #keys do
     debt, peak = (s - sec) * 1e9 + (ns - nsec), steps * STEP
     if debt < 0 then debt = 0 end
   elseif value then
-    debt = 1 -- somebody else's, or of more rates: not usual
+    debt = 1 -- not usual: the value of another program, or of several rates
   end
   if not is_usual or debt > peak or n and n ~= '1' then
     if not part then

@@ -1,27 +1,32 @@
 -- An algorithm (decide.lua): a counter for each window of time, at one or several rates. FIXED.
 --
--- Its numbers and what it tells: as in sliding.lua; a key that counts in too many other windows has the text of that error.
--- After a peek the times are those of now.
+-- Its numbers and its result: as in sliding.lua. A key that counts in too many other windows has
+-- the text of that error. After a peek the times are those of now.
 --
--- Stored: "w", then for each period moment:count, joined by spaces: what is counted in the window that has this moment, in
--- us since 1970. Windows begin at multiples of their period. The moment's last digits spell the period: its ms, and in two
--- digits how many digits those are. So ...6000005 is of 60000 ms; there is one such moment in each window.
--- A call is counted in the windows of its own periods, whatever the COUNT, and in no others. A window stays until it is
--- over, MOST of them at most. One that begins after the next one was left by a clock that went back: its count goes over
--- to the present window at once, even by a call that is refused, or it would lock the key. The next one stays: a clock
--- that goes back by a moment admits nothing twice.
+-- Stored: "w", then for each period moment:count, separated by spaces: the count of the window that
+-- contains this moment, in us since 1970. Windows begin at multiples of their period. The moment's
+-- last digits spell the period: its ms, and in two digits the number of those digits. A moment
+-- ...6000005 has the period 60000 ms, and each window contains one such moment.
 --
--- Windows that start with their first use have their start and their ms in place of the moment, start-ms:count, and a count
--- of their own. They begin with the first call that counts after the last one is over; one that begins later than now is
--- taken to begin now.
+-- A call counts in the windows of its own periods alone, whatever the COUNT. A window stays until
+-- it ends, at most MOST windows. A window that begins after the next one was left by a clock that
+-- went back. The count of such a window moves to the present window at once, even by a refused
+-- call, for otherwise the key would be locked. The next window stays, so a clock that goes back by
+-- a moment admits nothing twice.
 --
--- Windows of the calendar are named by what they are: d, w or m for day, week and month, and their start and length in s,
--- letter start-length:count. So each zone has its own, and no zone need be known here. In the place of a period come the
--- letter and when five of its windows begin, in s since 1970: by weir's clock it is the second now, by Redis' it may be any
--- of the first three. One that is stored and begins when the next one is over was left by a clock that went back.
+-- Windows that start with their first use have their start and their ms instead of the moment,
+-- start-ms:count, and counts of their own. Such windows begin with the first counted call after the
+-- last such window has ended. One that begins later than now is taken to begin now.
 --
--- Before periods were spelled the moment was the window's beginning, which ends in 00; its period was that of the rate in
--- its place.
+-- Windows of the calendar are named by their kind (d, w or m for day, week and month), their start
+-- and their length in s: letter start-length:count. Each zone thus has windows of its own, and this
+-- script needs to know no zone. Instead of a period ARGV has the letter and the starts of five
+-- windows, in s since 1970. By weir's clock the second one is the present window. By Redis' clock
+-- it may be any of the first three. A stored window that begins when the next one has ended was
+-- left by a clock that went back.
+--
+-- Before moments spelled the period, the moment was the window's beginning, which ends in 00. The
+-- period was that of the rate at the same position.
 
 local function fixed(at)
   local MOST, COUNTED = 8, 2 ^ 53
@@ -33,7 +38,7 @@ local function fixed(at)
   local count, period = {}, {} -- a period of the calendar is its letter
   local present, is_far = {}, false -- by letter
 
-  -- The window that is now, and when the one behind it is over.
+  -- Returns the present window, and the end of the one behind it.
   local function present_of(begins)
     local starts = {}
     for start in string.gmatch(begins, '%-?%d+') do starts[#starts + 1] = start * 1e6 end
@@ -65,7 +70,8 @@ local function fixed(at)
     return (moment - digits) / 100 % 10 ^ digits * 1000
   end
 
-  -- Of the calendar, as seen from now: nil when it is over; whether it was brought back; whether calls are counted in it.
+  -- A window of the calendar, relative to now. Returns the window, nil if it has ended; whether it
+  -- was moved back; whether calls of this request count in it.
   local function calendar_window(letter, start, length, used)
     local here, is_late = present[letter], false
     if here and start >= here.next_over then
@@ -77,8 +83,8 @@ local function fixed(at)
     return { letter = letter, start = start, length = length, used = used }, is_late, is_named
   end
 
-  -- What is counted where, as seen from now, whether a window was brought back, and each by its period; nil: the value is
-  -- not ours.
+  -- Returns the windows of a value, relative to now; whether a window was moved back; the windows
+  -- by their period. nil: the value is not ours.
   local function windows_of(value)
     local kept, brought, named = {}, false, {}
     if not value then return kept, brought, named end
@@ -130,14 +136,14 @@ local function fixed(at)
     return kept, brought, named
   end
 
-  -- One of this period in which nothing is counted yet.
+  -- Returns a window of this period without a count.
   local function new_window(length)
     local here = present[length]
     if here then return { letter = length, start = here.start, length = here.length, used = 0 } end
     return { length = length, start = from_first and now or now - now % length, used = 0, is_first = from_first }
   end
 
-  -- What is to be stored, "" for nothing, and for how long; nil: it is too much.
+  -- Returns what to store, "" for nothing, and for how long; nil: too many windows.
   local function value_of(windows)
     local words, longest = {}, 1000
     for _, window in ipairs(windows) do

@@ -1,25 +1,34 @@
 -- An algorithm (decide.lua): GCRA, at one or several rates. FUNNEL, BUCKET.
 --
--- Its numbers: tag, R, then R times interval_ns, inc_ns, room_ns, burst_ns.
--- It tells R integers, the debt of each rate in ns before the calls; where the key holds something else, or owes at too
---   many other rates, the text of the error and R - 1 zeros.
+-- Its numbers: tag, R, then R times interval_ns, inc_ns, room_ns, burst_ns. Its result: R integers,
+-- the debt of each rate in ns before the calls. If the key holds another value, or has debts at too
+-- many other rates: the text of the error and R - 1 zeros.
 --
--- Stored: the tag, then RECORD bytes for each funnel, numbers with the highest byte first: the interval of one unit in ns
--- (7 bytes), which is its name; the unix time when its debt is paid (its TAT), as seconds (4) and ns (4); and what it
--- owed when it was last poured into, in steps of STEP ns, rounded up (4). A debt only grows by calls: one that is larger
--- than it was then comes from a clock that went back, and is cut to it for good, even by a call that is refused.
+-- Stored: the tag, then RECORD bytes for each funnel, numbers with the highest byte first:
 --
--- What is refused and counts all the same fills a funnel up to its burst. What is let through by force, or borrows by a room
--- beyond the burst, may leave it with more, OWED at most; what is given back leaves it with 0 at least.
+-- 7 bytes  the interval of one unit in ns, which identifies the funnel
+-- 4 bytes  the unix time when its debt is paid (its TAT), seconds
+-- 4 bytes  ns of that time
+-- 4 bytes  its debt when it was last charged, in steps of STEP ns, rounded up
 --
--- A rate pours into the funnel of its interval, whatever its burst, and into no other. One that is new to the key begins
--- with the largest debt there is of those that fit its burst. Funnels stay while any of them owes, MOST at most.
+-- A debt grows by calls alone. A debt above the stored one was left by a clock that went back, and
+-- is cut to the stored one for good, even by a refused call.
 --
--- Before there were intervals the value was text: the tag, in upper case where a turn had been reserved beyond the burst,
--- and a TAT in ns for each rate in its place. Such funnels have the name 0, which is no rate's, and go when they are paid;
--- a reserved turn is kept whatever the burst.
+-- Refused calls that count fill a funnel up to its burst. Forced calls, and borrowing calls by a
+-- room beyond the burst, may leave a larger debt, at most OWED. Given-back units leave a debt of at
+-- least 0.
 --
--- A double holds integers up to 2^53, but ns since 1970 do not fit: seconds are subtracted first.
+-- A rate charges the funnel of its interval alone, whatever its burst. A funnel that is new to the
+-- key begins with the largest debt of the funnels that fit its burst. Funnels stay while any of
+-- them has a debt, at most MOST of them.
+--
+-- Before funnels had intervals the value was text: the tag, in upper case if a time beyond the
+-- burst had been reserved, and a TAT in ns for each rate, in the order of the rates. Such funnels
+-- have the interval 0, which no rate has, and are removed when they are paid. A reserved time is
+-- kept whatever the burst.
+--
+-- A double holds integers up to 2^53, and ns since 1970 exceed that. Seconds are therefore
+-- subtracted first.
 
 local RECORD, STEP = 19, 4e6
 
@@ -41,7 +50,7 @@ local function funnel(at)
     return (ns + (-ns) % STEP) / STEP
   end
 
-  -- The debt of a TAT, and a TAT of this debt: seconds and ns.
+  -- The debt of a TAT, and the TAT of a debt: seconds and ns.
   local function debt_of(s, ns)
     return math.max(0, (s - sec) * 1e9 + (ns - nsec))
   end
@@ -53,7 +62,7 @@ local function funnel(at)
     return s, ns
   end
 
-  -- As text was stored. The debt that it has now is the largest it can have had.
+  -- Reads the text form. The present debt is the largest that the funnel can have had.
   local function funnels_of_text(value)
     local funnels, is_reserved = {}, sub(value, 1, 1) ~= tag
     for word in string.gmatch(sub(value, 2) .. ' ', '(.-) ') do
@@ -64,7 +73,8 @@ local function funnel(at)
     return funnels, false
   end
 
-  -- The funnels of a value, and whether a debt was cut; nil: it is not ours. No interval begins with the byte of a digit.
+  -- Returns the funnels of a value, and whether a debt was cut; nil: the value is not ours. No
+  -- interval begins with the byte of a digit.
   local function funnels_of(value)
     if not value then return {}, false end
     if string.match(value, '^%a%d') and sub(value, 1, 1):lower() == tag then return funnels_of_text(value) end
@@ -89,7 +99,7 @@ local function funnel(at)
     return table.concat(parts), format('%d', (longest + (-longest) % 1e6) / 1e6)
   end
 
-  -- The funnel of each rate, among those that are kept, or new.
+  -- Returns the funnel of each rate, one of `kept` or a new one.
   local function funnels_asked(kept)
     local asked, named = {}, {}
     for _, funnel in ipairs(kept) do named[funnel.interval] = funnel end
@@ -106,7 +116,7 @@ local function funnel(at)
     return asked
   end
 
-  -- How many of n calls fit.
+  -- Returns how many of n calls fit.
   local function grant(asked, n)
     if is_forced then return n end
     for r = 1, R do
@@ -116,7 +126,7 @@ local function funnel(at)
     return math.max(0, n)
   end
 
-  -- Pours calls into the funnels asked: whether a debt has changed.
+  -- Charges calls to the funnels of the rates. Returns whether a debt has changed.
   local function pour(asked, granted, refused)
     local changes = false
     for r = 1, R do
@@ -134,7 +144,7 @@ local function funnel(at)
     return changes
   end
 
-  -- Funnels that were poured into join those that are kept. False: there are too many that owe.
+  -- Adds new charged funnels to `kept`. False: too many funnels have a debt.
   local function join(kept, asked)
     for r = 1, R do
       local funnel = asked[r]

@@ -1,19 +1,23 @@
--- Keeps at most so many holders of a key at once, each with a time of its own, for many keys: ACQUIRE, RENEW, RELEASE.
+-- Keeps at most `max` holders of a key at once, each with an expiry of its own, for many keys:
+-- ACQUIRE, RENEW, RELEASE.
 --
--- ARGV: database, clock in us ("" = Redis' own), peek ("1" or "0"), "acquire" | "renew" | "release", max, ttl_ms,
---   channel; then for each key the holder's token.
--- Reply: for each key three integers: 1 = granted; holders now; ms until a place is free at the latest, if acquire was
---   not granted (-1: never), else 0. Where the key holds something else, the text of WRONGTYPE and two zeros.
+-- ARGV: database, clock in us ("": Redis' own), peek ("1" or "0"), "acquire" | "renew" | "release",
+-- max, ttl_ms, channel; then for each key the holder's token. Reply: for each key three integers: 1
+-- if granted; the number of holders now; the ms until a permit is free at the latest, if acquire
+-- was not granted (-1: never), else 0. If the key holds another value: the text of WRONGTYPE and
+-- two zeros.
 --
--- Stored: a sorted set of "h:" and the token, scored with the unix time in ms when its time is over. The key expires
--- with its last holder. acquire by a holder renews; a release publishes the key to the channel, if that is not empty.
--- Who is over is not counted, and forgotten when something is written, PRUNED at a time. Holders are found by scores of 0
--- and more: members with lower ones are neither counted nor forgotten.
+-- Stored: a sorted set of "h:" and the token, with the unix time of its expiry in ms as score. The
+-- key expires with its last holder. acquire by a holder renews. A release publishes the key to the
+-- channel, if that is not empty. Expired holders are not counted. A write removes PRUNED of them at
+-- a time. Holders have scores of at least 0. Members with lower scores are neither counted nor
+-- removed.
 --
--- A score is less than that by a part of a ms, and its fraction, in 1024ths, spells the time that was granted:
--- 1 + 16 * e + m is (16 + m) / 16 * 2^e ms, rounded up.
--- A holder whose time ends later than that from now was left by a clock that went back: when somebody is refused his
--- place, that time begins now, for PRUNED holders at once. A score without a fraction, as they were before, is left alone.
+-- A score is a part of a ms below the expiry. Its fraction, in 1024ths, spells the time that was
+-- granted: 1 + 16 * e + m is (16 + m) / 16 * 2^e ms, rounded up. A holder that expires later than
+-- the granted time from now was left by a clock that went back. When a call is refused, the time of
+-- such holders begins now, for PRUNED of them at once. A score without a fraction, the former form,
+-- stays unchanged.
 
 local PRUNED = 100
 
@@ -23,9 +27,10 @@ local now_text = format('%d', now_ms)
 local op, channel = argv[4], argv[7]
 local WRITES = { op == 'release' and 'zrem' or 'zadd', 'zremrangebyrank', 'pexpire' }
 local max, ttl = tonumber(argv[5]), tonumber(argv[6])
-local over = (now + (-now) % 1000) / 1000 + (ttl or 0) -- rounded up: nobody loses a part of a millisecond
+-- Rounded up: no holder loses a part of a millisecond.
+local over = (now + (-now) % 1000) / 1000 + (ttl or 0)
 
--- The score of who is over then, of a time as this is spelled.
+-- Returns the score of a holder that expires at over_ms; `code` spells its granted time.
 local function score_of(over_ms, code)
   return format('%.17g', over_ms - 1 + code / 1024)
 end
@@ -35,7 +40,7 @@ local function code_of(ms)
   return 1 + 16 * (exponent - 1) + math.ceil(32 * mantissa - 16)
 end
 
--- Its code and its time in ms, if a clock has gone back since it was granted.
+-- Returns the code and the granted ms of a holder, if a clock has gone back since the grant.
 local function ahead(score)
   local code = score % 1 * 1024
   local m = (code - 1) % 16
@@ -43,7 +48,7 @@ local function ahead(score)
   if code > 0 and math.ceil(score) - ms > now_ms + 2 then return code, ms end
 end
 
--- Forget who is over, and let the key expire with the last of the others.
+-- Removes expired holders, and lets the key expire with the last of the other holders.
 local function tidy(key)
   local gone = math.min(redis.call('ZCOUNT', key, '0', now_text), PRUNED)
   if gone > 0 then
@@ -54,7 +59,7 @@ local function tidy(key)
   if last then redis.call('PEXPIRE', key, format('%d', math.max(1, math.ceil(last) - now_ms))) end
 end
 
--- For those whose clock went back their time begins now. An error, or nil.
+-- Lets the time of holders ahead of the clock begin now. Returns an error, or nil.
 local function bring_back(key)
   local from = '(' .. now_text
   local latest = redis.call('ZREVRANGEBYSCORE', key, '+inf', from, 'WITHSCORES', 'LIMIT', 0, PRUNED)
@@ -103,7 +108,7 @@ for i, key in ipairs(keys) do
         elseif max > 0 then
           wrong = not peek and bring_back(key)
           if wrong then return wrong end
-          -- Of the last `max` the first makes room, since all before it are over by then.
+          -- Of the last `max` holders the first makes room, for all before it have expired by then.
           local first = redis.call('ZREVRANGE', key, max - 1, max - 1, 'WITHSCORES')
           local left = math.ceil(first[2]) * 1000 - now
           retry = (left + (-left) % 1000) / 1000

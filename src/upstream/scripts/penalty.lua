@@ -1,18 +1,25 @@
--- Penalties: who has been limited stays limited for a time, whatever drains.
+-- Penalties: a key that has been limited stays limited for a time, even when it has room again.
 --
--- A key that has one, or of which one is known, has a record of it. A string has it in front of its value, which begins with
--- the letter of its algorithm, and is that letter alone where nothing is counted. A sorted set has it as a member that is
--- scored +inf, behind all others.
+-- A key with a penalty, present or remembered, has a record. A string has the record in front of
+-- its value, which begins with the letter of its algorithm, and is that letter alone if nothing is
+-- counted. A sorted set has the record as a member with score +inf, behind all other members.
 --
--- A record: "p", then numbers with ":" between them: `till`, when it ends, in us since 1970; `span`, how long it was when it
--- began, in ms; `last`, the ms of the last one that was of the growing kind; `rest`, for how many ms behind `till` that is
--- known. In a sorted set also `log`: until when, in us, the other members are needed. One that is further from its end
--- than it was long comes from a clock that went back, and is cut to that for good, even by a call that is refused.
+-- A record is "p" and numbers separated by ":":
 --
--- A part (decide.lua) has as `record` what is known of the key that is looked at, as seen from now, with `left`, the us until
--- its end; and as `first` and `longest` what follows when it refuses, in ms.
+-- till  when the penalty ends, in us since 1970
+-- span  its length when it began, in ms
+-- last  length of the last penalty that grows, in ms
+-- rest  how long after `till` the record is remembered, in ms
+-- log   in a sorted set: until when the other members are needed, in us
+--
+-- A penalty that is further from its end than its length was left by a clock that went back. Such a
+-- penalty is cut to its length for good, even by a refused call.
+--
+-- A part (decide.lua) has the record of the present key as `record`, relative to now, with `left`,
+-- the us until its end. `first` and `longest` are the penalty that follows a refusal, in ms.
 
--- Where nothing is said or known of one none of this is made: whoever reads a value looks for its first byte, 112.
+-- Nothing below runs if no penalty is requested or stored: readers of a value check its first byte
+-- for 112.
 
 local made
 local function penalties()
@@ -22,18 +29,19 @@ local function penalties()
 
   local waits = tonumber(string.match(how, 'w(%d+)'))
 
-  -- ms, rounded up.
+  -- Returns ms, rounded up.
   local function ms_of(us)
     return (us + (-us) % 1000) / 1000
   end
 
-  -- For how many ms the key is there: 0 where it is not, for ever where somebody has made it so.
+  -- Returns for how many ms the key lives: 0 if it is absent, 2^42 if it has no expiry.
   function self.ttl(key)
     local ms = redis.call('PTTL', key)
     return ms == -1 and 2 ^ 42 or math.max(0, ms)
   end
 
-  -- As seen from now, nil where it is over; and `log`. Nil and nil: it is no record.
+  -- Returns the record, relative to now, or nil if it has expired; and `log`. Nil and nil: the text
+  -- is no record.
   function self.read(text)
     local till, span, last, rest, log = string.match(text, '^p(%d+):(%d+):(%d+):(%d+):?(%d*)')
     till, span, last, rest = tonumber(till), tonumber(span), tonumber(last), tonumber(rest)
@@ -44,17 +52,17 @@ local function penalties()
     return now < record.till + rest * 1000 and record or nil, tonumber(log) or now
   end
 
-  -- A penalty that begins now.
+  -- Returns a penalty that begins now.
   function self.new(ms, last, rest)
     return { till = now + ms * 1000, span = ms, last = last, rest = rest, left = ms * 1000 }
   end
 
-  -- For how many ms a log is needed.
+  -- Returns for how many ms a log is needed.
   function self.needs(log)
     return math.max(0, ms_of(log - now))
   end
 
-  -- For how many ms it is known.
+  -- Returns for how many ms the record is remembered.
   local function lives(record)
     return ms_of(record.till + record.rest * 1000 - now)
   end
@@ -63,7 +71,7 @@ local function penalties()
     return format('p%d:%d:%d:%d', record.till, record.span, record.last, record.rest)
   end
 
-  -- What stands behind the record of a value, nil for no more than the letter; and the record.
+  -- Returns the value behind the record, nil if that is the letter alone; and the record.
   function self.unwrap(value, letter)
     local behind = string.match(value, '^p[%d:]+()')
     if not behind then return value, nil end
@@ -71,7 +79,7 @@ local function penalties()
     return inner ~= letter and inner or nil, (self.read(value))
   end
 
-  -- The next value is stored with the part's record in front of it, where `value` was.
+  -- Makes store() put the part's record in front of the next value, in place of `value`.
   function self.put_front(part, value)
     local letter, record = part.letter, part.record
     if not letter then return end -- a sorted set
@@ -83,12 +91,12 @@ local function penalties()
     end
   end
 
-  -- How many calls pass, of those for which there is room.
+  -- Returns how many calls pass of those that fit.
   function self.grant(record, fitting)
     return record.left > 0 and not is_forced and 0 or fitting
   end
 
-  -- Does who is refused wait until another call passes? `part` has been charged.
+  -- True if a refused call waits until another call passes. `part` has been charged.
   local function can_wait(part)
     if not waits then return false end
     if part.retry then return part.retry() <= waits end
@@ -100,7 +108,7 @@ local function penalties()
     return longest <= waits
   end
 
-  -- What is known once `granted` of n tries have been let through: whether there is something to be written.
+  -- Sets the record after `granted` of n tries have passed. Returns whether a write is needed.
   function self.follow(part, granted, n)
     local record, first, longest = part.record, part.first, part.longest
     if peek then return false end
@@ -118,12 +126,13 @@ local function penalties()
     return true
   end
 
-  -- In place of the first number of a key under a penalty: it, the us that are left, and what was granted.
+  -- Replaces the first integer of a key under a penalty by a text: that integer, the us left, and
+  -- the number granted.
   function self.tell(record, reply, to, granted)
     if record.left > 0 then reply[to + 1] = format('%d %d %d', reply[to + 1], record.left, granted) end
   end
 
-  -- Puts a record, or none, into a sorted set in the place of `mark`, a member: an error, or nil.
+  -- Replaces `mark`, a member of a sorted set, by a record, or by none. Returns an error, or nil.
   function self.mark(key, mark, record, log)
     local new = record and format('%s:%d', text_of(record), log)
     local done = new and new ~= mark and pcall('ZADD', key, '+inf', new)
@@ -134,7 +143,7 @@ local function penalties()
     redis.call('PEXPIRE', key, format('%d', ms))
   end
 
-  -- `word` says what follows when the part refuses: pN:M.
+  -- Reads the penalty that follows a refusal of the part from `word`: pN:M.
   function self.note(part, word)
     local first, longest = string.match(word, 'p(%d+):(%d+)')
     part.first, part.longest = tonumber(first), tonumber(longest)

@@ -1,24 +1,26 @@
--- How every script here begins: scripts.def says which files follow this one.
+-- The beginning of each script. scripts.def says which files follow.
 --
--- ARGV begins with the database, the clock in us since 1970 ("" = Redis' own), and how: "1" where nothing is to be
--- written (a peek), else "0", and then for each of these a letter:
---   f  all calls are let through, whatever is owed; what they take may be less than 0
---   a  what is refused counts too: as much of it as still has room below the limit
---   s  windows start with their first use
---   xN each call stands for N
---   pN:M  who is refused has a penalty: of N ms, or growing up to M
---   wN    but not who is refused for N us at most: he tries again
+-- ARGV begins with the database, the clock in us since 1970 ("": Redis' own), and `how`. `how` is
+-- "1" if nothing is written (a peek), else "0". Letters follow:
+--
+-- f     all calls pass, whatever the debt; their cost may be below 0
+-- a     refused calls count too, as far as there is room below the limit
+-- s     windows start with their first use
+-- xN    each call stands for N
+-- pN:M  a refused call begins a penalty: of N ms, or growing up to M
+-- wN    no penalty begins if the call passes within N us, for the client then retries
 
 local WRONG = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local keys, argv, pcall, format = KEYS, ARGV, redis.pcall, string.format
 
--- An error in Redis' own words: 6.2 puts the place in the script in front.
+-- Returns an error in Redis' own words. 6.2 puts the line of the script in front.
 local function failure(reply)
   return { err = string.match(reply.err, '^@user_script: %d+: %-(.*)') or reply.err }
 end
 
--- An error if Redis would not let us use one of these commands on `key`: asked before the first write of what takes several,
--- so that what is refused in the end has changed nothing. Each is asked about once. Up to 6.2 Redis cannot be asked.
+-- Returns an error if Redis would deny one of these commands on `key`. An algorithm with several
+-- writes calls it before the first write, so that a denied call changes nothing. Each command is
+-- checked once. Redis up to 6.2 has no such check.
 local may, asked_about = redis.acl_check_cmd, {}
 local function denied(key, names)
   for _, name in ipairs(may and names or {}) do
@@ -29,26 +31,29 @@ local function denied(key, names)
   end
 end
 
--- What is stored at keys first to last: all that is ever read of strings comes from here, and goes through store(). A key
--- of a wrong type looks absent here, so what is absent is looked at again before it counts.
+-- Returns the values of the keys first to last. All strings are read here, and written by store().
+-- A key of a wrong type looks absent here, so an absent key is checked again before it counts as
+-- absent.
 local function fetch(first, last)
   local values = pcall('MGET', unpack(keys, first, last))
   return values, values.err and failure(values)
 end
 
--- What stands in front of the value that is stored next, if there is anything: `value`, all that was read of the key, and
--- put(new, ms), what is stored for how long in place of those (penalty.lua).
+-- Set while the next store() puts a record in front of the value (penalty.lua). `value`: all that
+-- was read of the key. put(new, ms): returns what is stored instead, and for how long.
 local front
 
--- Stores `new` for so many ms ('' or '0': nothing) where `value` was; false: the key looked absent. Returns nil, WRONG where
--- something of another type stands there, or a table: an error that ends the call, which only a first write can have.
+-- Stores `new` for `ms` ms ('' or '0': nothing) in place of `value`; false: the key looked absent.
+-- Returns nil; or WRONG if the key has another type; or a table, an error that ends the call. Only
+-- the first write of a call can have such an error.
 local function store(key, value, new, ms)
   if front then value, new, ms = front.value, front.put(new, ms) end
   if new == '' or ms == '0' then
     local done = pcall('DEL', key)
     return type(done) == 'table' and failure(done) or nil
   end
-  local was = pcall('SET', key, new, 'PX', ms, 'GET') -- with GET it says that the type is wrong instead of writing over it
+  -- With GET, SET refuses a key of another type instead of writing over it.
+  local was = pcall('SET', key, new, 'PX', ms, 'GET')
   if not was or was == value then return nil end
   return string.sub(was.err, 1, 9) == 'WRONGTYPE' and WRONG or failure(was)
 end

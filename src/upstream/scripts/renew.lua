@@ -1,15 +1,18 @@
--- Deletes keys that hold the state of another algorithm than a named limit has now, so that it begins anew.
+-- Deletes keys with the state of another algorithm than their named limit has now. The limit then
+-- begins anew.
 --
--- ARGV behind the prelude's: a word, the code of the letter that the limit's own keys begin with ("z": a sorted set), and
--- two more that are not used. Reply: for each key three numbers, of which the first is whether it was deleted.
+-- ARGV behind the prelude's: a word, the code of the letter that the limit's own keys begin with
+-- ("z": a sorted set), and two unused words. Reply: for each key three numbers, of which the first
+-- is 1 if the key was deleted.
 --
--- Only what a limit of another algorithm has stored is deleted: a string of the form that one of them gives it, or the log of
--- SLIDING. Holders of places, and what is none of weir's, stay. Two who find the same key delete it once.
+-- Only the state of a limit of another algorithm is deleted: a string in the form of such an
+-- algorithm, or the log of SLIDING. Holders of permits and keys that are not weir's stay. If two
+-- calls find the same key, one of them deletes it.
 
 local RECORD = 19 -- of funnel.lua
 local mine = string.char(tonumber(argv[5]))
 
--- The letter of the algorithm whose state it is; nil: it is none's.
+-- Returns the letter of the algorithm that stored the value; nil: none did.
 local function letter_of(value)
   local inner = value:match('^p%d[%d:]+(.+)$') -- behind a penalty: penalty.lua
   if inner and #inner == 1 then return inner end

@@ -1,30 +1,32 @@
 -- An algorithm (decide.lua): an exact log of the last calls, at one or several rates. SLIDING.
 --
--- Its numbers: cost, R, then R times count, period_us.
--- It tells how many calls fit, which where it decides alone is how many were granted; then for each rate three integers:
---   units in the window before them; us until another call would pass after those granted (0: now, -1: never); us until
---   the window would be empty. After a peek the times are those of now.
---   Where the key holds something else, the text of WRONGTYPE and 3 R zeros.
+-- Its numbers: cost, R, then R times count, period_us. Its result: how many calls fit, which is the
+-- number granted if the algorithm decides alone. Then for each rate three integers: the units in
+-- the window before the calls; the us until another call would pass after those granted (0: now,
+-- -1: never); the us until the window would be empty. After a peek the times are those of now. If
+-- the key holds another value: the text of WRONGTYPE and 3 R zeros.
 --
--- Stored: a sorted set with an entry for what was granted at once, scored with its unix time in us and named total+units:
--- the units counted in this key so far, its own included, in 16 digits, so that entries of one moment are in order. What a
--- window holds is the newest total without the one where the window begins: two look-ups, however much that is. A unit at
--- t counts at times in [t, t + period), in the windows of all rates, whatever its own. Only a call that is granted adds or
--- prunes, PRUNED entries at most; but entries of the future, which a clock that went back has left, are made one of now at
--- once, or they would lock the key.
+-- Stored: a sorted set. All units granted at once are one entry, with their unix time in us as
+-- score, named total+units. The total is the number of units counted in this key so far, its own
+-- included, in 16 digits, so that entries of one moment are in order. The usage of a window is the
+-- newest total less the one where the window begins: two look-ups, whatever the usage. A unit at t
+-- counts at times in [t, t + period), in the windows of all rates, whatever its own. Only a granted
+-- call adds or prunes entries, at most PRUNED. Entries of the future, which a clock that went back
+-- has left, become one entry of now at once, for otherwise the key would be locked.
 --
--- What is refused and counts all the same is an entry like what is granted, of as many units as the largest count at most.
--- What is given back is taken from the newest entries of this call's longest window.
+-- Refused calls that count are an entry like granted ones, of at most as many units as the largest
+-- count. Given-back units are taken from the newest entries of this call's longest window.
 --
--- The key lives as long as the longest period that a call was granted with needs it: no call makes that shorter. While it
--- is to live beyond this call's longest period, nothing of it is over; what lies behind the newest KEPT entries goes all
--- the same, as no rate counts more units than that.
+-- The key lives as long as the longest period of a granted call needs it: no call makes that
+-- shorter. While the key lives beyond this call's longest period, no entry counts as expired.
+-- Entries behind the newest KEPT ones are removed all the same, for no rate counts more units.
 --
--- A penalty (penalty.lua) is one more member behind these, which says until when the log is needed. It is counted nowhere:
--- whatever looks from the end begins `top` before it.
+-- A penalty (penalty.lua) is one more member behind the entries, and says until when the log is
+-- needed. That member is not counted: look-ups from the end begin `top` before the end.
 --
--- Before there were totals each unit was an entry, named time:sequence. Such a set is read as it is; the first call that
--- writes makes one entry of all that is in its longest window, as old as the newest of it: no unit leaves too early.
+-- Before entries had totals each unit was an entry, named time:sequence. Such a set is read as it
+-- is. The first call that writes turns the longest window into one entry with the time of the
+-- newest unit, so no unit leaves too early.
 
 local function sliding(at)
   local PRUNED, KEPT, AT_ONCE = 100, 10000, 1000
@@ -41,16 +43,19 @@ local function sliding(at)
   end
   local longest_ms = (period[longest] + (-period[longest]) % 1000) / 1000
 
-  local mark, top, log -- of the key that is looked at: the member that is a penalty's record, if there is one
+  -- Of the key at hand. `mark`: the member with the penalty's record, if there is one.
+  local mark, top, log
   local part
 
-  -- Total and units of an entry's name, or nil: somebody else has written it, and what comes of that is his affair alone.
+  -- Returns total and units of an entry's name. nil: another client has written the entry, and weir
+  -- does not guard against the effects.
   local function read(name)
     local total, units = string.match(name or '', '^(%d+)%+(%d+)$')
     return tonumber(total), tonumber(units)
   end
 
-  -- What had been counted when the window began that leaves out scores up to `limit`; and whether anything of that is left.
+  -- Returns the total at the beginning of the window that excludes scores up to `limit`, and
+  -- whether such an entry is left.
   local function total_until(key, limit)
     local total = read(redis.call('ZREVRANGEBYSCORE', key, limit, '-inf', 'LIMIT', 0, 1)[1])
     if total then return total, true end
@@ -58,7 +63,8 @@ local function sliding(at)
     return (first or 0) - (units or 0), false
   end
 
-  -- The time of the entry with unit number `total`. It is the `nth` of the `held` ones that scores beyond `limit` have.
+  -- Returns the time of the entry with unit number `total`. That unit is the `nth` of the `held`
+  -- units with scores beyond `limit`.
   local function time_of_total(key, limit, total, nth, held)
     local low = redis.call('ZCOUNT', key, '-inf', limit)
     local high = low
@@ -83,13 +89,15 @@ local function sliding(at)
     return time and time < math.huge and time or now
   end
 
-  -- An entry at `time`: nil, or an error, which only the first write of a script can be.
+  -- Adds an entry at `time`. Returns nil, or an error, which only the first write of a script can
+  -- have.
   local function add(key, time, total, units)
     local done = pcall('ZADD', key, time, format('%016d+%d', total, units))
     if type(done) == 'table' then return failure(done) end
   end
 
-  -- Behind a total of `total`: add units at now, `future` of which take the place of those of the future.
+  -- Adds units at now, behind a total of `total`. `future` more units replace the entries of the
+  -- future.
   local function store_more(key, total, units, future, may_prune)
     local lives_ms = mark and penalties().needs(log) or redis.call('PTTL', key)
     local wrong = add(key, now_text, total + units, units + future)
@@ -104,7 +112,7 @@ local function sliding(at)
     log = now + math.max(lives_ms, longest_ms) * 1000
   end
 
-  -- The same for a set without totals, of which `kept` units up to `newest` are in the longest window.
+  -- As store_more, for a set without totals. `kept` units up to `newest` are in the longest window.
   local function store_anew(key, newest, kept, units)
     local lives_ms = mark and penalties().needs(log) or redis.call('PTTL', key)
     if lives_ms > longest_ms then kept = redis.call('ZCARD', key) - top end
@@ -116,7 +124,8 @@ local function sliding(at)
     mark, top, log = nil, 0, now + math.max(lives_ms, longest_ms) * 1000
   end
 
-  -- Gives units back; the time of the newest entry that is left, if there is one, or nil and an error.
+  -- Gives units back. Returns the time of the newest entry left, if there is one; or nil and an
+  -- error.
   local function give_back(key, units)
     local is_over = false
     while units > 0 and not is_over do
@@ -140,7 +149,7 @@ local function sliding(at)
     return tonumber(redis.call('ZREVRANGE', key, top, top, 'WITHSCORES')[2])
   end
 
-  -- Of the key that is looked at.
+  -- Of the present key.
   local total, is_old, newest, future, may_prune, adds, charged, returned, last_at
   local used, from, retry = {}, {}, {}
 

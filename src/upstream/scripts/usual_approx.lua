@@ -1,6 +1,7 @@
 
--- SLIDING APPROX in its usual case, written for speed: one rate, and a key that counts in the present window of its period,
--- or in the one before, and in no other; so little of it that all that is computed here is exact.
+-- A fast path of SLIDING APPROX for the usual case: one rate, and a key that counts in the present
+-- window of its period, or in the one before, and in no other. The counts are so small that all
+-- sums are exact.
 if how == '0' and argv[5] == '1' then
   local cost, count, length = tonumber(argv[4]), tonumber(argv[6]), tonumber(argv[7])
   local most = 2 ^ 53 / length
@@ -14,7 +15,7 @@ if how == '0' and argv[5] == '1' then
   local lives = left + length
   local ms = format('%d', (lives + (-lives) % 1000) / 1000)
 
-  -- us from the beginning of a window to when no more than `room` of what the one before it held is left.
+  -- Returns the us from a window's beginning until at most `room` of the previous count is left.
   local function decay(held, room)
     if held <= room then return 0 end
     local product = room * length

@@ -1,19 +1,28 @@
--- An algorithm (decide.lua): a limiter that is cold after rest and lends to the next, as Guava's with a warm-up. BUCKET
--- with BORROW and WARMUP.
+-- An algorithm (decide.lua): a limiter that is cold after rest and lends to the next call, as
+-- Guava's with a warm-up. BUCKET with BORROW and WARMUP.
 --
--- Its numbers, in ns: the interval of one unit, which is its name together with the warm-up; what one call takes by that
---   interval; the largest debt with which a call still passes; the warm-up.
--- It tells two integers, as they were before the calls: the debt and the rest, both in ns.
+-- Its numbers, in ns: the interval of one unit, which together with the warm-up identifies the
+-- record; what one call takes by that interval; the largest debt with which a call still passes;
+-- the warm-up. Its result: two integers, the debt and the rest before the calls, both in ns.
 --
--- The rest is how long nothing was owed, less what has been taken since: the warm-up at most, as in the beginning. A call
--- that takes t takes it from the rest, too, as far as there is any; and for each ns of the rest beyond half of the warm-up
--- it owes more than that ns, up to 3 for the last one. That is a straight line, so all of a rest r owes 2 (r - w/2)^2 / w
--- besides, and a call what the difference is: rounded up to whole ns for all calls that come together.
+-- The rest is the time without a debt, less what has been taken since. The rest is at most the
+-- warm-up, which is also the first value of the rest. A call that takes t takes t from the rest
+-- too, as far as there is any. For each ns of the rest beyond half of the warm-up the call adds
+-- more than that ns to the debt, up to 3 for the last one. That price is a straight line, so all of
+-- a rest r adds 2 (r - w/2)^2 / w besides. A call adds the difference, rounded up to whole ns for
+-- all calls that come together.
 --
--- Stored: "g", then RECORD bytes for each, numbers with the highest byte first, all but one in ns: the interval (7 bytes),
--- the warm-up (6), the unix time when it was written in us (7), the debt (7) and the rest (6) of then. One that was written
--- later than now was left by a clock that went back: it is as it was then, for good. One that is new to the key begins at
--- rest, with the largest debt there is. Those stay that are not as in the beginning, MOST at most.
+-- Stored: "g", then RECORD bytes for each record, numbers with the highest byte first:
+--
+-- 7 bytes  the interval, in ns
+-- 6 bytes  the warm-up, in ns
+-- 7 bytes  the unix time of the write, in us
+-- 7 bytes  the debt at that time, in ns
+-- 6 bytes  the rest at that time, in ns
+--
+-- A record that was written later than now was left by a clock that went back: its debt and rest
+-- stay as written, for good. A record that is new to the key begins at full rest, with the largest
+-- debt of the key. Records stay until they are as in the beginning, at most MOST of them.
 
 local function warm(at)
   local RECORD, MOST = 33, 8
@@ -23,7 +32,8 @@ local function warm(at)
   local interval, inc = tonumber(argv[at]), tonumber(argv[at + 1])
   local most, warmup = tonumber(argv[at + 2]), tonumber(argv[at + 3])
 
-  -- a * b / (2 * warmup), rounded up, where a <= warmup <= 2^42 and b <= 2 * warmup: by a byte of a after the other.
+  -- Returns a * b / (2 * warmup), rounded up, where a <= warmup <= 2^42 and b <= 2 * warmup. Takes
+  -- one byte of a after the other.
   local function share(a, b)
     local quotient, rest = 0, 0
     for shift = 40, 0, -8 do
@@ -36,7 +46,7 @@ local function warm(at)
     return rest > 0 and quotient + 1 or quotient
   end
 
-  -- What is owed when so much is taken from this rest.
+  -- Returns the debt that a call adds when it takes `taken` from this rest.
   local function price(rest, taken)
     local before = math.max(0, 2 * rest - warmup)
     local after = math.max(0, 2 * math.max(0, rest - taken) - warmup)
@@ -74,11 +84,12 @@ local function warm(at)
 
   local kept, asked, is_cut, debt, rest, new, ms -- of the key that is looked at
 
-  -- How many of n calls pass: each when what those before it owe leaves room.
+  -- Returns how many of n calls pass. A call passes if the debts of the calls before it leave room.
   local function passing(n)
     local room = most - debt
     if room < 0 then return 0 end
-    local low, high = 0, math.min(n - 1, (room - room % inc) / inc) -- calls that may stand before the last
+    -- Bounds of the number of calls before the last one that passes.
+    local low, high = 0, math.min(n - 1, (room - room % inc) / inc)
     while low < high do
       local middle = math.ceil((low + high) / 2)
       if price(rest, middle * inc) <= room then low = middle else high = middle - 1 end
